@@ -152,11 +152,7 @@ impl Cluster {
 
     /// Kills, restarts and stops the hosts under load, and holds the ledger against what agents were told.
     fn play(&self, agent: &Agent, machines: &mut [Machine; 2]) -> anyhow::Result<String> {
-        let sessions = [agent.session(REQUESTS)?, agent.session(REQUESTS)?];
-        say(&format!(
-            "sessions of older revisions stayed at hosts {}",
-            sessions.join(" and ")
-        ));
+        stay(agent, machines)?;
         let mut told = Vec::new();
 
         let envelope = opened(agent, 1_000_000)?;
@@ -243,6 +239,26 @@ impl Cluster {
         }
         Ok(Vec::new())
     }
+}
+
+/// Checks that sessions of older revisions stay at the host that has them, and are over with it.
+fn stay(agent: &Agent, machines: &mut [Machine; 2]) -> anyhow::Result<()> {
+    let sessions = [agent.session()?, agent.session()?];
+    for session in &sessions {
+        agent.list_in(session, REQUESTS)?;
+    }
+    let [session, other] = &sessions;
+    let machine = machines.iter_mut().find(|machine| machine.name == session.host);
+    let machine = machine.context("a session at a host that there is not")?;
+    kill(machine)?;
+    agent.is_over(session)?;
+    machine.start()?;
+    let hosts = [&session.host, &other.host].map(String::as_str);
+    say(&format!(
+        "sessions of older revisions stayed at hosts {}",
+        hosts.join(" and ")
+    ));
+    Ok(())
 }
 
 fn kill(machine: &mut Machine) -> anyhow::Result<Death> {

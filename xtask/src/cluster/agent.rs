@@ -43,6 +43,14 @@ impl Reply {
     }
 }
 
+/// A session of an older revision.
+#[derive(Debug)]
+pub(super) struct Session {
+    id: String,
+    /// The host that has it in its memory.
+    pub(super) host: String,
+}
+
 /// A call without an answer.
 #[derive(Debug)]
 pub(super) struct Lost {
@@ -97,22 +105,30 @@ impl Agent {
         Ok(reply.content)
     }
 
-    /// Begins a session of an older revision, and has so many requests in it. Returns the host that had all of them.
-    pub(super) fn session(&self, requests: u32) -> anyhow::Result<String> {
+    /// Begins a session of an older revision.
+    pub(super) fn session(&self) -> anyhow::Result<Session> {
         let params = json!({"protocolVersion": OLDER, "capabilities": {},
             "clientInfo": {"name": "cluster", "version": "1"}});
         let message = json!({"jsonrpc": "2.0", "id": 0, "method": "initialize", "params": params});
         let begun = self.post(&[], &message)?;
-        let session = begun.header("mcp-session-id").context("no session was begun")?;
+        let id = begun.header("mcp-session-id").context("no session was begun")?;
         let host = begun.header(HOST).context("nobody says which host it was")?;
-        let headers = [("MCP-Protocol-Version", OLDER), ("Mcp-Session-Id", session)];
-        self.post(
-            &headers,
+        let session = Session {
+            id: id.to_owned(),
+            host: host.to_owned(),
+        };
+        self.within(
+            &session,
             &json!({"jsonrpc": "2.0", "method": "notifications/initialized"}),
         )?;
+        Ok(session)
+    }
+
+    /// Has so many requests in a session. All of them must reach its host.
+    pub(super) fn list_in(&self, session: &Session, requests: u32) -> anyhow::Result<()> {
         for id in 1..=requests {
             let list = json!({"jsonrpc": "2.0", "id": id, "method": "tools/list"});
-            let answer = self.post(&headers, &list)?;
+            let answer = self.within(session, &list)?;
             ensure!(
                 answer.status == 200,
                 "request {id} of a session: {}",
@@ -120,11 +136,30 @@ impl Agent {
             );
             let now = answer.header(HOST);
             ensure!(
-                now == Some(host),
-                "a session of host {host} was led to host {now:?}"
+                now == Some(&session.host),
+                "a session of host {} was led to host {now:?}",
+                session.host
             );
         }
-        Ok(host.to_owned())
+        Ok(())
+    }
+
+    /// Checks that a session is over for its client: with `404`, which asks for a new one.
+    pub(super) fn is_over(&self, session: &Session) -> anyhow::Result<()> {
+        let list = json!({"jsonrpc": "2.0", "id": "last", "method": "tools/list"});
+        let answer = self.within(session, &list)?;
+        let now = answer.header(HOST);
+        ensure!(
+            answer.status == 404 && now != Some(&session.host),
+            "a session of a killed host: {} of host {now:?}",
+            answer.status
+        );
+        Ok(())
+    }
+
+    fn within(&self, session: &Session, message: &Value) -> anyhow::Result<Answer> {
+        let headers = [("MCP-Protocol-Version", OLDER), ("Mcp-Session-Id", &session.id)];
+        self.post(&headers, message)
     }
 
     fn post(&self, headers: &[(&str, &str)], message: &Value) -> anyhow::Result<Answer> {
