@@ -100,9 +100,10 @@ impl Server {
 
     fn ask_here(&self, sql: &str) -> Vec<String> {
         let mut client = self.client();
-        let path = self.schemas(&mut client).join(", ");
+        let mut path = self.schemas(&mut client);
+        path.push("e2e_functions".to_owned());
         client
-            .batch_execute(&format!("SET search_path = {path}, e2e_functions"))
+            .batch_execute(&format!("SET search_path = {}", path.join(", ")))
             .unwrap();
         let said = client
             .simple_query(&by_paths(sql))
