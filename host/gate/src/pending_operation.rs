@@ -423,8 +423,14 @@ pub(super) fn failure_class(code: &str) -> &'static str {
         "CANCELLED" => "cancelled",
         "GUEST_TRAPPED" | "MEMORY_LIMIT" | "TABLE_LIMIT" | "HANDLE_LIMIT" | "STACK_OVERFLOW"
         | "BAD_REPLY" => "trap",
-        "HOST_FAILED" | "HOST_STOPPING" | "STORAGE_FAILED" | "STORAGE_FULL" | "STORAGE_BUSY"
-        | "STORAGE_MOVED" | "OUTCOME_UNKNOWN" => "host",
+        "HOST_FAILED"
+        | "HOST_STOPPING"
+        | "STORAGE_FAILED"
+        | "STORAGE_FULL"
+        | "STORAGE_BUSY"
+        | "STORAGE_MOVED"
+        | "STORAGE_UNREACHABLE"
+        | "OUTCOME_UNKNOWN" => "host",
         "INVALID_ARGUMENTS"
         | "MALFORMED_ARGUMENTS"
         | "ARGUMENTS_TOO_LARGE"

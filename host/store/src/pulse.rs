@@ -55,6 +55,8 @@ struct Shared {
     looks: Mutex<Option<Session>>,
     /// Time of the last sign of life that the database took.
     heard: Mutex<Instant>,
+    /// Time since which it took every one.
+    in_touch: Mutex<Option<Instant>>,
     /// All hosts, as of that time.
     members: Mutex<Vec<Member>>,
     /// Names of this host's workspaces, until they are in the database.
@@ -109,6 +111,7 @@ impl Pulse {
             files: data.private_dir(FOLDER)?,
             looks: Mutex::default(),
             heard: Mutex::new(Instant::now()),
+            in_touch: Mutex::new(Some(Instant::now())),
             members: Mutex::default(),
             workspaces: Mutex::default(),
         });
@@ -211,13 +214,19 @@ impl Shared {
     fn is_alive(&self, host: &str) -> bool {
         match self.look(|session| session.roster().find(host)) {
             Ok(Some(found)) if found.place == self.member.place => is_locked(&self.files, host),
-            Ok(Some(found)) => found.is_alive,
+            Ok(Some(found)) => found.is_alive || !self.may_judge(),
             Ok(None) => false,
             Err(err) => {
                 tracing::warn!(%err, host, "the database did not say if a host is at work");
                 true
             }
         }
+    }
+
+    /// True if this host would have heard of all that are alive. After an outage of the server nobody has, and all locks are gone.
+    fn may_judge(&self) -> bool {
+        let in_touch = *locked(&self.in_touch);
+        in_touch.is_some_and(|since| since.elapsed() >= self.lease)
     }
 
     fn bury(&self, session: &Session, host: &str) -> StoreResult<bool> {
@@ -249,6 +258,7 @@ impl Beating {
                     self.is_warned = true;
                     self.session = None;
                     self.holds = false;
+                    *locked(&self.shared.in_touch) = None;
                 }
             }
             if stopped.recv_timeout(EVERY) != Err(RecvTimeoutError::Timeout) {
@@ -281,6 +291,7 @@ impl Beating {
             }
         }
         *locked(&shared.heard) = Instant::now();
+        locked(&shared.in_touch).get_or_insert_with(Instant::now);
         if !self.holds {
             self.holds = session.roster().hold(id)?;
         }
@@ -304,7 +315,7 @@ impl Beating {
             .into_iter()
             .filter(|member| match member.place == shared.member.place {
                 true => member.id != shared.member.id && !is_locked(&shared.files, &member.id),
-                false => !member.is_alive,
+                false => !member.is_alive && shared.may_judge(),
             })
             .map(|member| member.id)
             .collect();
