@@ -5,10 +5,10 @@ use std::time::Duration;
 use tollgate_core::deadline::{Cancel, Deadline};
 
 use super::access::{Bounds, Namespace};
-use super::engine::sql;
 use super::engine::sqlite::memory::{self, Denial};
 use super::engine::sqlite::migrate::MigrationError;
 use super::engine::sqlite::{PAGE, SQL_MEMORY};
+use super::engine::{Engine, sql};
 use super::error::{StoreFailure, StoreResult};
 use super::handles::Components;
 
@@ -64,8 +64,11 @@ impl Components<'_> {
         Ok(())
     }
 
-    /// Pages of the database that a component's rows take.
+    /// Pages of the database that a component's rows take. None are counted on a server.
     pub fn used_pages(self, namespace: &Namespace) -> StoreResult<i64> {
+        if matches!(self.0.engine, Engine::Postgres(_)) {
+            return Ok(0);
+        }
         self.0.engine.one(
             "SELECT coalesce(max(pages), 0) FROM core_usage WHERE pack = ?1",
             sql![namespace.pack()],

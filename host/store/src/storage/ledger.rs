@@ -307,6 +307,7 @@ impl Ledger<'_> {
         let known_head = self.0.known_head.take();
         let (states, finds) = match known_head {
             Some(_) => (Vec::new(), Vec::new()),
+            None if !self.0.work_trees().may_be_unchained()? => (Vec::new(), Vec::new()),
             None => (
                 self.0.work_trees().unchained_states()?,
                 self.0.work_trees().unchained_finds()?,

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 
 use serde_json::{Value, json};
 
-use super::engine::{Dialects, Once, sql};
+use super::engine::{Dialects, Engine, Once, sql};
 use super::error::{StoreResult, exactly_one};
 use super::handles::WorkTrees;
 use super::work_trees::Sighting;
@@ -38,6 +38,16 @@ impl WorkTrees<'_> {
             .engine
             .run(sql, sql![op_id, envelope, seen.state])
             .map(drop)
+    }
+
+    /// False if no state waits for a row. In a file, where asking costs nothing, the states themselves tell.
+    pub(super) fn may_be_unchained(self) -> StoreResult<bool> {
+        if matches!(self.0.engine, Engine::Sqlite(_)) {
+            return Ok(true);
+        }
+        let sql = "SELECT EXISTS (SELECT 1 FROM core_states_after WHERE chained_seq IS NULL)
+            OR EXISTS (SELECT 1 FROM core_work_tree_states WHERE chained_seq IS NULL)";
+        self.0.engine.one(sql, &[], |row| row.get(0))
     }
 
     /// States that no row holds yet, and that no other transaction is about to give to a row.

@@ -116,7 +116,7 @@ impl Postgres {
         params: &[Value],
     ) -> Result<(Vec<tokio_postgres::Row>, u64), SqlError> {
         self.within_transaction()?;
-        self.make_way()?;
+        self.make_way_for_more()?;
         let bound = bound(&statement.parameters, params)?;
         let sent: Vec<Sql<'_>> = bound.iter().map(sql_of).collect();
         let role = self.role_of(namespace.pack()).map_err(SqlError::Internal)?;
@@ -151,21 +151,13 @@ impl Postgres {
 
     /// Texts around a component's statement: a savepoint if it needs one, and its role.
     fn around(&self, role: Option<&str>) -> Around {
-        let savepoint = self.guard.get().savepoint();
-        let Some(role) = role else {
-            return Around {
-                before: savepoint.map(str::to_owned),
-                after: None,
-            };
-        };
-        let joint = if savepoint.is_some() { "; " } else { "" };
+        let of_call = self.take_due();
+        let of_statement = self.guard.get().savepoint().map(str::to_owned);
+        let of_role = role.map(|role| format!("SET LOCAL ROLE {}", quoted(role)));
+        let before: Vec<String> = [of_call, of_statement, of_role].into_iter().flatten().collect();
         Around {
-            before: Some(format!(
-                "{}{joint}SET LOCAL ROLE {}",
-                savepoint.unwrap_or_default(),
-                quoted(role)
-            )),
-            after: Some(BACK),
+            before: (!before.is_empty()).then(|| before.join("; ")),
+            after: role.map(|_| BACK),
         }
     }
 

@@ -62,10 +62,25 @@ pub(in crate::storage) struct Postgres {
     /// True if the last transaction ended with its connection, and the host did not close that itself.
     was_lost: Cell<bool>,
     guard: Cell<Guard>,
+    /// Savepoint of a call in the open transaction.
+    call: Cell<CallGuard>,
     /// Rows that are being visited, the innermost.
     visited: RefCell<Option<Shared>>,
     /// Rows that the component's statements changed since the last look.
     changes: RefCell<Changes>,
+}
+
+/// The savepoint `call`, to which the rows of a call are undone. It travels with the next statement, and is not released before the
+/// next one takes its place or the transaction ends.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum CallGuard {
+    None,
+    /// To be sent before anything else, in place of an older one if there is one.
+    Due {
+        is_first: bool,
+    },
+    /// Sent, and needed or not.
+    Sent,
 }
 
 /// State of the session's transaction.
@@ -90,6 +105,7 @@ impl Postgres {
             transaction: Cell::new(Transaction::None),
             was_lost: Cell::new(false),
             guard: Cell::new(Guard::None),
+            call: Cell::new(CallGuard::None),
             visited: RefCell::new(None),
             changes: RefCell::default(),
         })
@@ -224,6 +240,7 @@ impl Postgres {
             self.wire().script("ROLLBACK", None)?;
         }
         self.guard.set(Guard::None);
+        self.call.set(CallGuard::None);
         self.transaction.set(match begun {
             Ok(()) => Transaction::Open,
             Err(_) => Transaction::None,
@@ -327,6 +344,9 @@ impl Postgres {
 
     /// Ends the transaction, durably.
     pub(in crate::storage) fn commit(&self) -> StoreResult<()> {
+        if let CallGuard::Due { is_first } = self.call.get() {
+            self.forget_due(is_first);
+        }
         self.make_way()?;
         match self.transaction.get() {
             Transaction::None => Err(Failure::seen(StoreFailure::Lost, "no transaction is open").into()),
@@ -355,6 +375,7 @@ impl Postgres {
 
     /// Undoes the transaction. Fails if none is open.
     pub(in crate::storage) fn rollback(&self) -> StoreResult<()> {
+        self.call.set(CallGuard::None);
         self.make_way()?;
         if !self.in_transaction() {
             return Err(Failure::seen(StoreFailure::Other, "no transaction is open").into());
@@ -389,23 +410,66 @@ impl Postgres {
 
     /// Starts a part of the transaction that can be undone alone.
     pub(in crate::storage) fn savepoint(&self) -> StoreResult<()> {
-        self.script(&self.beyond_guard("SAVEPOINT call"))
+        self.send_due()?;
+        // A savepoint of an older statement is below this one, or goes with the one that this one replaces.
+        self.guard.set(Guard::None);
+        self.call.set(CallGuard::Due {
+            is_first: self.call.get() == CallGuard::None,
+        });
+        Ok(())
     }
 
     /// Keeps the part since the last savepoint.
     pub(in crate::storage) fn release(&self) -> StoreResult<()> {
         self.guard.set(Guard::None);
-        self.script("RELEASE call")
+        if let CallGuard::Due { is_first } = self.call.get() {
+            self.forget_due(is_first);
+        }
+        Ok(())
     }
 
     /// Undoes the part since the last savepoint.
     pub(in crate::storage) fn undo(&self) -> StoreResult<()> {
         self.guard.set(Guard::None);
+        if let CallGuard::Due { is_first } = self.call.get() {
+            // Nothing was sent since.
+            self.forget_due(is_first);
+            return Ok(());
+        }
+        self.call.set(CallGuard::None);
         self.script("ROLLBACK TO call; RELEASE call")?;
         if self.in_transaction() {
             self.transaction.set(Transaction::Open);
         }
         Ok(())
+    }
+
+    fn forget_due(&self, is_first: bool) {
+        self.call.set(match is_first {
+            true => CallGuard::None,
+            false => CallGuard::Sent,
+        });
+    }
+
+    /// The savepoint of a call that has to go before what is sent next, which counts as sent from now on.
+    fn take_due(&self) -> Option<String> {
+        let CallGuard::Due { is_first } = self.call.get() else {
+            return None;
+        };
+        self.call.set(CallGuard::Sent);
+        let savepoint = match is_first {
+            true => "SAVEPOINT call",
+            false => "RELEASE call; SAVEPOINT call",
+        };
+        Some(savepoint.to_owned())
+    }
+
+    /// Sends the savepoint of a call by itself.
+    fn send_due(&self) -> StoreResult<()> {
+        match self.take_due() {
+            Some(due) => self.seen(self.wire().script(&due, None)),
+            None => Ok(()),
+        }
     }
 
     /// True if a statement of the transaction failed, so that nothing but its undoing, or that of a part, works.

@@ -66,8 +66,14 @@ impl Postgres {
         Ok(!is_last)
     }
 
-    /// Takes over all rows of a statement whose rows are being visited.
+    /// Sends what has to go first, and takes over all rows of a statement whose rows are being visited.
     pub(super) fn make_way(&self) -> StoreResult<()> {
+        self.make_way_for_more()?;
+        self.send_due()
+    }
+
+    /// Takes over all rows of a statement whose rows are being visited. What has to go first goes with the next statement.
+    pub(super) fn make_way_for_more(&self) -> StoreResult<()> {
         let Some(rows) = self.visited() else {
             return Ok(());
         };
