@@ -56,18 +56,19 @@ pub(crate) fn measure(setup: &Setup, report: &mut Report) -> anyhow::Result<()> 
     for host in hosts {
         host.stop()?;
     }
-    let [alone, together] = [alone, together].map(|rate| Quantity(rate, Unit::Count));
+    let ratio = together / alone;
+    let [alone, together] = [alone, together].map(|rate| Quantity(1e3 / rate, Unit::Milliseconds));
     report.text(&format!(
         "\ncalls of hosts with one PostgreSQL database {} ms away, each about its own workspace, {IN_FLIGHT} in flight\n  \
-         one host {alone} a second, {HOSTS} hosts {together}",
+         one host ends one each {alone}, {HOSTS} hosts one each {together}: {ratio:.1} times as many",
         TRIP.as_millis()
     ));
     report.add(Figure {
-        name: format!("calls a second of {HOSTS} hosts with one database"),
+        name: format!("time between two calls of {HOSTS} hosts"),
         value: together,
         baseline: "one host",
         baseline_value: alone,
-        target: Some(Target::at_least("does", together, alone.0 * LEAST)),
+        target: Some(Target::at_most("takes", together, alone.0 / LEAST)),
     });
     Ok(())
 }
