@@ -137,6 +137,10 @@ async fn a_call_about_a_workspace_elsewhere_is_told_where() {
         refusal["context"]["hosts"][0]["url"], "https://one.example/mcp",
         "{refusal:#}"
     );
+    assert_eq!(refusal["next_call"]["tool"], "workspace_list", "{refusal:#}");
+    let classes =
+        place.sql("SELECT DISTINCT failure_class FROM core_operations WHERE error_code = 'WRONG_HOST'");
+    assert_eq!(classes, ["refused"], "it was not counted");
     one.close().await;
     two.ok("task_create", task("w", None)).await;
     two.close().await;

@@ -1,12 +1,15 @@
 //! Calls about workspaces that hosts on other machines have.
 
+use serde_json::json;
 use tollgate_components::catalog::ToolEntry;
-use tollgate_sdk::ToolError;
+use tollgate_sdk::{NextCall, ToolError};
 
 use super::{Call, Gate, Generation};
 
 /// Argument that names a workspace.
 const WORKSPACE: &str = "workspace";
+/// Tool that lists the workspaces of this host.
+const LIST: &str = "workspace_list";
 
 impl Gate {
     /// Refuses a call about a workspace that is not here and that a living host on another machine has. Without it the name
@@ -39,6 +42,7 @@ impl Gate {
             format!("workspace `{name}` is not on this host, but on {places}"),
         )
         .remediation("Call the tool at the host that has the workspace, or name a workspace of this host: workspace_list lists them.")
+        .next_call(NextCall::new(LIST, json!({})))
         .context("workspace", name)
         .context("hosts", serde_json::to_value(&hosts).unwrap_or_default()))
     }

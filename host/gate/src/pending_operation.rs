@@ -445,7 +445,8 @@ pub(super) fn failure_class(code: &str) -> &'static str {
         | "DURATION_EXCEEDED"
         | "WINDOW_EXHAUSTED"
         | "PERMIT_USED"
-        | "TOO_MANY_CALLS" => "refused",
+        | "TOO_MANY_CALLS"
+        | "WRONG_HOST" => "refused",
         _ => "tool_error",
     }
 }
