@@ -233,7 +233,7 @@ impl Host {
     }
 }
 
-/// Reason why a host cannot join the others.
+/// Reason why a host cannot join the others, or why nobody knows who they are.
 #[derive(Debug, Error)]
 pub enum JoinError {
     /// The data directory cannot be used.
@@ -343,27 +343,13 @@ pub fn hosts_alive(data: &DataDir) -> Result<Vec<String>, DataDirError> {
     Ok(alive)
 }
 
-/// Reason why nobody knows who works with a database.
-#[derive(Debug, Error)]
-pub enum RosterError {
-    /// The files of hosts cannot be read.
-    #[error(transparent)]
-    DataDir(#[from] DataDirError),
-    /// The server cannot be reached.
-    #[error(transparent)]
-    Open(#[from] OpenError),
-    /// The server does not say it.
-    #[error(transparent)]
-    Store(#[from] StoreError),
-}
-
 /// Hosts that work with a database now, in words: those of the data directory, and on a server those of others. `but` is
 /// a host that does not count.
 pub fn hosts_at_work(
     data: &DataDir,
     server: Option<&Server>,
     but: Option<&str>,
-) -> Result<Vec<String>, RosterError> {
+) -> Result<Vec<String>, JoinError> {
     let alive = hosts_alive(data)?;
     let mut told: Vec<String> = alive
         .iter()
