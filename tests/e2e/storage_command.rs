@@ -49,7 +49,7 @@ async fn work(session: &Session, number: u32) {
         .await;
 }
 
-/// What the packs say of the work.
+/// Replies of the packs about the work.
 async fn told(place: &Place) -> Vec<Value> {
     let session = place.serve(&["--tier", "full"]).await;
     let mut told = Vec::new();

@@ -21,7 +21,7 @@ pub enum Cut {
     Answer(usize),
 }
 
-/// What both sides see of the end of a connection.
+/// End of a connection, as both sides see it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum End {
     /// The connection is closed.
@@ -33,9 +33,9 @@ pub enum End {
 /// Bytes of a trip.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Trip {
-    /// Those that the client sent.
+    /// Number that the client sent.
     pub question: usize,
-    /// Those that the server sent.
+    /// Number that the server sent.
     pub answer: usize,
 }
 

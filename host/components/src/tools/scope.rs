@@ -1,7 +1,7 @@
 //! Scope of a call: `x-scope` at the root of the input schema of a `write` tool names the arguments that say which part of the
 //! pack's tables a call reads and changes.
 //!
-//! Where hosts on several machines share a database, calls of one pack run one after another. Calls with a scope run beside
+//! Hosts on several machines may share a database. There, calls of one pack run one after another. Calls with a scope run beside
 //! those whose values are others.
 
 use serde_json::Value;

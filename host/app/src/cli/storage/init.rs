@@ -17,7 +17,7 @@ use crate::cli::file;
 /// Bytes of a password that is made here.
 const PASSWORD_BYTES: usize = 32;
 
-/// What is there stays as it is, so that the command can run again. Without `--admin` it only makes the host's tables, with
+/// Everything that is there stays as it is, so that the command can run again. Without `--admin` it only makes the host's tables, with
 /// the configured URL.
 #[derive(Debug, Args)]
 pub(in crate::cli) struct Init {

@@ -35,9 +35,9 @@ pub struct Examined {
     pub weight: Weight,
     /// Name of the thing.
     pub about: &'static str,
-    /// What was found.
+    /// Finding, in words.
     pub what: String,
-    /// What to do.
+    /// Remedy, if there is one.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub remedy: Option<String>,
 }
@@ -147,7 +147,7 @@ fn of_judgement(judged: &Judged, said: &[Option<String>]) -> Examined {
     }
 }
 
-/// What the settings of the role and the database come to.
+/// Examines what the settings of the role and the database come to.
 fn of_settings(said: &[Option<String>]) -> Vec<Examined> {
     let text = |at: usize| said.get(at).and_then(Option::as_deref).unwrap_or_default();
     let mut found = vec![match text(1) {

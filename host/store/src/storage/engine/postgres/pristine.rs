@@ -1,6 +1,6 @@
 //! The host's own tables as its migrations make them on this server, to compare those that are there with.
 //!
-//! How a server prints a definition changes with its version. So it prints both: those of the schema, and those of a copy that is made in
+//! Servers of different versions print a definition in different ways. So the server prints both: those of the schema, and those of a copy that is made in
 //! a transaction and undone.
 
 use super::faults::Made;

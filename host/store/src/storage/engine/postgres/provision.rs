@@ -16,7 +16,7 @@ use crate::storage::session::Access;
 /// Longest name that PostgreSQL does not cut, in bytes.
 const LONGEST_NAME: usize = 63;
 
-/// What is wanted on a server.
+/// Names that are wanted on a server.
 #[derive(Debug)]
 pub struct Wanted<'a> {
     /// Role of hosts.
@@ -29,7 +29,7 @@ pub struct Wanted<'a> {
     pub schema: &'a str,
 }
 
-/// What there is now.
+/// Outcome: each thing that was made, and how to get to it.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Provisioned {
     /// The role was made now.

@@ -1,7 +1,7 @@
 //! Roles of components: a second wall behind the host's own reader of SQL.
 //!
 //! Each component has a role that may use the component's schema and the functions of translated statements, and nothing else.
-//! It cannot log in: a session of the host takes it for one statement, and gives it back in the same trip.
+//! The role cannot log in: a session of the host takes it for one statement, and gives it back in the same trip.
 
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -88,7 +88,7 @@ struct State {
     is_more: bool,
     may_take: bool,
     may_make: bool,
-    /// What is granted of a role can be limited, as of version 16.
+    /// True if a grant of a role can be limited, as of version 16.
     has_options: bool,
 }
 
@@ -121,7 +121,7 @@ impl Wall {
         );
     }
 
-    /// How many of these there were.
+    /// Number of these.
     #[cfg(test)]
     pub(super) fn breaches(&self) -> u64 {
         self.breaches.load(Ordering::Relaxed)

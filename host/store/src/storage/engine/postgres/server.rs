@@ -114,7 +114,7 @@ pub enum ServerError {
     NoRole {
         /// Name of the role.
         role: String,
-        /// What is wrong with it.
+        /// Fault of the role.
         why: &'static str,
     },
     /// The tables cannot be made or brought up to date.
