@@ -78,7 +78,7 @@ struct Console {
     answering: Arc<dyn Answering>,
     packs: Arc<dyn PackPages>,
     clock: Arc<dyn Clock>,
-    parts: Parts,
+    parts: Arc<Parts>,
     /// Ends streams when the server stops.
     stop: CancellationToken,
 }
@@ -91,16 +91,17 @@ pub fn router(
 ) -> Result<Router, getrandom::Error> {
     let clock = equipment.clock;
     let access = Access::new(equipment.settings, equipment.consoles, prove, Arc::clone(&clock))?;
+    let parts = Arc::new(Parts::default());
     let console = Arc::new(Console {
         access,
-        tail: Tail::new(equipment.reader.clone()),
+        tail: Tail::new(equipment.reader.clone(), Arc::clone(&parts)),
         figures: Counting::start(equipment.reader.clone(), Arc::clone(&clock), stop.clone()),
         reader: equipment.reader,
         host: equipment.host,
         answering: equipment.answering,
         packs: equipment.packs,
         clock,
-        parts: Parts::default(),
+        parts,
         stop,
     });
     let inside = Router::new()

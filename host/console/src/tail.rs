@@ -15,6 +15,7 @@ use tokio_util::sync::CancellationToken;
 use tollgate_store::storage::{OperationFilter, Session, StoreResult, StoredOperation};
 
 use crate::filter::Filter;
+use crate::pages::parts::Parts;
 use crate::reader::{ReadError, Reader};
 use crate::rows::Row;
 
@@ -51,6 +52,9 @@ enum Heard {
 /// The tail of one ledger.
 pub(crate) struct Tail {
     reader: Reader,
+    /// Parts as they were last read. They are forgotten before pages are told to ask for them, or a page could be shown
+    /// what was read just before the change, and nothing would tell it again.
+    parts: Arc<Parts>,
     sender: broadcast::Sender<Heard>,
     /// Held by the task that looks.
     looking: Arc<Mutex<()>>,
@@ -58,9 +62,10 @@ pub(crate) struct Tail {
 
 impl Tail {
     /// A tail that nobody listens to yet.
-    pub(crate) fn new(reader: Reader) -> Tail {
+    pub(crate) fn new(reader: Reader, parts: Arc<Parts>) -> Tail {
         Tail {
             reader,
+            parts,
             sender: broadcast::Sender::new(BEHIND),
             looking: Arc::default(),
         }
@@ -96,12 +101,12 @@ impl Tail {
         let Ok(turn) = Arc::clone(&self.looking).try_lock_owned() else {
             return;
         };
-        let (reader, sender) = (self.reader.clone(), self.sender.clone());
+        let (reader, parts, sender) = (self.reader.clone(), Arc::clone(&self.parts), self.sender.clone());
         let looking = Arc::clone(&self.looking);
         tokio::spawn(async move {
             let mut turn = Some(turn);
             while turn.is_some() {
-                if let Err(err) = keep_looking(&reader, &sender).await {
+                if let Err(err) = keep_looking(&reader, &parts, &sender).await {
                     tracing::warn!(%err, "the end of the ledger cannot be followed for the moment");
                     tokio::time::sleep(KEEP_ALIVE / 15).await;
                 }
@@ -115,7 +120,11 @@ impl Tail {
     }
 }
 
-async fn keep_looking(reader: &Reader, sender: &broadcast::Sender<Heard>) -> Result<(), ReadError> {
+async fn keep_looking(
+    reader: &Reader,
+    parts: &Parts,
+    sender: &broadcast::Sender<Heard>,
+) -> Result<(), ReadError> {
     let mut last = reader.read(|session| Ok(session.ledger().head()?.seq)).await?;
     let (mut quiet, mut since_parts, mut is_stale) = (0, PART_LOOKS, true);
     while sender.receiver_count() > 0 {
@@ -130,6 +139,7 @@ async fn keep_looking(reader: &Reader, sender: &broadcast::Sender<Heard>) -> Res
         }
         if (is_stale && since_parts >= PART_LOOKS) || quiet >= QUIET_LOOKS {
             (quiet, since_parts, is_stale) = (0, 0, false);
+            parts.forget().await;
             let _ = sender.send(Heard::Parts);
         }
     }

@@ -567,6 +567,34 @@ async fn a_stream_that_comes_back_has_every_row_once_and_ends_with_the_server() 
 }
 
 #[tokio::test]
+async fn parts_that_a_page_is_told_to_ask_for_hold_what_changed() {
+    let place = Place::new();
+    let mut writer = place.writer();
+    let cookie = place.log_in().await;
+    let request = Request::builder()
+        .uri("/console/live?after=0")
+        .header("cookie", &cookie);
+    let asked = place.router.clone().oneshot(request.body(Body::empty()).unwrap());
+    let mut frames = http_body_frames(asked.await.unwrap().into_body());
+    let parts = async || place.page(&cookie, "/console/parts").await.body;
+    while !frames.next().await.unwrap().contains("event: parts") {}
+    assert!(parts().await.contains("No envelope yet"));
+    writer.tell_all();
+    // Parts that were just read anew are the ones that are kept for longest.
+    while !parts().await.contains("Deploy to production") {
+        tokio::task::yield_now().await;
+    }
+    writer.tell_hostile();
+    let mut seen = Vec::new();
+    while seen.last() != Some(&place.rows()) {
+        collect(&frames.next().await.unwrap(), &mut seen);
+    }
+    while !frames.next().await.unwrap().contains("event: parts") {}
+    let told = parts().await;
+    assert!(told.contains("&lt;img src=x onerror"), "{told}");
+}
+
+#[tokio::test]
 async fn a_filtered_stream_has_the_rows_that_fit() {
     let place = Place::new();
     place.writer().tell_all();
