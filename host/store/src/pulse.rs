@@ -103,7 +103,7 @@ impl Pulse {
         let now = Timestamp::from_ms(now_ms).to_string();
         session.roster().announce_key(&key, &member.place, &now)?;
         session.roster().join(&member)?;
-        database.serve(host, &member.place);
+        database.serve(host, &member.place, new.lease);
         let shared = Arc::new(Shared {
             member,
             lease: new.lease,
@@ -311,6 +311,7 @@ impl Beating {
         let shared = &self.shared;
         let members = session.roster().all()?;
         *locked(&shared.members) = members.clone();
+        self.end_sessions(session, &members);
         let gone: Vec<String> = members
             .into_iter()
             .filter(|member| match member.place == shared.member.place {
@@ -332,6 +333,24 @@ impl Beating {
             |host| !gone.iter().any(|gone| gone == host),
             |host| shared.bury(session, host),
         )
+    }
+}
+
+impl Beating {
+    /// Takes their locks from hosts that hang. They are alive, if they come to themselves, and connect anew.
+    fn end_sessions(&self, session: &Session, members: &[Member]) {
+        let is_silent = |member: &Member| member.silent_ms > member.lease_ms;
+        if !members.iter().any(is_silent) || !self.shared.may_judge() {
+            return;
+        }
+        match session.roster().end_sessions_of_silent() {
+            Ok(0) => {}
+            Ok(ended) => tracing::warn!(
+                ended,
+                "a host says nothing any more; its connections to the database were ended"
+            ),
+            Err(err) => tracing::warn!(%err, "connections of a host that says nothing cannot be ended"),
+        }
     }
 }
 

@@ -102,6 +102,30 @@ fn a_buried_host_writes_nothing_until_it_joins_again() {
 }
 
 #[test]
+fn a_host_that_hangs_with_the_turn_to_write_loses_it_and_nobody_else_fails() {
+    let Some((_place, one, two)) = two() else { return };
+    let hanging = one.database.write_session().unwrap();
+    hanging.begin_write().unwrap();
+    let session = two.database.write_session().unwrap();
+    std::thread::scope(|scope| {
+        let waiting = scope.spawn(|| write(&two.database));
+        // Its pulse goes on here, so what makes it look silent is done again and again.
+        wait_until("the others get the turn", || {
+            let silence = "UPDATE core_hosts SET seen_at = seen_at - interval '1 hour' WHERE id = 'hst_1'";
+            fixture::change(&session, silence).unwrap();
+            waiting.is_finished()
+        });
+        waiting.join().unwrap().unwrap();
+    });
+    let failure = hanging.commit().unwrap_err().failure();
+    assert!(
+        matches!(failure, StoreFailure::Lost | StoreFailure::Unknown),
+        "{failure:?}"
+    );
+    wait_until("it writes again", || write(&one.database).is_ok());
+}
+
+#[test]
 fn a_host_that_is_gone_is_buried_by_the_others() {
     let Some((_place, one, two)) = two() else { return };
     let session = two.database.write_session().unwrap();

@@ -66,6 +66,7 @@ mod work_trees;
 
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, OnceLock};
+use std::time::Duration;
 
 use self::engine::sqlite::{memory, migrate, place};
 use self::engine::{Engine, postgres};
@@ -227,9 +228,9 @@ impl Database {
     }
 
     /// Notes which host of a server's database this is. Its write transactions fail from now on when others have buried it.
-    pub(crate) fn serve(&self, host: &str, place: &str) {
+    pub(crate) fn serve(&self, host: &str, place: &str, lease: Duration) {
         if let At::Server(server) = &self.at {
-            server.serve(host, place);
+            server.serve(host, place, lease);
         }
     }
 

@@ -7,7 +7,7 @@
 use sha2::{Digest as _, Sha256};
 use tollgate_core::hash::{hex, unhex};
 
-use super::engine::postgres::lock_key;
+use super::engine::postgres::{Postgres, lock_key, mark_of_hosts};
 use super::engine::{Engine, Once, sql};
 use super::error::{StoreError, StoreResult};
 use super::handles::Roster;
@@ -51,6 +51,8 @@ pub struct Member {
     pub up_ms: i64,
     /// Time since it was heard of, in milliseconds.
     pub silent_ms: i64,
+    /// Time without news after which it counts as gone, in milliseconds.
+    pub lease_ms: i64,
     /// False if it is gone and nobody has buried it yet.
     pub is_alive: bool,
 }
@@ -147,6 +149,19 @@ impl Roster<'_> {
         Ok(!is_there)
     }
 
+    /// Ends the sessions of hosts that said nothing for longer than their leases, and returns how many. One that hangs may
+    /// have locks that all others wait for.
+    pub fn end_sessions_of_silent(self) -> StoreResult<i64> {
+        let mark = mark_of_hosts(self.server()?.schema());
+        let sql = format!(
+            "SELECT count(*) FILTER (WHERE pg_terminate_backend(a.pid)) FROM pg_stat_activity AS a
+                JOIN core_hosts ON right(a.application_name, length(?1 || id)) = ?1 || id
+            WHERE a.datname = current_database() AND a.pid <> pg_backend_pid() AND {} > lease_ms",
+            since("seen_at")
+        );
+        self.0.engine.one(Once(&sql), sql![mark], |row| row.get(0))
+    }
+
     /// Time of the server, in milliseconds since 1970.
     pub fn server_ms(self) -> StoreResult<i64> {
         let sql = "SELECT CAST(extract(epoch FROM clock_timestamp()) * 1000 AS bigint)";
@@ -188,7 +203,7 @@ impl Roster<'_> {
     fn members(self) -> StoreResult<String> {
         let alive = self.alive()?;
         Ok(format!(
-            "SELECT id, place, version, machine, url, workspaces, {}, {}, {alive} FROM core_hosts",
+            "SELECT id, place, version, machine, url, workspaces, {}, {}, {alive}, lease_ms FROM core_hosts",
             since("started_at"),
             since("seen_at")
         ))
@@ -209,11 +224,15 @@ impl Roster<'_> {
 
     /// First number of the locks of hosts.
     fn class(self) -> StoreResult<i32> {
-        let Engine::Postgres(postgres) = &self.0.engine else {
-            return Err(StoreError::of_servers_alone());
-        };
-        let [.., a, b, c, d] = lock_key(postgres.schema(), "host").to_be_bytes();
+        let [.., a, b, c, d] = lock_key(self.server()?.schema(), "host").to_be_bytes();
         Ok(i32::from_be_bytes([a, b, c, d]))
+    }
+
+    fn server(&self) -> StoreResult<&Postgres> {
+        match &self.0.engine {
+            Engine::Postgres(postgres) => Ok(postgres),
+            Engine::Sqlite(_) => Err(StoreError::of_servers_alone()),
+        }
     }
 }
 
@@ -240,5 +259,6 @@ fn member(row: &super::engine::Row<'_>) -> StoreResult<Member> {
         up_ms: row.get(6)?,
         silent_ms: row.get(7)?,
         is_alive: row.get(8)?,
+        lease_ms: row.get(9)?,
     })
 }

@@ -28,7 +28,7 @@ use tollgate_sql::postgres::Verb;
 
 use self::component::Guard;
 use self::run::Shared;
-use self::settings::{IDLE_TIMEOUT_MS, LOCK_TIMEOUT_MS};
+use self::settings::IDLE_TIMEOUT_MS;
 use self::statement::{Cache, numbered};
 use self::wire::Wire;
 use super::Text;
@@ -41,6 +41,7 @@ pub use self::provision::{ProvisionError, Provisioned, Wanted};
 pub use self::roles::Roles;
 pub(in crate::storage) use self::run::Prepared;
 pub(in crate::storage) use self::schema::prepare;
+pub(in crate::storage) use self::server::mark_of_hosts;
 pub use self::server::{Server, ServerError};
 pub(in crate::storage) use self::settings::lock_key;
 pub(super) use self::values::column;
@@ -255,7 +256,10 @@ impl Postgres {
 
     /// Starts a write transaction, after all that other sessions asked for before.
     pub(in crate::storage) fn begin_write(&self) -> StoreResult<()> {
-        self.begin(&self.begin_in_turn(LOCK_TIMEOUT_MS, IDLE_TIMEOUT_MS), None)
+        self.begin(
+            &self.begin_in_turn(self.server.lock_timeout_ms(), IDLE_TIMEOUT_MS),
+            None,
+        )
     }
 
     /// The same for a call that waits no longer than until its deadline. Fails as busy then.
@@ -263,7 +267,9 @@ impl Postgres {
         let remaining = deadline.remaining().as_millis().max(1);
         let begin = self.begin_in_turn(
             // The deadline ends the wait first, and by a request to cancel that meets this statement and no later one.
-            remaining.saturating_add(GRACE_MS).min(LOCK_TIMEOUT_MS),
+            remaining
+                .saturating_add(GRACE_MS)
+                .min(self.server.lock_timeout_ms()),
             remaining
                 .saturating_add(GRACE_MS)
                 .min(i32::MAX.unsigned_abs().into()),
@@ -301,7 +307,8 @@ impl Postgres {
         if let Some(envelope) = among.envelope.as_deref().filter(|id| is_id(id)) {
             turn.push_str(&format!("; SELECT core_hold('{envelope}')"));
         }
-        self.begin(&self.begin_with(LOCK_TIMEOUT_MS, IDLE_TIMEOUT_MS, &turn), None)
+        let begin = self.begin_with(self.server.lock_timeout_ms(), IDLE_TIMEOUT_MS, &turn);
+        self.begin(&begin, None)
     }
 
     /// Starts a write transaction beside the turn, after all others with the same lock. Each of its statements sees what

@@ -15,6 +15,7 @@ use tollgate_core::hash::hex;
 use tollgate_sql::MAX_NAME;
 
 use super::roles::{Roles, Wall};
+use super::settings::LOCK_TIMEOUT_MS;
 use super::tls::{MaybeTls, Tls};
 use crate::storage::engine::sqlite::migrate::CORE_NAME;
 use crate::storage::error::StoreFailure;
@@ -24,6 +25,8 @@ pub(super) const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
 /// Time between two questions if the server is still there, after [`CONNECT_TIMEOUT`] of silence, and how many go unanswered.
 pub(super) const KEEPALIVE_INTERVAL: Duration = Duration::from_secs(3);
 pub(super) const KEEPALIVES: u32 = 3;
+/// Most letters of the name that a URL gives to its connections. The host's id comes after it, and the server keeps 63 bytes.
+const MAX_OWN_NAME: usize = 24;
 /// Schema of the host's own tables.
 pub(super) const SCHEMA: &str = "tollgate_host";
 /// Schema of the functions that statements of components use, which every role may.
@@ -148,12 +151,23 @@ pub struct Server {
     pub(super) wall: Arc<Wall>,
 }
 
+/// Text between the name that a URL gives to its connections and the id of the host that they are of.
+pub(in crate::storage) fn mark_of_hosts(schema: &str) -> String {
+    if schema == SCHEMA {
+        return " ".to_owned();
+    }
+    // Another set of hosts in the same database.
+    format!(" {}/", &hex(&Sha256::digest(schema))[..8])
+}
+
 /// A host, as sessions need to know it.
 pub(super) struct Served {
     /// Its id. Its write transactions fail after others buried it.
     pub(super) host: String,
     /// Its data directory, by a hash.
     pub(super) place: String,
+    /// Time without news after which others take it for gone, in milliseconds.
+    pub(super) lease_ms: u128,
 }
 
 impl Server {
@@ -166,11 +180,33 @@ impl Server {
     }
 
     /// Notes which host the sessions are of.
-    pub(in crate::storage) fn serve(&self, host: &str, place: &str) {
+    pub(in crate::storage) fn serve(&self, host: &str, place: &str, lease: Duration) {
         let _ = self.served.set(Served {
             host: host.to_owned(),
             place: place.to_owned(),
+            lease_ms: lease.as_millis(),
         });
+    }
+
+    /// Settings for a new connection. The server knows it by a name that ends with the host's id.
+    pub(super) fn to_connect(&self) -> Config {
+        let mut config = self.config.clone();
+        if let (Some(name), Some(served)) = (self.config.get_application_name(), self.served.get()) {
+            let shown: String = name
+                .chars()
+                .filter(char::is_ascii_graphic)
+                .take(MAX_OWN_NAME)
+                .collect();
+            config.application_name(format!("{shown}{}{}", mark_of_hosts(&self.schema), served.host));
+        }
+        config
+    }
+
+    /// Time that a session waits for a lock, in milliseconds. A host that hangs has its locks for as long as its lease and
+    /// the moment that others take to notice.
+    pub(super) fn lock_timeout_ms(&self) -> u128 {
+        let lease = self.served.get().map_or(0, |served| served.lease_ms);
+        lease.saturating_add(LOCK_TIMEOUT_MS)
     }
 
     /// Reads a URL. Of `sslmode`, `verify-full` and `disable` are known: the default is `verify-full` for servers elsewhere.

@@ -12,7 +12,7 @@ use crate::storage::session::Access;
 pub(super) const LEAST_VERSION: i64 = 15;
 /// Connections that a host needs: lanes, readers, runners, signs of life, content of artifacts and its own.
 const CONNECTIONS: i64 = 42;
-/// Time that a session waits for a lock, in milliseconds: longer than any write transaction may take.
+/// Time that a session waits for locks of hosts that answer, in milliseconds: longer than any write transaction may take.
 pub(super) const LOCK_TIMEOUT_MS: u128 = 12_000;
 /// Time after which the server ends a transaction whose host says nothing any more, in milliseconds.
 pub(super) const IDLE_TIMEOUT_MS: u128 = 60_000;
@@ -67,7 +67,7 @@ fn settings(server: &Server, access: Access) -> String {
          SET row_security = on;
          SET default_transaction_read_only = {read_only};
          SET default_transaction_deferrable = off;
-         SET lock_timeout = {LOCK_TIMEOUT_MS};
+         SET lock_timeout = {};
          SET statement_timeout = 0;
          SET idle_in_transaction_session_timeout = {IDLE_TIMEOUT_MS};
          SET tcp_user_timeout = 10000;
@@ -76,6 +76,7 @@ fn settings(server: &Server, access: Access) -> String {
          SET tcp_keepalives_count = {KEEPALIVES};
          SELECT set_config('synchronous_commit', 'on', false) WHERE current_setting('synchronous_commit') = 'off'",
         quoted(&server.schema),
+        server.lock_timeout_ms(),
         KEEPALIVE_INTERVAL.as_secs(),
     )
 }

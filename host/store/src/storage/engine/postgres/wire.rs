@@ -99,7 +99,8 @@ impl Wire {
             .enable_all()
             .build()
             .map_err(|err| unreachable(err.to_string()))?;
-        let connect = timeout_of(CONNECT_TIMEOUT, server.config.connect(server.tls.clone()));
+        let config = server.to_connect();
+        let connect = timeout_of(CONNECT_TIMEOUT, config.connect(server.tls.clone()));
         let connected = block_on(&runtime, connect)
             .ok_or_else(|| ServerError::Silent {
                 place: server.to_string(),
