@@ -8,8 +8,8 @@ use serde_json::{Value, json};
 use crate::harness::Place;
 use crate::share::share;
 
-/// Message of a commit: a query with its length and its end.
-const COMMIT: &[u8] = b"Q\0\0\0\x0bCOMMIT\0";
+/// End of the message that commits a row of the ledger.
+const COMMIT: &[u8] = b" END; COMMIT\0";
 /// The commit reaches the server, and its answer nobody.
 const CUT_AFTER: Cut = Cut::Answer(0);
 /// The commit does not reach the server.
@@ -17,7 +17,7 @@ const CUT_BEFORE: Cut = Cut::Question(0);
 /// Time for which a half-open connection stays.
 const SILENCE: Duration = Duration::from_millis(50);
 /// One of this many places is cut, from a random one on.
-const ONE_OF: usize = 6;
+const ONE_OF: usize = 60;
 
 /// A place whose hosts go to the server by way of a proxy, if there is a server.
 fn place(mark: &'static [u8]) -> Option<(Place, Proxy)> {
@@ -114,6 +114,25 @@ async fn a_call_is_done_once_wherever_its_last_trip_is_cut() {
     }
     let rows = place.sql("SELECT count(*) FROM core_operations WHERE tool = 'task_create' AND success = 1");
     assert_eq!(rows, [titles.len().to_string()]);
+    assert_verified(&place);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_call_takes_a_trip_for_each_statement_and_two_more() {
+    let Some((place, proxy)) = place(b"") else {
+        return;
+    };
+    let session = place.serve(&["--tier", "full"]).await;
+    session.ok("task_create", create("prepares the statements")).await;
+    let mut fewest = u64::MAX;
+    for round in 0..8 {
+        let before = proxy.trips();
+        session.ok("task_create", create(&format!("{round}"))).await;
+        // Signs of life and what others do may add to it.
+        fewest = fewest.min(proxy.trips() - before);
+    }
+    session.close().await;
+    assert_eq!(fewest, 4, "the task, its event, the beginning and the end");
     assert_verified(&place);
 }
 

@@ -25,7 +25,7 @@ use tollgate_core::envelope::State;
 use tollgate_sandbox::facts::Transactions;
 use tollgate_sdk::ToolError;
 use tollgate_store::storage::{
-    Database, Ending, Head, OpenError, Operation, PAGE, Session, StoreError, StoreFailure, StoreResult,
+    Database, Ending, OpenError, Operation, PAGE, Session, StoreError, StoreFailure, StoreResult, Written,
 };
 
 use super::backlog::Backlog;
@@ -202,10 +202,10 @@ impl Writer {
 
     /// Looks if the last transaction was committed. None if the database cannot be asked, or there is no row to look for.
     fn look_for_last(&mut self) -> Option<bool> {
-        let head = self.session.as_ref()?.written_head()?;
+        let written = self.session.as_ref()?.written()?;
         let until = Instant::now() + PATIENCE;
         loop {
-            match self.look_for(&head) {
+            match self.look_for(&written) {
                 Ok(is_there) => return Some(is_there),
                 Err(err) if Instant::now() < until => {
                     tracing::debug!(%err, "the database cannot be asked yet");
@@ -217,13 +217,13 @@ impl Writer {
         }
     }
 
-    /// Looks for a row of the ledger. Whoever has the turn to write sees how every transaction before ended.
-    fn look_for(&mut self, head: &Head) -> StoreResult<bool> {
+    /// Looks for what a transaction wrote. Whoever has the turn to write sees how every transaction before ended.
+    fn look_for(&mut self, written: &Written) -> StoreResult<bool> {
         let session = self.session()?;
         session.begin_write()?;
-        let found = session.ledger().hash_of(head.seq)?;
+        let is_there = session.ledger().holds(written)?;
         session.rollback()?;
-        Ok(found.is_some_and(|hash| hash == head.hash))
+        Ok(is_there)
     }
 
     /// Runs the calls of a batch, as far as their turn goes, and commits them. The others are put back.

@@ -109,7 +109,9 @@ impl Caller {
             payload: change.payload,
             created_at: cx.now(),
         };
-        task::touch(&cx.db, change.task_id, event.created_at)?;
+        if change.event_type != EventType::TaskCreated {
+            task::touch(&cx.db, change.task_id, event.created_at)?;
+        }
         let id = event::append(&cx.db, &event)?;
         let task = format!("task_store/{}", change.task_id);
         let part = change.part.map(|part| format!("{task}/{part}"));

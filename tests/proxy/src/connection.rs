@@ -101,6 +101,7 @@ impl Connection {
             return (piece, None);
         }
         let mut state = way.state();
+        state.trips += 1;
         state.last = Trip {
             question: piece.len(),
             answer: 0,

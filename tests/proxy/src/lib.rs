@@ -112,6 +112,12 @@ impl Proxy {
         self.way.state().next.is_none()
     }
 
+    /// Number of trips with the mark so far.
+    #[must_use]
+    pub fn trips(&self) -> u64 {
+        self.way.state().trips
+    }
+
     /// The last trip with the mark, as far as it has come.
     #[must_use]
     pub fn last_trip(&self) -> Trip {
@@ -133,6 +139,7 @@ struct State {
     is_held: bool,
     next: Option<(Cut, End)>,
     last: Trip,
+    trips: u64,
     open: Vec<Arc<Connection>>,
 }
 

@@ -4,11 +4,15 @@ use super::engine::{Dialects, sql};
 use super::error::{StoreError, StoreResult, exactly_one};
 use super::handles::Intents;
 use super::ledger::Operation;
+use super::session::Written;
 
 impl Intents<'_> {
     /// Remembers a `run` call that is about to start.
     pub fn insert(self, operation: &Operation) -> StoreResult<()> {
         let json = serde_json::to_string(&*operation.storable()).map_err(StoreError::of_json)?;
+        self.0
+            .written
+            .replace(Some(Written::Intent(operation.op_id.clone())));
         self.0
             .engine
             .run(

@@ -5,6 +5,8 @@
 
 mod storable;
 
+use std::sync::LazyLock;
+
 use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
 use tollgate_core::effect::Effect;
@@ -12,9 +14,11 @@ use tollgate_core::hash::hex;
 use tollgate_core::identity::Identity;
 
 use super::approvals::PolicyRow;
-use super::engine::{AsSql as _, Column, Engine, Row, Sql, sql};
+use super::engine::postgres::{Postgres, ROW, is_id};
+use super::engine::{AsSql as _, Column, Engine, Row, Sql, Text, sql};
 use super::error::{StoreError, StoreResult, exactly_one};
 use super::handles::Ledger;
+use super::session::Written;
 use super::states_after;
 use super::states_found;
 use super::work_trees::{Cause, Sighting};
@@ -226,6 +230,22 @@ const INSERT: &str = "INSERT INTO core_operations (seq, op_id, envelope_id, time
     VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16, ?17, ?18, ?19, ?20, ?21, ?22, ?23, ?24,
     ?25, ?26, ?27, ?28, ?29, ?30, ?31, ?32, ?33, ?34, ?35, ?36, ?37)";
 
+/// The same on a server, which gives the row its place and its hashes. Fails unless exactly that row was added with the hash that it
+/// should have, whatever triggers do.
+static INSERT_CHECKED: LazyLock<String> = LazyLock::new(|| {
+    let place: String = (1..=8)
+        .rev()
+        .map(|at| format!(" || substr(int8send(seq), {at}, 1)"))
+        .collect();
+    format!(
+        "WITH added AS ({INSERT} RETURNING op_id, seq, prev_hash, hash)
+        SELECT max(seq), set_config('{ROW}', max(op_id), true), 1 / CASE WHEN count(*) = 1 AND bool_and(length(prev_hash) = 64 AND hash = encode(sha256(
+            '\\x034000000000000000'::bytea || convert_to(prev_hash, 'UTF8') || '\\x010800000000000000'::bytea{place}
+            || decode(?33, 'hex')), 'hex')) THEN 1 ELSE 0 END
+        FROM added"
+    )
+});
+
 impl Operation {
     /// The values of the row at a place. The hashes are still missing.
     fn values(&self, seq: i64) -> [Sql<'_>; VALUES] {
@@ -305,10 +325,10 @@ impl Ledger<'_> {
         }
         // Only the first row of a transaction asks for states that no row has yet.
         let known_head = self.0.known_head.take();
-        let (states, finds) = match known_head {
-            Some(_) => (Vec::new(), Vec::new()),
-            None if !self.0.work_trees().may_be_unchained()? => (Vec::new(), Vec::new()),
-            None => (
+        let (states, finds) = match known_head.is_some() || self.0.has_row() {
+            true => (Vec::new(), Vec::new()),
+            false if !self.0.work_trees().may_be_unchained()? => (Vec::new(), Vec::new()),
+            false => (
                 self.0.work_trees().unchained_states()?,
                 self.0.work_trees().unchained_finds()?,
             ),
@@ -321,19 +341,30 @@ impl Ledger<'_> {
             telling = one;
             operation = &telling;
         }
-        let Head { seq, hash } = match &self.0.engine {
-            Engine::Sqlite(_) => self.append(operation, known_head)?,
-            Engine::Postgres(_) => self.append_on_server(operation)?,
+        let is_telling = !states.is_empty() || !finds.is_empty();
+        let seq = match &self.0.engine {
+            Engine::Sqlite(_) => {
+                let head = self.append(operation, known_head)?;
+                let seq = head.seq;
+                self.0.known_head.set(Some(head));
+                Some(seq)
+            }
+            Engine::Postgres(postgres) => self.append_on_server(postgres, operation, is_telling)?,
         };
-        self.0.work_trees().chain_states(&states, seq)?;
-        self.0.work_trees().chain_finds(&finds, seq)?;
+        if let Some(seq) = seq {
+            self.0.work_trees().chain_states(&states, seq)?;
+            self.0.work_trees().chain_finds(&finds, seq)?;
+        }
         for artifact in &operation.artifacts {
             self.0.artifacts().insert(&operation.op_id, artifact)?;
         }
         for row in &operation.policy_rows {
             self.0.approvals().write_policy_row(row)?;
         }
-        self.0.known_head.set(Some(Head { seq, hash }));
+        self.0.written.replace(Some(Written::Row {
+            op_id: operation.op_id.clone(),
+            duration_ms: operation.duration_ms,
+        }));
         Ok(())
     }
 
@@ -356,24 +387,25 @@ impl Ledger<'_> {
     }
 
     /// Has the server add a row after the last one. From then on other hosts wait with theirs until the end of the
-    /// transaction.
-    fn append_on_server(self, operation: &Operation) -> StoreResult<Head> {
+    /// transaction, so the row goes with that, unless its place is wanted before.
+    fn append_on_server(
+        self,
+        postgres: &Postgres,
+        operation: &Operation,
+        wants_place: bool,
+    ) -> StoreResult<Option<i64>> {
         let mut values = operation.values(0);
         let mut hasher = RowHasher::new();
         hasher.add_content(&values);
         let content = hasher.content();
         values[COLUMNS + 1] = Sql::Text("");
         values[COLUMNS + 2] = content.as_sql();
-        let insert = format!("{INSERT} RETURNING seq, prev_hash, hash");
-        let (seq, prev_hash, hash): (i64, String, String) = self.0.engine.one(&insert, &values, |row| {
-            Ok((row.get(0)?, row.get(1)?, row.get(2)?))
-        })?;
-        hasher.start(seq, &prev_hash);
-        hasher.add_content(&values);
-        if hasher.finish() != hash {
-            return Err(StoreError::changed(0));
+        if wants_place || !postgres.is_open() || !is_id(&operation.op_id) {
+            let place = self.0.engine.one(&*INSERT_CHECKED, &values, |row| row.get(0))?;
+            return Ok(Some(place));
         }
-        Ok(Head { seq, hash })
+        postgres.add_last(Text::from(&*INSERT_CHECKED), &operation.op_id, &values)?;
+        Ok(None)
     }
 
     /// True if a row names an envelope that its caller could not have opened.
@@ -405,6 +437,21 @@ impl Ledger<'_> {
             sql![seq],
             |row| row.get(0),
         )
+    }
+
+    /// True if what a transaction wrote is there, so that it was committed. Whoever has the turn to write asks, so that the transaction is over.
+    pub fn holds(self, written: &Written) -> StoreResult<bool> {
+        match written {
+            Written::Row { op_id, duration_ms } => {
+                let sql = "SELECT 1 FROM core_operations WHERE op_id = ?1 AND duration_ms = ?2";
+                self.0.engine.exists(sql, sql![op_id, duration_ms])
+            }
+            // If others took this host for gone since, they wrote the row in its place.
+            Written::Intent(op_id) => {
+                let sql = "SELECT 1 FROM core_intents WHERE op_id = ?1";
+                Ok(self.0.engine.exists(sql, sql![op_id])? || self.has(op_id)?)
+            }
+        }
     }
 
     /// True if a call has a row.

@@ -113,7 +113,7 @@ pub use recollection::{MemoryOwner, Recollection};
 pub use repeats::{RepeatedFailure, SaidOfTests};
 pub use restarts::LeftState;
 pub use roster::{Member, NewMember};
-pub use session::{Among, Changes, OpenError, Session};
+pub use session::{Among, Changes, OpenError, Session, Written};
 pub use stats::{Bucket, By, PolicyTally, Tallied, Tally, TallyQuery, ToolStats};
 pub use status::{Applied, DatabaseStatus};
 pub use tasks::{

@@ -1,6 +1,6 @@
 //! One connection to the database, whatever its engine.
 
-use std::cell::Cell;
+use std::cell::{Cell, RefCell};
 use std::collections::BTreeMap;
 use std::path::Path;
 
@@ -68,6 +68,20 @@ pub struct Among {
     pub envelope: Option<String>,
 }
 
+/// What tells if a transaction was committed whose end nobody answered.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Written {
+    /// A row of the ledger. Another host that takes this one for gone may write one of the same call, with other content.
+    Row {
+        /// Id of the call.
+        op_id: String,
+        /// Time that the call took, in milliseconds.
+        duration_ms: f64,
+    },
+    /// The note of a `run` call that is about to start.
+    Intent(String),
+}
+
 /// Rows that a component's call changed, by table: inserted, updated, deleted.
 pub type Changes = BTreeMap<String, [u64; 3]>;
 
@@ -76,6 +90,8 @@ pub struct Session {
     pub(super) engine: Engine,
     /// The end of the ledger as the open transaction sees it, once it wrote a row.
     pub(super) known_head: Cell<Option<Head>>,
+    /// What the open transaction, or the last one, wrote last that tells if it was committed.
+    pub(super) written: RefCell<Option<Written>>,
     /// Lookup of workspaces' commits.
     pub(super) heads: Heads,
 }
@@ -179,6 +195,7 @@ impl Session {
         Ok(Session {
             engine: Engine::Sqlite(sqlite),
             known_head: Cell::new(None),
+            written: RefCell::default(),
             heads: Heads::default(),
         })
     }
@@ -190,6 +207,7 @@ impl Session {
         Ok(Session {
             engine: Engine::Postgres(Box::new(postgres)),
             known_head: Cell::new(None),
+            written: RefCell::default(),
             heads: Heads::default(),
         })
     }
@@ -202,11 +220,26 @@ impl Session {
         }
     }
 
-    /// The end of the ledger as the open transaction, or the last one, wrote it. None if it wrote no row.
-    pub fn written_head(&self) -> Option<Head> {
-        let head = self.known_head.take();
-        self.known_head.set(head.clone());
-        head
+    /// What the open transaction, or the last one, wrote last that tells if it was committed.
+    pub fn written(&self) -> Option<Written> {
+        self.written.borrow().clone()
+    }
+
+    /// True if the open transaction wrote a row of the ledger.
+    pub(super) fn has_row(&self) -> bool {
+        matches!(&*self.written.borrow(), Some(Written::Row { .. }))
+    }
+
+    /// Notes that a state of a work tree is added that no row holds yet.
+    pub(super) fn add_state(&self) {
+        if let Engine::Postgres(postgres) = &self.engine {
+            postgres.add_state();
+        }
+    }
+
+    fn begin_anew(&self) {
+        self.known_head.set(None);
+        self.written.replace(None);
     }
 
     /// Prepares a component's statements from now on, under its deadline.
@@ -264,7 +297,7 @@ impl Session {
 
     /// Starts a write transaction, after all that other sessions and processes asked for before.
     pub fn begin_write(&self) -> StoreResult<()> {
-        self.known_head.set(None);
+        self.begin_anew();
         match &self.engine {
             Engine::Sqlite(sqlite) => sqlite.begin_write(),
             Engine::Postgres(postgres) => postgres.begin_write(),
@@ -274,7 +307,7 @@ impl Session {
     /// Starts a write transaction beside those of other hosts of a server. Those that write alone wait for it. In a file it is
     /// like any other.
     pub fn begin_write_among(&self, among: &Among) -> StoreResult<()> {
-        self.known_head.set(None);
+        self.begin_anew();
         match &self.engine {
             Engine::Sqlite(sqlite) => sqlite.begin_write(),
             Engine::Postgres(postgres) => postgres.begin_write_among(among),
@@ -283,7 +316,7 @@ impl Session {
 
     /// The same for a call that waits no longer than until its deadline. Fails as busy then.
     pub fn begin_write_before(&self, deadline: &Deadline) -> StoreResult<()> {
-        self.known_head.set(None);
+        self.begin_anew();
         match &self.engine {
             Engine::Sqlite(sqlite) => sqlite.begin_write_before(deadline),
             Engine::Postgres(postgres) => postgres.begin_write_before(deadline),

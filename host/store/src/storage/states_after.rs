@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 
 use serde_json::{Value, json};
 
+use super::engine::postgres::STATES_WAIT;
 use super::engine::{Dialects, Engine, Once, sql};
 use super::error::{StoreResult, exactly_one};
 use super::handles::WorkTrees;
@@ -34,6 +35,7 @@ impl WorkTrees<'_> {
         let sql = "INSERT INTO core_states_after (op_id, envelope_id, state)
             SELECT ?1, ?2, ?3 WHERE EXISTS (SELECT 1 FROM core_envelopes WHERE id = ?2)
             ON CONFLICT (op_id) DO NOTHING";
+        self.0.add_state();
         self.0
             .engine
             .run(sql, sql![op_id, envelope, seen.state])
@@ -42,12 +44,13 @@ impl WorkTrees<'_> {
 
     /// False if no state waits for a row. In a file, where asking costs nothing, the states themselves tell.
     pub(super) fn may_be_unchained(self) -> StoreResult<bool> {
-        if matches!(self.0.engine, Engine::Sqlite(_)) {
-            return Ok(true);
+        match &self.0.engine {
+            Engine::Sqlite(_) => Ok(true),
+            Engine::Postgres(postgres) => match postgres.states_wait() {
+                Some(wait) => Ok(wait),
+                None => self.0.engine.one(STATES_WAIT, &[], |row| row.get(0)),
+            },
         }
-        let sql = "SELECT EXISTS (SELECT 1 FROM core_states_after WHERE chained_seq IS NULL)
-            OR EXISTS (SELECT 1 FROM core_work_tree_states WHERE chained_seq IS NULL)";
-        self.0.engine.one(sql, &[], |row| row.get(0))
     }
 
     /// States that no row holds yet, and that no other transaction is about to give to a row.

@@ -183,6 +183,7 @@ impl WorkTrees<'_> {
         let sql = "INSERT INTO core_work_tree_states (envelope_id, workspace, state, git_head, differs, cause, op_id,
                 seen_at, looked_boot_ms)
             SELECT ?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9 WHERE EXISTS (SELECT 1 FROM core_envelopes WHERE id = ?1)";
+        self.0.add_state();
         self.0
             .engine
             .run(

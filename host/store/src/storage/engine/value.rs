@@ -85,6 +85,18 @@ impl AsSql for bool {
     }
 }
 
+impl From<Sql<'_>> for Value {
+    fn from(value: Sql<'_>) -> Value {
+        match value {
+            Sql::Null => Value::Null,
+            Sql::Int(number) => Value::Integer(number),
+            Sql::Real(number) => Value::Real(number),
+            Sql::Text(text) => Value::Text(text.to_owned()),
+            Sql::Blob(bytes) => Value::Blob(bytes.to_owned()),
+        }
+    }
+}
+
 impl AsSql for Value {
     fn as_sql(&self) -> Sql<'_> {
         match self {

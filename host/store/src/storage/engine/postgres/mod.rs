@@ -27,7 +27,7 @@ use tollgate_core::deadline::Deadline;
 use tollgate_sql::postgres::Verb;
 
 use self::component::Guard;
-use self::run::Shared;
+use self::run::{LastRow, Shared};
 use self::settings::IDLE_TIMEOUT_MS;
 use self::statement::{Cache, numbered};
 use self::wire::Wire;
@@ -39,7 +39,7 @@ pub(in crate::storage) use self::error::Failure;
 pub use self::examine::{Examined, Weight};
 pub use self::provision::{ProvisionError, Provisioned, Wanted};
 pub use self::roles::Roles;
-pub(in crate::storage) use self::run::Prepared;
+pub(in crate::storage) use self::run::{Prepared, ROW};
 pub(in crate::storage) use self::schema::prepare;
 pub(in crate::storage) use self::server::mark_of_hosts;
 pub use self::server::{Server, ServerError};
@@ -48,6 +48,11 @@ pub(super) use self::values::column;
 
 /// Time that the server leaves a transaction beyond the deadline of its call, in milliseconds.
 const GRACE_MS: u128 = 5_000;
+
+/// Question if a state of a work tree waits for a row that takes it into the chain.
+pub(in crate::storage) const STATES_WAIT: &str =
+    "SELECT EXISTS (SELECT 1 FROM core_states_after WHERE chained_seq IS NULL)
+    OR EXISTS (SELECT 1 FROM core_work_tree_states WHERE chained_seq IS NULL)";
 
 /// Name of the lock of those who write alone, which the others share.
 const EVERYBODY: &str = "write";
@@ -69,6 +74,10 @@ pub(in crate::storage) struct Postgres {
     visited: RefCell<Option<Shared>>,
     /// Rows that the component's statements changed since the last look.
     changes: RefCell<Changes>,
+    /// Row of the ledger that goes with what is sent next.
+    last_row: RefCell<Option<LastRow>>,
+    /// False if no state of a work tree waited for a row when the transaction began, and the session added none since.
+    states_wait: Cell<Option<bool>>,
 }
 
 /// The savepoint `call`, to which the rows of a call are undone. It travels with the next statement, and is not released before the
@@ -109,6 +118,8 @@ impl Postgres {
             call: Cell::new(CallGuard::None),
             visited: RefCell::new(None),
             changes: RefCell::default(),
+            last_row: RefCell::default(),
+            states_wait: Cell::new(None),
         })
     }
 
@@ -123,6 +134,16 @@ impl Postgres {
             Some(served) => format!("{}/{workspace}", served.place),
             None => workspace.to_owned(),
         }
+    }
+
+    /// False if no state of a work tree waits for a row. None if that is not known without asking.
+    pub(in crate::storage) fn states_wait(&self) -> Option<bool> {
+        self.states_wait.get()
+    }
+
+    /// Forgets that no state waits, because one is added.
+    pub(in crate::storage) fn add_state(&self) {
+        self.states_wait.set(None);
     }
 
     /// A table of an owner, with its schema.
@@ -225,9 +246,10 @@ impl Postgres {
     }
 
     fn begin_after(&self, sql: &str, deadline: Option<&Deadline>) -> StoreResult<()> {
+        self.last_row.take();
         self.connect_anew()?;
         self.make_way()?;
-        let mut begun = self.wire().script(sql, deadline);
+        let mut begun = self.wire().ask_last(sql, deadline);
         if begun
             .as_ref()
             .is_err_and(|failure| failure.kind() == StoreFailure::Lost)
@@ -235,7 +257,7 @@ impl Postgres {
             // The connection was lost since, and nobody had noticed.
             self.wire().give_up();
             self.connect_anew()?;
-            begun = self.wire().script(sql, deadline);
+            begun = self.wire().ask_last(sql, deadline);
         }
         if begun.is_err() && !self.wire().is_closed() {
             self.wire().script("ROLLBACK", None)?;
@@ -243,10 +265,17 @@ impl Postgres {
         self.guard.set(Guard::None);
         self.call.set(CallGuard::None);
         self.transaction.set(match begun {
-            Ok(()) => Transaction::Open,
+            Ok(_) => Transaction::Open,
             Err(_) => Transaction::None,
         });
-        Ok(begun?)
+        let said = begun?;
+        self.states_wait
+            .set(match said.first().and_then(Option::as_deref) {
+                Some("t") => Some(true),
+                Some("f") => Some(false),
+                _ => None,
+            });
+        Ok(())
     }
 
     /// Starts a snapshot; it is taken at the first read.
@@ -341,7 +370,7 @@ impl Postgres {
     fn begin_with(&self, lock_ms: u128, idle_ms: u128, turn: &str) -> String {
         let served = self.server.served.get().filter(|served| is_id(&served.host));
         let is_alive = served.map_or_else(String::new, |served| {
-            format!("; SELECT core_alive('{}')", served.host)
+            format!("; SELECT core_alive('{}'); {STATES_WAIT}", served.host)
         });
         format!(
             "BEGIN ISOLATION LEVEL READ COMMITTED READ WRITE; SET LOCAL lock_timeout = {lock_ms};
@@ -354,7 +383,7 @@ impl Postgres {
         if let CallGuard::Due { is_first } = self.call.get() {
             self.forget_due(is_first);
         }
-        self.make_way()?;
+        self.take_over()?;
         match self.transaction.get() {
             Transaction::None => Err(Failure::seen(StoreFailure::Lost, "no transaction is open").into()),
             Transaction::Failed => {
@@ -369,7 +398,7 @@ impl Postgres {
                     let what = "the connection was lost before the transaction could be committed";
                     return Err(Failure::seen(StoreFailure::Lost, what).into());
                 }
-                let committed = self.wire().commit();
+                let committed = self.commit_with_row();
                 let failure = committed.as_ref().err().map(Failure::kind);
                 self.was_lost.set(matches!(
                     failure,
@@ -383,6 +412,7 @@ impl Postgres {
     /// Undoes the transaction. Fails if none is open.
     pub(in crate::storage) fn rollback(&self) -> StoreResult<()> {
         self.call.set(CallGuard::None);
+        self.last_row.take();
         self.make_way()?;
         if !self.in_transaction() {
             return Err(Failure::seen(StoreFailure::Other, "no transaction is open").into());
@@ -417,6 +447,7 @@ impl Postgres {
 
     /// Starts a part of the transaction that can be undone alone.
     pub(in crate::storage) fn savepoint(&self) -> StoreResult<()> {
+        self.send_row()?;
         self.send_due()?;
         // A savepoint of an older statement is below this one, or goes with the one that this one replaces.
         self.guard.set(Guard::None);
@@ -444,6 +475,7 @@ impl Postgres {
             return Ok(());
         }
         self.call.set(CallGuard::None);
+        self.last_row.take();
         self.script("ROLLBACK TO call; RELEASE call")?;
         if self.in_transaction() {
             self.transaction.set(Transaction::Open);
@@ -489,6 +521,11 @@ impl Postgres {
         self.transaction.get() != Transaction::None
     }
 
+    /// True if a transaction is open and nothing of it failed.
+    pub(in crate::storage) fn is_open(&self) -> bool {
+        self.transaction.get() == Transaction::Open
+    }
+
     /// True if the last transaction ended with its connection, or had none.
     pub(in crate::storage) fn is_lost(&self) -> bool {
         self.was_lost.get()
@@ -532,7 +569,7 @@ impl Postgres {
 }
 
 /// True for an id of the host's own making, which stands in a statement as it is.
-fn is_id(text: &str) -> bool {
+pub(in crate::storage) fn is_id(text: &str) -> bool {
     !text.is_empty()
         && text
             .bytes()

@@ -9,8 +9,12 @@ use tokio_postgres::Statement;
 use super::Postgres;
 use super::error::Failure;
 use super::wire::Chunks;
-use crate::storage::engine::{Row, Sql, Text};
+use crate::storage::engine::{Row, Sql, Text, borrowed};
 use crate::storage::error::StoreResult;
+use crate::storage::value::Value;
+
+/// Setting of a transaction: id of the row that it added last.
+pub(in crate::storage) const ROW: &str = "tollgate.row";
 
 /// A statement of the host's own.
 pub(in crate::storage) struct Prepared<'e> {
@@ -72,14 +76,73 @@ impl Postgres {
         self.send_due()
     }
 
-    /// Takes over all rows of a statement whose rows are being visited. What has to go first goes with the next statement.
+    /// Takes over all rows of a statement whose rows are being visited, and sends the row that waits. What else has to go first goes
+    /// with the next statement.
     pub(super) fn make_way_for_more(&self) -> StoreResult<()> {
+        self.take_over()?;
+        self.send_row()
+    }
+
+    /// Takes over all rows of a statement whose rows are being visited.
+    pub(super) fn take_over(&self) -> StoreResult<()> {
         let Some(rows) = self.visited() else {
             return Ok(());
         };
         let mut rows = rows.lock().unwrap_or_else(PoisonError::into_inner);
         while self.fetch(&mut rows)? {}
         Ok(())
+    }
+}
+
+/// A row of the ledger that is sent with the end of the transaction, or before anything else.
+pub(super) struct LastRow {
+    statement: Statement,
+    values: Vec<Value>,
+    /// Text that ends the transaction, unless the row is not there.
+    commit: String,
+}
+
+impl Postgres {
+    /// Has a row of the ledger added with the end of the transaction, in the same trip: all hosts wait for the end of the ledger
+    /// meanwhile. The statement notes the row's id as the setting [`ROW`], and fails unless the row is there as it should be.
+    pub(in crate::storage) fn add_last(
+        &self,
+        sql: Text<'_>,
+        op_id: &str,
+        params: &[Sql<'_>],
+    ) -> StoreResult<()> {
+        self.pass_guard();
+        self.make_way()?;
+        let Prepared { statement, .. } = self.prepare(sql)?;
+        let commit = format!(
+            "SELECT 1 / CASE WHEN current_setting('{ROW}', true) = '{op_id}' THEN 1 ELSE 0 END; COMMIT"
+        );
+        self.last_row.replace(Some(LastRow {
+            statement,
+            values: params.iter().map(|value| (*value).into()).collect(),
+            commit,
+        }));
+        Ok(())
+    }
+
+    /// Sends the row that waits by itself, because more follows.
+    pub(super) fn send_row(&self) -> StoreResult<()> {
+        let Some(row) = self.last_row.take() else {
+            return Ok(());
+        };
+        let mut stream = self.seen(self.wire().query(&row.statement, &borrowed(&row.values), None))?;
+        while !self.seen(self.wire().rows(&mut stream, None))?.is_empty() {}
+        Ok(())
+    }
+
+    /// Ends the transaction with the row that waits, if there is one.
+    pub(super) fn commit_with_row(&self) -> Result<(), Failure> {
+        match self.last_row.take() {
+            Some(row) => self
+                .wire()
+                .commit_after(&row.statement, &borrowed(&row.values), &row.commit),
+            None => self.wire().commit(),
+        }
     }
 }
 

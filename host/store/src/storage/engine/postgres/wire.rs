@@ -8,13 +8,13 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Mutex, OnceLock, PoisonError};
 use std::time::Duration;
 
-use futures::StreamExt as _;
 use futures::stream::ReadyChunks;
+use futures::{StreamExt as _, TryStreamExt as _};
 use tokio::runtime::{Builder, Handle, Runtime};
 use tokio::task::JoinHandle;
 use tokio::time::timeout;
 use tokio_postgres::types::Type;
-use tokio_postgres::{CancelToken, Client, Row, RowStream, SimpleQueryMessage, Statement};
+use tokio_postgres::{CancelToken, Client, Row, RowStream, SimpleQueryMessage, SimpleQueryRow, Statement};
 use tollgate_core::deadline::Deadline;
 use tollgate_sql::postgres::Kind;
 
@@ -287,17 +287,50 @@ impl Wire {
             .map_err(Failure::of_commit)
     }
 
+    /// Runs a statement and ends the transaction, in one trip. The second text has to see to it that nothing is committed without
+    /// the first statement.
+    pub(super) fn commit_after(&self, statement: &Statement, params: &[Sql<'_>], commit: &str) -> Trip<()> {
+        let client = self.client()?;
+        let params = params.iter().map(|value| Param(*value));
+        let (ran, committed) = self.block_on(async {
+            let run = async {
+                let rows = client.query_raw(statement, params).await?;
+                rows.try_for_each(|_| async { Ok(()) }).await
+            };
+            futures::join!(run, client.batch_execute(commit))
+        });
+        let failure = match (ran, committed) {
+            (Ok(()), Ok(())) => return Ok(()),
+            // The server had refused it before it came to the end.
+            (Err(err), _) if err.as_db_error().is_some() => Failure::from(err),
+            (Ok(()), Err(err)) => Failure::of_commit(err),
+            (Err(err), committed) => match committed.map_err(Failure::of_commit) {
+                // It was never sent, and so there was nothing to end.
+                Err(refused) if refused.kind() != StoreFailure::Unknown => Failure::from(err),
+                Err(failure) => failure,
+                Ok(()) => Failure::of_commit(err),
+            },
+        };
+        if !self.is_closed() && self.block_on(client.batch_execute("ROLLBACK")).is_err() {
+            self.give_up();
+        }
+        Err(failure)
+    }
+
     /// Runs a text without preparing it, and returns the first row as text.
     pub(super) fn ask(&self, sql: &str) -> Trip<Vec<Option<String>>> {
         let client = self.client()?;
         let said = self.trip(None, client.simple_query(sql))?;
-        let first = said.iter().find_map(|message| match message {
-            SimpleQueryMessage::Row(row) => Some(row),
-            _ => None,
-        });
-        Ok(first.map_or_else(Vec::new, |row| {
-            (0..row.len()).map(|at| row.get(at).map(str::to_owned)).collect()
-        }))
+        let first = said.iter().find_map(row_of);
+        Ok(first.map_or_else(Vec::new, texts))
+    }
+
+    /// The same under a deadline, and with the last row.
+    pub(super) fn ask_last(&self, sql: &str, deadline: Option<&Deadline>) -> Trip<Vec<Option<String>>> {
+        let client = self.client()?;
+        let said = self.trip(deadline, client.simple_query(sql))?;
+        let last = said.iter().rev().find_map(row_of);
+        Ok(last.map_or_else(Vec::new, texts))
     }
 
     fn client(&self) -> Trip<&Client> {
@@ -378,6 +411,17 @@ impl Drop for Wire {
         // Waits for no thread, so that a session may be dropped anywhere.
         runtime.shutdown_background();
     }
+}
+
+fn row_of(message: &SimpleQueryMessage) -> Option<&SimpleQueryRow> {
+    match message {
+        SimpleQueryMessage::Row(row) => Some(row),
+        _ => None,
+    }
+}
+
+fn texts(row: &SimpleQueryRow) -> Vec<Option<String>> {
+    (0..row.len()).map(|at| row.get(at).map(str::to_owned)).collect()
 }
 
 async fn script_of(client: &Client, sql: Option<&str>) -> Result<(), tokio_postgres::Error> {
