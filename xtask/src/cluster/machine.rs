@@ -17,8 +17,8 @@ use crate::run::{root, run};
 const LIMIT: Duration = Duration::from_mins(3);
 /// Pause between two looks at something that takes seconds.
 const PAUSE: Duration = Duration::from_millis(20);
-/// The example with containers, which has the hosts' configurations.
-const COMPOSE: &str = "deploy/compose.yaml";
+/// Folder of the example with containers, which has the hosts' configurations.
+const DEPLOY: &str = "deploy";
 /// The balancer's configuration in that example.
 const BALANCER: &str = "deploy/haproxy.cfg";
 
@@ -228,13 +228,8 @@ impl Drop for Balancer {
 
 /// Configuration of a host in the example with containers. The addresses in it are of no account here.
 fn configuration(name: &str) -> anyhow::Result<String> {
-    let compose = std::fs::read_to_string(root().join(COMPOSE))?;
-    let start = format!("  {name}:\n    content: |\n");
-    let (_, after) = compose
-        .split_once(&start)
-        .with_context(|| format!("{COMPOSE} has no configuration of host {name}"))?;
-    let lines = after.lines().map_while(|line| line.strip_prefix("      "));
-    Ok(lines.map(|line| format!("{line}\n")).collect())
+    let file = root().join(DEPLOY).join(format!("{name}.toml"));
+    std::fs::read_to_string(&file).with_context(|| format!("{} cannot be read", file.display()))
 }
 
 /// Waits until something is the case; the error says what was waited for.

@@ -1,7 +1,9 @@
 //! Files of the user's that commands change: read whole, replaced whole.
 
 use std::collections::BTreeSet;
+use std::fs::{File, Metadata};
 use std::io::{ErrorKind, Read as _};
+use std::os::unix::fs::{MetadataExt as _, fchown};
 use std::path::Path;
 
 use anyhow::Context as _;
@@ -93,7 +95,7 @@ pub(super) fn reconfigure(
     replace(path, text)
 }
 
-/// Replaces a file as a whole, keeping its permissions: a crash leaves the old one or the new one.
+/// Replaces a file as a whole, keeping its permissions and, if it may, its owner: a crash leaves the old one or the new one.
 pub(super) fn replace(file: &Path, text: &str) -> anyhow::Result<()> {
     // Behind a link lies the file that is meant, for instance in a folder of dot files.
     let file = file.canonicalize().unwrap_or_else(|_| file.to_owned());
@@ -104,12 +106,25 @@ pub(super) fn replace(file: &Path, text: &str) -> anyhow::Result<()> {
     std::io::Write::write_all(&mut temporary, text.as_bytes())?;
     if let Ok(there) = file.metadata() {
         temporary.as_file().set_permissions(there.permissions())?;
+        keep_owner(temporary.as_file(), &there)?;
     }
     temporary.as_file().sync_all()?;
     temporary
         .persist(&file)
         .with_context(|| format!("{} cannot be written", file.display()))?;
     Ok(())
+}
+
+/// Gives a new file the owner of the one that it replaces, for instance the user of a service. Only root can.
+fn keep_owner(new: &File, there: &Metadata) -> std::io::Result<()> {
+    let made = new.metadata()?;
+    if (made.uid(), made.gid()) == (there.uid(), there.gid()) {
+        return Ok(());
+    }
+    match fchown(new, Some(there.uid()), Some(there.gid())) {
+        Err(err) if err.kind() != ErrorKind::PermissionDenied => Err(err),
+        _ => Ok(()),
+    }
 }
 
 /// Makes a file. One that is there stays as it is, a link that leads nowhere too.
