@@ -18,12 +18,14 @@ use super::over::Over;
 pub(super) const OPENED: &str = "envelope.opened";
 /// Type of the event of an end.
 pub(super) const CLOSED: &str = "envelope.closed";
+/// Event of a copy to another database, whose clock the time of an open envelope counts by from then on.
+pub(super) const MOVED: &str = "envelope.moved";
 /// Field of the event of an end with the work trees that were looked at before it.
 pub const WORK_TREES: &str = "work_trees";
 /// Reason of an end that came with the end of the envelope around it.
 pub(super) const PARENT_CLOSED: &str = "PARENT_CLOSED";
 /// Pack and tool of rows that the host writes for ends that no call caused.
-const HOST_PACK: &str = "core";
+pub(super) const HOST_PACK: &str = "core";
 const CLOSE_TOOL: &str = "envelope_close";
 
 /// End of an envelope.

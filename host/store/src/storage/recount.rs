@@ -9,7 +9,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use serde_json::{Map, Value};
 
 use self::told::{Closed, Counters, Told};
-use super::endings::{CLOSED, OPENED};
+use super::endings::{CLOSED, MOVED, OPENED};
 use super::engine::{Column, Once, sql};
 use super::envelopes::EnvelopeFilter;
 use super::error::StoreResult;
@@ -103,6 +103,11 @@ impl Envelopes<'_> {
                             .ok()
                             .map(|opened| (seq, opened));
                         first_opening.get_or_insert(seq);
+                    }
+                    Some(MOVED) => {
+                        if let Some((_, opened)) = &mut one.opened {
+                            opened.move_to(&event);
+                        }
                     }
                     Some(CLOSED) => {
                         let counters = event.get("counters").cloned().unwrap_or_default();

@@ -44,6 +44,15 @@ pub struct Applied {
 }
 
 impl Maintenance<'_> {
+    /// True if a host has worked with the database.
+    pub fn is_made(self) -> StoreResult<bool> {
+        let sql = self.0.engine.text(Dialects {
+            sqlite: "SELECT EXISTS (SELECT 1 FROM sqlite_schema WHERE name = 'core_migrations')",
+            postgres: "SELECT to_regclass('core_migrations') IS NOT NULL",
+        });
+        self.0.engine.one(Once(sql), &[], |row| row.get(0))
+    }
+
     /// Figures of the database.
     pub fn status(self, boot_ms: i64) -> StoreResult<DatabaseStatus> {
         let engine = &self.0.engine;

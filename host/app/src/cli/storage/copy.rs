@@ -59,6 +59,14 @@ impl Copy {
         let data = DataDir::existing(&data_dir)?;
         let server = global.server_of(&config, url)?;
         check_file(way, &data)?;
+        if way == Way::FromServer {
+            let source = Database::on(server.clone()).read_session()?;
+            ensure!(
+                source.maintenance().is_made()?,
+                "{server} has no tables of a host in the schema that the URL names; no host has worked there, so that there is \
+                 nothing to copy"
+            );
+        }
         // Whoever comes later sees this process as a host, another copy as well.
         refuse_others(&data, &server, None)?;
         let host = Host::join(&data, SystemClock.new_id("hst"))?;
@@ -70,7 +78,7 @@ impl Copy {
         let site = Site::open(&data_dir, authority)?;
         let catalog = load(global, &config, &site).await?;
         self.check_loaded(&catalog, site.database())?;
-        host.bury_the_dead(site.database(), &SystemClock)?;
+        host.bury_the_dead(site.database(), &*site.clock())?;
         let target = match way {
             Way::ToServer => Database::connect(server.clone()),
             Way::FromServer => Database::open(&data.database()),
@@ -137,6 +145,7 @@ impl Copy {
         let transfer = Transfer {
             source,
             target,
+            host: host.id(),
             components: &components,
             leave_out: &self.leave_out,
             head: noted.as_ref().map(|noted| &noted.head),

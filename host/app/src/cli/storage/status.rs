@@ -5,7 +5,7 @@ use std::process::ExitCode;
 use clap::Args;
 use serde_json::json;
 use tollgate::config::Config;
-use tollgate_core::clock::{Clock as _, SystemClock};
+use tollgate_core::clock::Clock as _;
 use tollgate_core::text;
 use tollgate_store::data_dir::{DATABASE, DataDir};
 use tollgate_store::liveness::hosts_at_work;
@@ -69,7 +69,9 @@ fn look(data: &DataDir, server: Option<Server>) -> anyhow::Result<Found> {
     let (connection, status) = match database.read_session() {
         Err(err) => (Err(text::chain(&err)), None),
         Ok(session) => {
-            let status = session.maintenance().status(SystemClock.boot_ms());
+            let status = database
+                .clock()
+                .and_then(|clock| session.maintenance().status(clock.boot_ms()));
             (Ok(()), Some(status.map_err(|err| text::chain(&err))))
         }
     };

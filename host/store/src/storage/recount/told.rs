@@ -61,6 +61,15 @@ pub(super) struct Ended {
     git_head: Option<String>,
 }
 
+impl Opened {
+    /// Takes over the time that counts after a copy to another database.
+    pub(super) fn move_to(&mut self, event: &Map<String, Value>) {
+        if self.opened_boot_ms.is_some() {
+            self.opened_boot_ms = event.get("opened_boot_ms").and_then(Value::as_i64);
+        }
+    }
+}
+
 impl Ended {
     fn of(envelope: &Envelope) -> Option<Ended> {
         Some(Ended {

@@ -9,6 +9,7 @@
 mod digest;
 mod error;
 mod ledger;
+mod moved;
 mod plan;
 mod rows;
 mod target;
@@ -16,6 +17,7 @@ mod target;
 mod tests;
 
 use serde::Serialize;
+use tollgate_core::clock::Clock as _;
 
 use self::digest::{Digest, Sum};
 pub use self::error::{Side, TransferError};
@@ -40,6 +42,8 @@ pub struct Transfer<'a> {
     pub components: &'a [(&'a Namespace, &'a [Step])],
     /// Components whose rows stay behind.
     pub leave_out: &'a [String],
+    /// Id of the host that copies.
+    pub host: &'a str,
     /// Head that the ledger must have on its way, if one was noted before.
     pub head: Option<&'a Head>,
     /// Keys of which one signed each anchor.
@@ -57,7 +61,7 @@ pub struct Transferred {
     pub rows: u64,
     /// Rows of the ledger that hold together.
     pub ledger_rows: u64,
-    /// End of the ledger's chain, the same on both sides.
+    /// End of the ledger's chain in the target: that of the source, or a row after it that says the times of open envelopes.
     pub head: Head,
 }
 
@@ -81,7 +85,9 @@ impl Transfer<'_> {
         source
             .begin_write()
             .map_err(Side::Source.failed("waiting for the turn to write"))?;
-        let copied = self.copy(&source, &target);
+        let copied = self
+            .ahead_ms()
+            .and_then(|ahead_ms| self.copy(&source, &target, ahead_ms));
         for session in [&source, &target] {
             if session.in_transaction() {
                 // Nothing was written, or nothing of it is wanted. It goes with the session in any case.
@@ -91,7 +97,16 @@ impl Transfer<'_> {
         copied
     }
 
-    fn copy(&self, source: &Session, target: &Session) -> Result<Transferred, TransferError> {
+    /// Milliseconds by which the target's clock of envelopes is ahead of the source's: a file counts from the start of the machine.
+    fn ahead_ms(&self) -> Result<i64, TransferError> {
+        let of = |database: &Database, side: Side| {
+            let clock = database.clock().map_err(side.failed("reading its clock"))?;
+            Ok::<_, TransferError>(clock.boot_ms())
+        };
+        Ok(of(self.target, Side::Target)?.saturating_sub(of(self.source, Side::Source)?))
+    }
+
+    fn copy(&self, source: &Session, target: &Session, ahead_ms: i64) -> Result<Transferred, TransferError> {
         let (file, side) = match (&source.engine, &target.engine) {
             (Engine::Postgres(_), Engine::Postgres(_)) => return Err(TransferError::NoFile),
             (Engine::Sqlite(_), _) => (source, Side::Source),
@@ -128,6 +143,12 @@ impl Transfer<'_> {
                 wanted: told(&verified.head),
             });
         }
+        let (rows, head) = self
+            .target
+            .clock()
+            .and_then(|clock| moved::shift(target, &*clock, self.host, ahead_ms))
+            .and_then(|rows| Ok((rows, target.ledger().head()?)))
+            .map_err(Side::Target.failed("moving the times of open envelopes"))?;
         if let Some(others) = (self.others)() {
             return Err(TransferError::NotAlone(others));
         }
@@ -144,8 +165,8 @@ impl Transfer<'_> {
         Ok(Transferred {
             rows: tables.iter().map(|table| table.rows).sum(),
             tables,
-            ledger_rows: copied.rows,
-            head: copied.head,
+            ledger_rows: copied.rows + rows,
+            head,
         })
     }
 

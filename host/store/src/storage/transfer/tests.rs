@@ -1,20 +1,24 @@
 //! Copies between a file and a server. Without a server there is nothing to try.
 
+use std::collections::BTreeMap;
 use std::time::Duration;
 
 use proptest::prelude::*;
 use proptest::test_runner::{Config, TestRunner};
 use tempfile::TempDir;
+use tollgate_core::clock::Clock as _;
 use tollgate_core::deadline::{Cancel, Deadline};
+use tollgate_core::envelope::State;
 
 use super::{Transfer, TransferError, Transferred, plan};
+use crate::storage::endings::opened;
 use crate::storage::engine::sqlite::migrate::Step;
 use crate::storage::engine::{Engine, Once, sql};
 use crate::storage::fixture::{
     self, Place, add, change, disarm, in_file, key, ledger_in, on_postgres, prune,
 };
 use crate::storage::value::Value;
-use crate::storage::{Database, Namespace, Session};
+use crate::storage::{Database, Ending, Namespace, Operation, Session};
 
 /// A component with columns of all types, keys that number themselves, and keys that lead to the table itself.
 const STEPS: &str = "
@@ -48,6 +52,15 @@ fn file(rows: &str) -> (TempDir, Database) {
     database.migrate(&shop(), &steps()).unwrap();
     drop(ledger_in(&database, rows));
     (dir, database)
+}
+
+/// Closes the envelope that the fixture leaves open, so that a copy adds no row about it.
+fn close_all(database: &Database) {
+    let session = database.write_session().unwrap();
+    session.begin_write().unwrap();
+    let ending = Ending::by_host(State::ClosedFailed, "TEST", fixture::NOW, 0);
+    session.envelopes().close("env_k", ending).unwrap();
+    session.commit().unwrap();
 }
 
 /// An empty database on the server, if there is one.
@@ -86,6 +99,7 @@ fn copy_beside(
         target,
         components: if leave_out.is_empty() { &components } else { &[] },
         leave_out,
+        host: "hst_1",
         head: None,
         keys: &[key().public()],
         others,
@@ -106,6 +120,46 @@ fn assert_empty(database: &Database) {
 
 fn number(session: &Session, sql: &str) -> i64 {
     session.engine.one(Once(sql), &[], |row| row.get(0)).unwrap()
+}
+
+#[test]
+fn envelopes_have_the_time_left_that_they_had() {
+    let Some((_place, server)) = server() else {
+        return;
+    };
+    let (_dir, first) = in_file::database();
+    first.migrate(&shop(), &steps()).unwrap();
+    let session = first.write_session().unwrap();
+    let mut envelope = fixture::envelope("env_open", None);
+    envelope.opened_at = fixture::NOW.to_owned();
+    envelope.standing.opened_boot_ms = first.clock().unwrap().boot_ms() - 600_000;
+    let events = serde_json::json!([opened(&envelope, &BTreeMap::new())]).to_string();
+    session.begin_write().unwrap();
+    session.envelopes().open(&envelope).unwrap();
+    let row = Operation {
+        events: Some(events),
+        ..fixture::operation(77, Some("env_open"), fixture::NOW)
+    };
+    session.ledger().record(&row).unwrap();
+    session.commit().unwrap();
+    let used_ms = |database: &Database| {
+        let session = database.read_session().unwrap();
+        let found = session.envelopes().get("env_open").unwrap().unwrap();
+        database.clock().unwrap().boot_ms() - found.standing.opened_boot_ms
+    };
+    copy(&first, &server).unwrap();
+    let (_there, back) = in_file::database();
+    copy(&server, &back).unwrap();
+    for database in [&first, &server, &back] {
+        let used_ms = used_ms(database);
+        assert!((600_000..660_000).contains(&used_ms), "{used_ms}");
+        // The row says the time as well, so that the envelope is what the ledger says of it.
+        let faults = database.read_session().unwrap().envelopes().faults().unwrap();
+        assert!(
+            faults.iter().all(|fault| !fault.contains("env_open")),
+            "{faults:?}"
+        );
+    }
 }
 
 #[test]
@@ -143,6 +197,7 @@ fn a_database_is_the_same_on_a_server_and_back_in_a_file() {
             ("INSERT INTO shop_log (line) VALUES ('one')", vec![]),
         ],
     );
+    close_all(&first);
     let copied = copy(&first, &server).unwrap();
     let session = server.write_session().unwrap();
     assert_eq!(fixture::picture(&session), picture);
@@ -210,6 +265,7 @@ fn rows_of_all_types_stay_what_they_are() {
     runner
         .run(&rows, |rows| {
             let (_dir, first) = file("y");
+            close_all(&first);
             let insert = "INSERT INTO shop_items (\"end\", price, name, image) VALUES (?1, ?2, ?3, ?4)";
             let statements: Vec<_> = rows.iter().map(|row| (insert, row.clone())).collect();
             written(&first, &statements);
@@ -303,6 +359,7 @@ fn a_copy_that_does_not_end_well_leaves_nothing() {
         return;
     };
     let (_dir, first) = file("yyk");
+    close_all(&first);
     let others = || Some("host hst_1 started".to_owned());
     let refused = told(copy_beside(&first, &server, &[], &others));
     assert_eq!(refused, "host hst_1 started; nothing was kept");
@@ -336,6 +393,7 @@ fn rows_of_a_component_that_is_not_loaded_stay_behind_only_if_that_is_said() {
         target: &server,
         components: &nothing,
         leave_out: &[],
+        host: "hst_1",
         head: None,
         keys: &[],
         others: &|| None,

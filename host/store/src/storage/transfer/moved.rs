@@ -1,0 +1,57 @@
+//! Open envelopes, whose times count by another clock after a copy: a file counts from the start of the machine, and a server by its
+//! own clock. The row of an opening says its time, so a row of the ledger says the new one.
+
+use serde_json::{Value, json};
+use tollgate_core::clock::Clock;
+use tollgate_core::effect::Effect;
+use tollgate_core::hash;
+use tollgate_sdk::Timestamp;
+
+use crate::storage::endings::{HOST_PACK, MOVED};
+use crate::storage::engine::{Once, sql};
+use crate::storage::error::StoreResult;
+use crate::storage::ledger::{OpType, Operation};
+use crate::storage::session::Session;
+
+/// Name of the command in the ledger.
+const TOOL: &str = "storage_copy";
+/// Envelopes of one row.
+const OF_A_ROW: usize = 1_000;
+
+/// Moves the times of open envelopes, and of looks at work trees, by as much as the clock is ahead. Returns the number of rows that
+/// say so.
+pub(super) fn shift(target: &Session, clock: &dyn Clock, host: &str, ahead_ms: i64) -> StoreResult<u64> {
+    for table in ["core_work_tree_states", "core_work_trees"] {
+        let sql = format!("UPDATE {table} SET looked_boot_ms = looked_boot_ms + ?1");
+        target.engine.run(Once(&sql), sql![ahead_ms])?;
+    }
+    let sql = "SELECT id, opened_boot_ms FROM core_envelopes WHERE state = 'OPEN' ORDER BY id";
+    let open: Vec<(String, i64)> = target
+        .engine
+        .all(Once(sql), &[], |row| Ok((row.get(0)?, row.get(1)?)))?;
+    let sql = "UPDATE core_envelopes SET opened_boot_ms = opened_boot_ms + ?1 WHERE state = 'OPEN'";
+    target.engine.run(Once(sql), sql![ahead_ms])?;
+    let now = Timestamp::from_ms(clock.now_ms()).to_string();
+    let mut rows = 0;
+    for some in open.chunks(OF_A_ROW) {
+        let events = some.iter().map(|(id, opened)| {
+            json!({"type": MOVED, "envelope_id": id, "opened_boot_ms": opened.saturating_add(ahead_ms)})
+        });
+        target.ledger().record(&Operation {
+            op_id: clock.new_id("op"),
+            timestamp: now.clone(),
+            op_type: OpType::Control,
+            success: Some(true),
+            pack: HOST_PACK.to_owned(),
+            tool: TOOL.to_owned(),
+            effect: Effect::Write,
+            connection: TOOL.to_owned(),
+            host_id: host.to_owned(),
+            args_hash: hash::sha256_hex(b"{}"),
+            events: Some(events.collect::<Value>().to_string()),
+            ..Operation::default()
+        })?;
+        rows += 1;
+    }
+    Ok(rows)
+}
