@@ -5,6 +5,7 @@ use std::time::{Duration, Instant};
 use serde_json::{Value, json};
 
 use crate::harness::{Place, Session};
+use crate::observed::write;
 
 /// A lease as short as it may be.
 const LEASE: &str = "[cluster]\nlease_sec = 5\nurl = \"https://one.example/mcp\"\n";
@@ -98,6 +99,42 @@ async fn what_a_killed_host_left_open_is_ended_by_the_other() {
         tokio::time::sleep(Duration::from_millis(100)).await;
     }
     two.ok("task_create", task("after", None)).await;
+    two.close().await;
+    verified(&other);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn an_envelope_is_closed_as_a_success_where_its_work_tree_is() {
+    let place = crate::closing::place();
+    let Some(other) = place.on_another_machine("") else {
+        return;
+    };
+    let one = place.serve(&["--tier", "full"]).await;
+    let asked =
+        json!({"workspace": "shop", "detached": true, "limits": {"max_edits": 1, "max_duration_sec": 600}});
+    let id = crate::closing::open(&one, asked.clone()).await;
+    write(&place, "value", "good 1");
+    crate::closing::run(&one, "default", &id).await;
+    write(&place, "value", "good 2");
+    let two = other.serve(&["--tier", "full"]).await;
+    let until = Instant::now() + Duration::from_secs(20);
+    while code(&two, "envelope_open", asked.clone()).await.as_deref() != Some("WRONG_HOST") {
+        assert!(
+            Instant::now() < until,
+            "the other host does not hear of the workspace"
+        );
+        tokio::time::sleep(Duration::from_millis(100)).await;
+    }
+    let success = json!({"envelope_id": id, "outcome": "success"});
+    let refusal = two.refused("envelope_close", success.clone()).await;
+    assert_eq!(refusal["code"], "WRONG_HOST", "{refusal:#}");
+    // There the last edit is seen.
+    let closed = one.ok("envelope_close", success).await;
+    assert_eq!(
+        closed["envelope"]["closed_by"], "EDIT_BUDGET_EXHAUSTED",
+        "{closed:#}"
+    );
+    one.close().await;
     two.close().await;
     verified(&other);
 }

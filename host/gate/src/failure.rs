@@ -19,7 +19,7 @@ pub(super) fn lost_transaction() -> ToolError {
 pub(super) fn storage_failed(err: &StoreError) -> ToolError {
     if let Some(obstacle) = err.obstacle() {
         return ToolError::new("STORAGE_FAILED", format!("{NOTHING_CHANGED}{obstacle}")).remediation(
-            "Have the operator look at `tollgate doctor`, which names it, and run `tollgate doctor --repair`.",
+            "Have the operator look at `tollgate doctor`, which names it and says how to remove it.",
         );
     }
     match err.failure() {

@@ -141,6 +141,7 @@ impl Runtime {
             approvals: &call.generation.approvals,
             is_local: call.is_local,
             host_id: self.host.id(),
+            host: &self.host,
             connection: &call.connection,
             identity: call.identity.as_ref(),
             artifacts: self.artifacts.as_deref(),

@@ -39,6 +39,8 @@ pub(super) struct Pending {
     pub(super) settled: Option<Settled>,
     /// True for the row of a call that another host recorded, because it took this one for gone.
     pub(super) is_buried: bool,
+    /// True for a row that is written later, because the database cannot be reached.
+    pub(super) is_kept: bool,
     /// Since when it was at work, and how that went.
     pub(super) maintained: Option<(Instant, StoreResult<()>)>,
 }
@@ -74,6 +76,10 @@ pub(super) struct Intake {
     first: Vec<Pending>,
     /// Rows wait in the backlog.
     has_rows: bool,
+    /// Time at which rows that could not be written are tried again.
+    again_at: Option<Instant>,
+    /// Nobody can send any more, and the last try is made.
+    is_ending: bool,
     arrived: u64,
     /// Identities whose last call took longer than a turn.
     slow: HashSet<Share>,
@@ -89,6 +95,8 @@ impl Intake {
             last: VecDeque::new(),
             first: Vec::new(),
             has_rows: false,
+            again_at: None,
+            is_ending: false,
             arrived: 0,
             slow: HashSet::new(),
             served: Vec::new(),
@@ -99,8 +107,7 @@ impl Intake {
     pub(super) fn next_batch(&mut self) -> Option<Vec<Pending>> {
         self.drain();
         if !self.is_urgent() && !self.has_rows {
-            let job = self.jobs.recv().ok()?;
-            self.take_in(job);
+            self.wait()?;
         }
         let patience = Instant::now() + LINGER;
         loop {
@@ -115,6 +122,30 @@ impl Intake {
                 }
             }
         }
+    }
+
+    /// Waits for a job, or for the time of another try.
+    fn wait(&mut self) -> Option<()> {
+        let Some(again_at) = self.again_at else {
+            let job = self.jobs.recv().ok()?;
+            self.take_in(job);
+            return Some(());
+        };
+        match self.jobs.recv_deadline(again_at) {
+            Ok(job) => self.take_in(job),
+            Err(RecvTimeoutError::Timeout) => self.has_rows = true,
+            Err(RecvTimeoutError::Disconnected) if self.is_ending => return None,
+            Err(RecvTimeoutError::Disconnected) => {
+                self.is_ending = true;
+                self.has_rows = true;
+            }
+        }
+        Some(())
+    }
+
+    /// Has rows that could not be written tried again after a while, if nothing comes before.
+    pub(super) fn look_again_in(&mut self, time: Duration) {
+        self.again_at = Some(Instant::now() + time);
     }
 
     /// True if nobody waits for the writer.
@@ -164,6 +195,7 @@ impl Intake {
             losses: 0,
             settled: None,
             is_buried: false,
+            is_kept: false,
             maintained: None,
         };
         match pending.job {
@@ -182,6 +214,7 @@ impl Intake {
     /// Jobs of the next commit, in turn by identity.
     fn batch(&mut self) -> Vec<Pending> {
         self.has_rows = false;
+        self.again_at = None;
         let mut batch = std::mem::take(&mut self.first);
         // What is left of a commit is put back before all others. Whoever was served in it comes after who was not.
         for share in self.served.drain(..) {

@@ -340,6 +340,11 @@ impl Gate {
         self.lanes.sign_head();
     }
 
+    /// Signs where the ledger is now, as an orderly stop does.
+    pub fn sign_head(&self) {
+        self.lanes.sign_head();
+    }
+
     /// Waits until no call is unanswered.
     pub async fn answered(&self) {
         self.calls.close();

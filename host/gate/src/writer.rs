@@ -11,6 +11,7 @@
 mod admit;
 mod among;
 mod answer;
+mod outage;
 
 use std::collections::HashSet;
 use std::sync::Arc;
@@ -30,7 +31,7 @@ use tollgate_store::storage::{
 
 use super::backlog::Backlog;
 use super::ended::{Changed, Ended, cancelled};
-use super::failure::{is_busy, lost_transaction, storage_failed, unrecorded};
+use super::failure::{is_busy, lost_transaction, storage_failed, unreachable, unrecorded};
 use super::guest_call::GuestCall;
 use super::intake::{Intake, Pending, Progress};
 use super::job::Job;
@@ -42,6 +43,7 @@ use super::tasks;
 
 use among::Turn;
 use answer::{answer, fail};
+use outage::{Outage, PATIENCE};
 
 /// Most commits of one batch that nobody answers.
 const MAX_UNKNOWN: u32 = 3;
@@ -49,8 +51,6 @@ const MAX_UNKNOWN: u32 = 3;
 const MAX_CONFLICTS: u32 = 5;
 /// Most runs of a call that end because the connection is lost. One that costs it each time is told of its own failure then.
 const MAX_LOSSES: u32 = 2;
-/// Time for a server to come back. Calls that wait have time limits of their own.
-const PATIENCE: Duration = Duration::from_secs(5);
 /// Time between two looks for it.
 const BETWEEN_LOOKS: Duration = Duration::from_millis(100);
 
@@ -72,13 +72,15 @@ pub(super) fn start(
         projector,
         joined: HashSet::new(),
         ran: None,
+        outage: Outage::default(),
     };
     Ok(std::thread::Builder::new()
         .name("writer".to_owned())
         .spawn(move || {
             let mut intake = Intake::new(jobs);
             while let Some(batch) = intake.next_batch() {
-                writer.commit(batch, &backlog.take(), &mut intake);
+                let rows = writer.outage.with_late(backlog.take());
+                writer.commit(batch, &rows, &mut intake);
                 if let Some(pack) = writer.ran.take().filter(|_| intake.is_idle()) {
                     writer.runtime.prepare_pack(&pack);
                 }
@@ -109,6 +111,7 @@ struct Writer {
     joined: HashSet<(String, String)>,
     /// The pack whose tool ran last. Mostly the next call is for the same.
     ran: Option<Arc<Pack>>,
+    outage: Outage,
 }
 
 impl Writer {
@@ -131,10 +134,15 @@ impl Writer {
         let mut failed = None;
         let mut conflicts = 0;
         let mut unknown = 0;
-        let mut lost_since = None;
+        if self.outage.is_hopeless() {
+            return self.refuse(batch, rows, intake);
+        }
         loop {
             match self.attempt(turn, &mut batch, rows, intake) {
-                Ok(Ok(())) => return self.answer(batch),
+                Ok(Ok(())) => {
+                    self.outage.is_over();
+                    return self.answer(batch);
+                }
                 Err(err) if err.failure() == StoreFailure::Unknown && unknown < MAX_UNKNOWN => {
                     unknown += 1;
                     tracing::warn!(%err, "nobody answered a commit; looking for its rows");
@@ -152,13 +160,14 @@ impl Writer {
                     }
                 }
                 // Nothing of the transaction was kept, so its calls run again when the server is back.
-                Err(err)
-                    if err.failure() == StoreFailure::Lost
-                        && lost_since.get_or_insert_with(Instant::now).elapsed() < PATIENCE =>
-                {
-                    tracing::debug!(%err, "the database cannot be reached; trying again");
+                Err(err) if err.failure() == StoreFailure::Lost => {
                     self.abandon();
                     batch.iter_mut().for_each(|pending| pending.settled = None);
+                    if !self.outage.goes_on() {
+                        tracing::error!(%err, "the database cannot be reached; calls are refused");
+                        return self.refuse(batch, rows, intake);
+                    }
+                    tracing::debug!(%err, "the database cannot be reached; trying again");
                     std::thread::sleep(BETWEEN_LOOKS);
                 }
                 // Another host had one of the same rows, and the server undid this transaction so that both can go on.
@@ -190,6 +199,12 @@ impl Writer {
                 }
             }
         }
+    }
+
+    /// Refuses calls while the database cannot be reached. Their rows are written when it is back.
+    fn refuse(&mut self, mut batch: Vec<Pending>, rows: &[Operation], intake: &mut Intake) {
+        self.outage.keep(rows, &mut batch, intake);
+        fail(batch, &unreachable());
     }
 
     fn answer(&self, batch: Vec<Pending>) {

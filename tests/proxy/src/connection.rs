@@ -24,6 +24,10 @@ pub(crate) struct Connection {
 struct OfTrip {
     /// True if its bytes are counted.
     is_marked: bool,
+    /// Number of trips of the connection so far.
+    trips: u64,
+    /// True if one of them had the mark.
+    had_mark: bool,
     /// Bytes of the answer that still pass, and the end after them.
     left: Option<(usize, End)>,
     /// True after the end, when nothing passes any more in either direction.
@@ -70,6 +74,11 @@ impl Connection {
         self.is_closed.load(Ordering::SeqCst)
     }
 
+    pub(crate) fn trips_beside_mark(&self) -> u64 {
+        let trip = self.trip();
+        if trip.had_mark { trip.trips } else { 0 }
+    }
+
     fn trip(&self) -> MutexGuard<'_, OfTrip> {
         self.trip.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -97,11 +106,12 @@ impl Connection {
             return (&[], None);
         }
         trip.is_marked = is_marked;
+        trip.trips += 1;
+        trip.had_mark |= is_marked;
         if !is_marked {
             return (piece, None);
         }
         let mut state = way.state();
-        state.trips += 1;
         state.last = Trip {
             question: piece.len(),
             answer: 0,

@@ -63,6 +63,9 @@ impl Proxy {
         let carried = Arc::clone(&way);
         std::thread::spawn(move || {
             for client in listener.incoming().flatten() {
+                if carried.state().is_away {
+                    continue;
+                }
                 // A client of a server that is away sees the end of its connection.
                 if let Ok(server) = TcpStream::connect(server) {
                     Connection::carry(&carried, client, server);
@@ -94,6 +97,14 @@ impl Proxy {
         self.way.changed.notify_all();
     }
 
+    /// Closes all connections, and new ones at once, until it is asked not to: the server is away.
+    pub fn be_away(&self, is_away: bool) {
+        self.way.state().is_away = is_away;
+        if is_away {
+            self.cut();
+        }
+    }
+
     /// Closes all connections, with what is held back in them. New ones are accepted.
     pub fn cut(&self) {
         let open = std::mem::take(&mut self.way.state().open);
@@ -112,10 +123,11 @@ impl Proxy {
         self.way.state().next.is_none()
     }
 
-    /// Number of trips with the mark so far.
+    /// Number of trips so far of the connections that had one with the mark.
     #[must_use]
-    pub fn trips(&self) -> u64 {
-        self.way.state().trips
+    pub fn trips_beside_mark(&self) -> u64 {
+        let open = self.way.state().open.clone();
+        open.iter().map(|connection| connection.trips_beside_mark()).sum()
     }
 
     /// The last trip with the mark, as far as it has come.
@@ -137,9 +149,9 @@ struct Way {
 struct State {
     delay: Duration,
     is_held: bool,
+    is_away: bool,
     next: Option<(Cut, End)>,
     last: Trip,
-    trips: u64,
     open: Vec<Arc<Connection>>,
 }
 

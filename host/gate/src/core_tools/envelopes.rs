@@ -14,6 +14,7 @@ use tollgate_store::storage::{Ending, Envelope, EnvelopeFilter, MAX_DEPTH, WORK_
 use super::envelope_view::EnvelopeView;
 use super::operations::{self, ReportView};
 use super::{CoreCx, EnvelopeChange, Tool, storage};
+use crate::elsewhere;
 use crate::envelope_refusal::{refused, unknown};
 use crate::seen::LookedAt;
 
@@ -203,6 +204,11 @@ impl Tool for Close {
         if envelope.standing.state != State::Open {
             let state = envelope.standing.state;
             return Err(refused(&envelope, Refusal::Closed(state), cx.boot_ms));
+        }
+        if matches!(self.outcome, Outcome::Success)
+            && let Some(refusal) = elsewhere::unseen_at_closing(cx, &envelope)
+        {
+            return Err(refusal);
         }
         let mut within_limit = true;
         for seen in cx.closing.iter().filter_map(|looked| looked.seen.as_ref().ok()) {

@@ -24,6 +24,7 @@ use tollgate_core::identity::Identity;
 use tollgate_sandbox::workspaces::Workspaces;
 use tollgate_sdk::{Reply, ToolError};
 use tollgate_store::artifacts::ArtifactStore;
+use tollgate_store::liveness::Host;
 use tollgate_store::storage::{Session, Sighting, StoreError};
 
 use crate::approvers::{Answerer, ApprovalSettings};
@@ -59,6 +60,8 @@ pub struct CoreCx<'a> {
     pub settings: &'a EnvelopeSettings,
     /// This host process.
     pub host_id: &'a str,
+    /// The same among the others.
+    pub(crate) host: &'a Host,
     /// Statements of the call's row about envelopes.
     pub(crate) told: RefCell<Told>,
     /// Caller as the ledger names it.

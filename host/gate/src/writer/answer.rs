@@ -84,6 +84,9 @@ pub(super) fn fail(batch: Vec<Pending>, failure: &ToolError) {
             Job::Admit { reply, .. } => {
                 let _ = reply.send(Err(Settled::refused(failure.clone())));
             }
+            Job::Record { done, .. } if pending.is_kept => {
+                let _ = done.send(Ok(()));
+            }
             Job::Record { operation, done, .. } => {
                 tracing::error!(
                     op_id = operation.op_id,
