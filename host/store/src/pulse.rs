@@ -103,6 +103,7 @@ impl Pulse {
         let now = Timestamp::from_ms(now_ms).to_string();
         session.roster().announce_key(&key, &member.place, &now)?;
         session.roster().join(&member)?;
+        let members = session.roster().all()?;
         database.serve(host, &member.place, new.lease);
         let shared = Arc::new(Shared {
             member,
@@ -112,7 +113,7 @@ impl Pulse {
             looks: Mutex::default(),
             heard: Mutex::new(Instant::now()),
             in_touch: Mutex::new(Some(Instant::now())),
-            members: Mutex::default(),
+            members: Mutex::new(members),
             workspaces: Mutex::default(),
         });
         let (stop, stopped) = crossbeam_channel::bounded(0);
@@ -311,6 +312,9 @@ impl Beating {
         let shared = &self.shared;
         let members = session.roster().all()?;
         *locked(&shared.members) = members.clone();
+        if let Some(longest) = members.iter().map(|member| member.lease_ms).max() {
+            shared.database.note_lease(longest);
+        }
         self.end_sessions(session, &members);
         let gone: Vec<String> = members
             .into_iter()

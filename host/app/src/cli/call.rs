@@ -97,6 +97,8 @@ pub(super) async fn call(
     let outcome = through(&gate, &tool, &arguments).await?;
     gate.catch_up().await;
     gate.flush().await;
+    // Whatever comes to the database later, this call was there.
+    gate.sign_head();
     match outcome.result {
         Ok(reply) => {
             match reply.text {

@@ -33,7 +33,9 @@ impl StorageConfig {
         flag: Option<&str>,
         environment: impl Fn(&str) -> Option<String>,
     ) -> Result<Option<Server>, StorageError> {
-        let Some(said) = flag.or(self.url.as_deref()) else {
+        // An empty variable is one that is not set.
+        let said = flag.filter(|said| !said.is_empty()).or(self.url.as_deref());
+        let Some(said) = said else {
             return Ok(None);
         };
         let url = match SecretIn::parse(said) {
@@ -74,6 +76,7 @@ mod tests {
         assert_eq!(server(None, None), Ok(None));
         let here = Ok(Some("postgres://localhost:5432/t".to_owned()));
         assert_eq!(server(Some("env:DB"), None), here);
+        assert_eq!(server(Some("env:DB"), Some("")), here);
         assert_eq!(server(Some("mysql://x"), Some("postgres://localhost/t")), here);
         for (url, says) in [
             ("env:NONE", "the variable NONE is not set"),

@@ -2,9 +2,13 @@
 
 use tollgate_store::data_dir::DataDir;
 use tollgate_store::ledger::{heads, trusted};
-use tollgate_store::storage::{Database, Session};
+use tollgate_store::storage::{Database, Session, StoreError};
 
 use super::{Finding, mib};
+
+/// Remedy for what is not as it should be in a database on a server.
+const ON_SERVER: &str = "with psql, as the database's owner: drop what is named and is not the host's (DROP TRIGGER NAME ON TABLE, DROP \
+    TABLE, DROP FUNCTION); for what is missing or changed, stop all hosts and restore a backup (docs/postgresql.md)";
 
 /// Looks at the file and follows the ledger's chain.
 pub fn check(data: &DataDir, database: &Database) -> Vec<Finding> {
@@ -12,8 +16,12 @@ pub fn check(data: &DataDir, database: &Database) -> Vec<Finding> {
         Ok(session) => session,
         Err(err) => return vec![broken(tollgate_core::text::chain(&err))],
     };
-    let mut found = vec![file(data, &session), ledger(data, &session)];
-    found.extend(schema(&session));
+    let mut found = match database.is_on_server() {
+        true => of_server(&session),
+        false => vec![file(data, &session)],
+    };
+    found.push(ledger(data, &session));
+    found.extend(schema(&session, database.is_on_server()));
     found.extend(roles(&session));
     found
 }
@@ -31,7 +39,10 @@ fn roles(session: &Session) -> Option<Finding> {
                     without.join(", ")
                 ),
             )
-            .remedy("give the role of storage.url CREATEROLE, so that the next start makes a role for each component"),
+            .remedy(match session.may_make_roles() {
+                Ok(true) => "start a host, which makes a role for each component",
+                _ => "give the role of storage.url CREATEROLE, so that the next start makes a role for each component",
+            }),
         ),
     }
 }
@@ -40,25 +51,45 @@ fn file(data: &DataDir, session: &Session) -> Finding {
     match session.maintenance().faults() {
         Err(err) => broken(err.to_string()),
         Ok(faults) if !faults.is_empty() => broken(faults.join("; ")),
+        Ok(_) => {
+            let bytes = data.bytes("tollgate.db") + data.bytes("tollgate.db-wal");
+            Finding::ok("database", format!("whole, {}", mib(bytes)))
+        }
+    }
+}
+
+/// The same of a database on a server: a finding for each fault, because each has a remedy of its own.
+fn of_server(session: &Session) -> Vec<Finding> {
+    let failed = |err: StoreError| vec![Finding::problem("database", tollgate_core::text::chain(&err))];
+    match session.maintenance().faults() {
+        Err(err) => failed(err),
+        Ok(faults) if !faults.is_empty() => {
+            let told = faults
+                .into_iter()
+                .map(|fault| Finding::problem("database", fault).remedy(ON_SERVER));
+            told.collect()
+        }
         Ok(_) => match session.maintenance().bytes_on_server() {
-            Err(err) => broken(err.to_string()),
-            Ok(Some(bytes)) => Finding::ok("database", format!("a PostgreSQL server's, {}", mib(bytes))),
-            Ok(None) => {
-                let bytes = data.bytes("tollgate.db") + data.bytes("tollgate.db-wal");
-                Finding::ok("database", format!("whole, {}", mib(bytes)))
-            }
+            Err(err) => failed(err),
+            Ok(bytes) => vec![Finding::ok(
+                "database",
+                format!("a PostgreSQL server's, {}", mib(bytes.unwrap_or_default())),
+            )],
         },
     }
 }
 
 /// Objects in the database that should not exist, or differ from what they should be.
-fn schema(session: &Session) -> Vec<Finding> {
+fn schema(session: &Session, is_on_server: bool) -> Vec<Finding> {
     let misplaced = match session.maintenance().misplaced() {
         Ok(misplaced) => misplaced,
         Err(err) => return vec![Finding::problem("schema", tollgate_core::text::chain(&err))],
     };
     let told = misplaced.iter().map(|object| {
         let finding = Finding::problem("schema", object.to_string());
+        if is_on_server {
+            return finding.remedy(ON_SERVER);
+        }
         match (object.is_curable(), object.kind.as_str()) {
             (false, _) => finding.remedy("stop all hosts and put a backup in the database's place"),
             (true, "table") => finding.remedy("tollgate doctor --repair drops it with its rows"),
@@ -70,6 +101,10 @@ fn schema(session: &Session) -> Vec<Finding> {
 
 /// Fixes what [`check`] finds in the schema, and says what that was.
 pub fn repair(database: &Database) -> Vec<Finding> {
+    if database.is_on_server() {
+        let not_here = "nothing was changed: only a database in a file is repaired from here";
+        return vec![Finding::problem("repair", not_here).remedy(ON_SERVER)];
+    }
     match database.repair() {
         Err(err) => vec![Finding::problem("repair", tollgate_core::text::chain(&err))],
         Ok(done) if done.is_empty() => {

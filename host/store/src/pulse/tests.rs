@@ -126,6 +126,36 @@ fn a_host_that_hangs_with_the_turn_to_write_loses_it_and_nobody_else_fails() {
 }
 
 #[test]
+fn a_program_that_is_no_host_keeps_nobody_waiting_for_long() {
+    let Some((place, one, _two)) = two() else { return };
+    // It hangs before anybody knows of it.
+    let stranger = Database::on(place.server().of_nobody()).write_session().unwrap();
+    stranger.begin_write().unwrap();
+    write(&one.database).unwrap();
+    stranger.commit().unwrap_err();
+}
+
+#[test]
+fn what_a_host_says_of_itself_is_shown_in_one_line() {
+    let Some((_place, one, _two)) = two() else { return };
+    let hostile = NewMember {
+        id: "hst_hostile".to_owned(),
+        place: "elsewhere".to_owned(),
+        lease_ms: 100_000,
+        version: "1".to_owned(),
+        machine: "a\u{1b}[2J\nname".to_owned(),
+        url: Some("http://x/\n\u{202e}".to_owned()),
+    };
+    let session = one.database.write_session().unwrap();
+    session.roster().join(&hostile).unwrap();
+    let found = session.roster().find("hst_hostile").unwrap().unwrap();
+    for text in [found.machine, found.url.unwrap()] {
+        assert!(text.chars().all(|letter| !letter.is_control()), "{text:?}");
+    }
+    session.roster().leave("hst_hostile").unwrap();
+}
+
+#[test]
 fn a_host_that_is_gone_is_buried_by_the_others() {
     let Some((_place, one, two)) = two() else { return };
     let session = two.database.write_session().unwrap();

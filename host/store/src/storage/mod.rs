@@ -234,6 +234,13 @@ impl Database {
         }
     }
 
+    /// Notes the longest lease of all hosts of a server's database, because a host that hangs has its locks for as long.
+    pub(crate) fn note_lease(&self, lease_ms: i64) {
+        if let At::Server(server) = &self.at {
+            server.note_lease(lease_ms);
+        }
+    }
+
     /// A secret that all hosts of a server's database share. None if the database is a file, whose hosts share a directory.
     pub fn shared_secret(&self, name: &str) -> StoreResult<Option<[u8; 32]>> {
         if !self.is_on_server() {
@@ -357,8 +364,7 @@ fn report_misplaced(session: &Session) {
         Ok(found) => {
             for object in found {
                 tracing::error!(
-                    "the database has what it should not have: {object}; see `tollgate doctor`, and \
-                     `tollgate doctor --repair` to fix it"
+                    "the database has what it should not have: {object}; see `tollgate doctor`, which says how to fix it"
                 );
             }
         }

@@ -6,12 +6,15 @@
 
 use sha2::{Digest as _, Sha256};
 use tollgate_core::hash::{hex, unhex};
+use tollgate_core::text;
 
 use super::engine::postgres::{Postgres, lock_key, mark_of_hosts};
 use super::engine::{Engine, Once, sql};
 use super::error::{StoreError, StoreResult};
 use super::handles::Roster;
 
+/// Most bytes of what another host says of itself that are shown.
+const MAX_SHOWN: usize = 200;
 /// Time without news after which a host whose connection ended is gone, in milliseconds.
 const SILENCE_MS: i64 = 6_000;
 
@@ -247,14 +250,23 @@ fn key_of(host: &str) -> i32 {
     i32::from_be_bytes([hash[0], hash[1], hash[2], hash[3]])
 }
 
+/// A text of another host in one line, without what terminals heed.
+fn shown(text: &str) -> String {
+    text::clean(text::cut(text, MAX_SHOWN))
+        .split_whitespace()
+        .collect::<Vec<_>>()
+        .join(" ")
+}
+
 fn member(row: &super::engine::Row<'_>) -> StoreResult<Member> {
     let workspaces: String = row.get(5)?;
     Ok(Member {
         id: row.get(0)?,
         place: row.get(1)?,
         version: row.get(2)?,
-        machine: row.get(3)?,
-        url: row.get(4)?,
+        // Other hosts wrote these, and agents and terminals show them.
+        machine: shown(&row.get::<String>(3)?),
+        url: row.get::<Option<String>>(4)?.map(|url| shown(&url)),
         workspaces: serde_json::from_str(&workspaces).unwrap_or_default(),
         up_ms: row.get(6)?,
         silent_ms: row.get(7)?,

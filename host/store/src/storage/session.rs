@@ -286,6 +286,14 @@ impl Session {
         }
     }
 
+    /// True if a host that starts can make roles for components on the server.
+    pub fn may_make_roles(&self) -> StoreResult<bool> {
+        match &self.engine {
+            Engine::Sqlite(_) => Ok(false),
+            Engine::Postgres(postgres) => postgres.may_make_roles(),
+        }
+    }
+
     /// Runs `body` with the host's rights in the middle of a component's call. A statement that is
     /// prepared already is not judged again, so only its first use needs this.
     pub fn as_host<T>(&self, body: impl FnOnce() -> T) -> T {

@@ -192,7 +192,8 @@ impl Postgres {
             Ok(came) => {
                 self.guard.set(Guard::Fresh);
                 if self.wire().is_closed() {
-                    // It was given up after the last row, and the transaction with it.
+                    // Whatever came, the transaction is gone. Unless the host itself gave it up, the call is not to blame.
+                    self.was_lost.set(!self.wire().is_given_up());
                     self.transaction.set(Transaction::None);
                 }
                 return Ok(came);

@@ -4,6 +4,7 @@
 //! version. Bodies of functions it keeps as they were written. Columns and constraints take a copy that the server itself prints.
 
 use super::schema::CORE;
+use super::server::OF_FUNCTIONS;
 use super::{Postgres, pristine};
 use crate::storage::engine::sqlite::schema::{Cure, Misplaced};
 use crate::storage::engine::{Sql, Text};
@@ -55,7 +56,50 @@ const FOUND: &str = "
     SELECT 'rule', r.rulename::text, c.relname::text FROM pg_rewrite r JOIN pg_class c ON c.oid = r.ev_class
         WHERE c.relnamespace = CAST(?1 AS text)::regnamespace AND c.relkind = 'r'";
 
+/// Objects in the schemas of components that no host makes there. Tables, indexes and constraints are the components' own.
+const OF_COMPONENTS: &str = "
+    SELECT 'trigger', n.nspname || '.' || c.relname || '.' || t.tgname
+        FROM pg_trigger t JOIN pg_class c ON c.oid = t.tgrelid JOIN pg_namespace n ON n.oid = c.relnamespace
+            JOIN pg_proc p ON p.oid = t.tgfoid JOIN pg_namespace f ON f.oid = p.pronamespace
+        WHERE n.nspname LIKE ?1 AND CASE WHEN t.tgisinternal THEN t.tgenabled <> 'O'
+            ELSE (t.tgname, f.nspname, p.proname, t.tgenabled::text, t.tgtype, t.tgqual IS NULL)
+                <> ('append_only', ?2, 'append_only', 'O', 58, true) END
+    UNION ALL
+    SELECT 'rule', n.nspname || '.' || c.relname || '.' || r.rulename
+        FROM pg_rewrite r JOIN pg_class c ON c.oid = r.ev_class JOIN pg_namespace n ON n.oid = c.relnamespace
+        WHERE n.nspname LIKE ?1 AND c.relkind = 'r'
+    UNION ALL
+    SELECT 'child', h.inhrelid::regclass::text FROM pg_inherits h JOIN pg_class c ON c.oid = h.inhparent
+            JOIN pg_namespace n ON n.oid = c.relnamespace
+        WHERE n.nspname LIKE ?1
+    UNION ALL
+    SELECT CASE c.relkind WHEN 'r' THEN 'row security of' WHEN 'v' THEN 'view' ELSE 'relation' END, n.nspname || '.' || c.relname
+        FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace
+        WHERE n.nspname LIKE ?1 AND (c.relkind IN ('v', 'm', 'f', 'p') OR c.relrowsecurity)
+    UNION ALL
+    SELECT 'function', p.oid::regprocedure::text FROM pg_proc p JOIN pg_namespace n ON n.oid = p.pronamespace
+        WHERE n.nspname LIKE ?1";
+
 impl Postgres {
+    /// Objects in the schemas of components that change what their statements do.
+    fn misplaced_of_components(&self) -> StoreResult<Vec<Misplaced>> {
+        let text = Text {
+            sql: OF_COMPONENTS,
+            is_kept: false,
+        };
+        let schemas = self.server.schemas_of_components();
+        let values = [Sql::Text(&schemas), Sql::Text(OF_FUNCTIONS)];
+        self.prepare(text)?.all(&values, |row| {
+            Ok(Misplaced {
+                kind: row.get(0)?,
+                name: row.get(1)?,
+                why: "is none that the host made, among the tables of a component".to_owned(),
+                concerns_core: true,
+                cure: Cure::None,
+            })
+        })
+    }
+
     /// Objects in the schema that should not exist, or differ from what they should be.
     pub(in crate::storage) fn misplaced(&self) -> StoreResult<Vec<Misplaced>> {
         let schema = super::settings::quoted(&self.server.schema);
@@ -70,7 +114,9 @@ impl Postgres {
                 is: row.get(2)?,
             })
         })?;
-        Ok(differences(&found, &made()))
+        let mut wrong = differences(&found, &made());
+        wrong.extend(self.misplaced_of_components()?);
+        Ok(wrong)
     }
 
     /// The same, and columns and constraints as well, compared with a copy that the server makes for it.

@@ -111,7 +111,6 @@ pub(super) fn make_functions(session: &Session, postgres: &Postgres) -> Result<(
 
 impl Server {
     /// Pattern of LIKE for the schemas of components.
-    #[cfg(test)]
     pub(in crate::storage) fn schemas_of_components(&self) -> String {
         format!("{}/%", self.schema.replace('_', "\\_"))
     }

@@ -286,7 +286,7 @@ impl Postgres {
     /// Starts a write transaction, after all that other sessions asked for before.
     pub(in crate::storage) fn begin_write(&self) -> StoreResult<()> {
         self.begin(
-            &self.begin_in_turn(self.server.lock_timeout_ms(), IDLE_TIMEOUT_MS),
+            &self.begin_in_turn(self.server.lock_timeout_ms(), self.server.idle_timeout_ms()),
             None,
         )
     }
@@ -336,7 +336,11 @@ impl Postgres {
         if let Some(envelope) = among.envelope.as_deref().filter(|id| is_id(id)) {
             turn.push_str(&format!("; SELECT core_hold('{envelope}')"));
         }
-        let begin = self.begin_with(self.server.lock_timeout_ms(), IDLE_TIMEOUT_MS, &turn);
+        let begin = self.begin_with(
+            self.server.lock_timeout_ms(),
+            self.server.idle_timeout_ms(),
+            &turn,
+        );
         self.begin(&begin, None)
     }
 

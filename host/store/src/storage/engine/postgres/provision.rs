@@ -116,6 +116,7 @@ impl Server {
             Some(Host::Tcp(host)) => format!("postgres://{role}:PASSWORD@{host}:{port}/{database}"),
             None => format!("postgres://{role}:PASSWORD@localhost:{port}/{database}"),
         };
+        parameters.extend(self.tls_parameters.iter().cloned());
         if wanted.schema != super::server::SCHEMA {
             parameters.push(format!("schema={}", wanted.schema));
         }
@@ -184,8 +185,17 @@ fn make_role(wire: &Wire, wanted: &Wanted<'_>) -> Result<bool, ProvisionError> {
         return Err(ProvisionError::NoPassword(role.to_owned()));
     };
     let stored = postgres_protocol::password::scram_sha_256(password.as_bytes());
+    // Before version 16 whoever may make roles may also give himself those that reach files and programs of the server.
+    let is_bounded = first(
+        wire,
+        "SELECT current_setting('server_version_num')::int >= 160000",
+    )?;
+    let of_components = match is_bounded.as_deref() {
+        Some("t") => "CREATEROLE",
+        _ => "NOCREATEROLE",
+    };
     let sql = format!(
-        "CREATE ROLE {} LOGIN NOSUPERUSER NOCREATEDB NOCREATEROLE NOREPLICATION PASSWORD {}",
+        "CREATE ROLE {} LOGIN NOSUPERUSER NOCREATEDB {of_components} NOREPLICATION PASSWORD {}",
         quoted(role),
         literal(&stored)
     );
@@ -276,6 +286,13 @@ mod tests {
             "postgres://to%2Fll%40gate:PASSWORD@db.example:5432/t"
         );
         assert_eq!(
+            shape(
+                "postgres://root:pw@127.0.0.1/postgres?sslmode=verify-full",
+                "tollgate_host"
+            ),
+            "postgres://to%2Fll%40gate:PASSWORD@127.0.0.1:5432/t?sslmode=verify-full"
+        );
+        assert_eq!(
             shape("postgres:///postgres?host=/run/pg&user=root", "other"),
             "postgres:///t?host=/run/pg&user=to%2Fll%40gate&password=PASSWORD&schema=other"
         );
@@ -328,6 +345,16 @@ mod tests {
         assert_eq!(of_host.read_session().unwrap().ledger().head().unwrap().seq, 0);
         drop(of_host);
         let wire = session(&admin, Access::Write).unwrap();
+        let bounded = first(
+            &wire,
+            "SELECT current_setting('server_version_num')::int >= 160000",
+        )
+        .unwrap();
+        let may_make = format!(
+            "SELECT rolcreaterole FROM pg_roles WHERE rolname = {}",
+            literal(&role)
+        );
+        assert_eq!(first(&wire, &may_make).unwrap(), bounded);
         let stored = format!(
             "SELECT rolpassword FROM pg_authid WHERE rolname = {}",
             literal(&role)

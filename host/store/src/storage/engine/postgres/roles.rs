@@ -14,6 +14,7 @@ use tollgate_core::hash::hex;
 use super::server::{OF_FUNCTIONS, ServerError};
 use super::settings::{lock_key, quoted};
 use super::{Postgres, Server};
+use crate::storage::engine::sqlite::migrate::CORE_NAME;
 use crate::storage::engine::{Sql, Text};
 use crate::storage::error::{StoreError, StoreFailure, StoreResult};
 use crate::storage::session::Session;
@@ -215,6 +216,11 @@ impl Postgres {
         rights.ok_or_else(StoreError::no_row)
     }
 
+    /// True if the role of the URL may make roles.
+    pub(in crate::storage) fn may_make_roles(&self) -> StoreResult<bool> {
+        Ok(self.role_state(CORE_NAME)?.may_make)
+    }
+
     /// Components with tables whose statements run as the host's own role.
     pub(in crate::storage) fn without_roles(&self) -> StoreResult<Vec<String>> {
         let text = Text {
@@ -342,6 +348,12 @@ fn no_role(state: &State) -> ServerError {
     ServerError::NoRole {
         role: state.name.clone(),
         why: state.fault().unwrap_or("cannot be used"),
+        remedy: match (state.exists, state.is_more) {
+            (false, _) if state.may_make => "start a host, which makes it",
+            (false, _) => "give the role of the URL CREATEROLE, and start a host again",
+            (true, true) => "take that from it, or drop it and start a host again",
+            (true, false) => "grant it to that role",
+        },
     }
 }
 

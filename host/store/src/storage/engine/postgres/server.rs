@@ -4,6 +4,7 @@ use std::fmt;
 use std::net::IpAddr;
 use std::path::PathBuf;
 use std::str::FromStr as _;
+use std::sync::atomic::{AtomicI64, Ordering};
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
@@ -15,7 +16,7 @@ use tollgate_core::hash::hex;
 use tollgate_sql::MAX_NAME;
 
 use super::roles::{Roles, Wall};
-use super::settings::LOCK_TIMEOUT_MS;
+use super::settings::{IDLE_TIMEOUT_MS, IDLE_TIMEOUT_OF_NOBODY_MS, LOCK_TIMEOUT_MS};
 use super::tls::{MaybeTls, Tls};
 use crate::storage::engine::sqlite::migrate::CORE_NAME;
 use crate::storage::error::StoreFailure;
@@ -25,6 +26,8 @@ pub(super) const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
 /// Time between two questions if the server is still there, after [`CONNECT_TIMEOUT`] of silence, and how many go unanswered.
 pub(super) const KEEPALIVE_INTERVAL: Duration = Duration::from_secs(3);
 pub(super) const KEEPALIVES: u32 = 3;
+/// Lease of hosts that say nothing else.
+const USUAL_LEASE: Duration = Duration::from_secs(15);
 /// Most letters of the name that a URL gives to its connections. The host's id comes after it, and the server keeps 63 bytes.
 const MAX_OWN_NAME: usize = 24;
 /// Schema of the host's own tables.
@@ -111,14 +114,14 @@ pub enum ServerError {
         needed: i64,
     },
     /// A component has no role of its own, where one is required.
-    #[error(
-        "the role {role} of a component {why}; give the role of the URL CREATEROLE, or set storage.roles to \"auto\""
-    )]
+    #[error("the role {role} of a component {why}; {remedy}")]
     NoRole {
         /// Name of the role.
         role: String,
         /// Fault of the role.
         why: &'static str,
+        /// What to do.
+        remedy: &'static str,
     },
     /// The tables cannot be made or brought up to date.
     #[error(
@@ -145,6 +148,8 @@ pub struct Server {
     pub(super) config: Config,
     pub(super) tls: MaybeTls,
     pub(super) schema: String,
+    /// Parameters of the URL that are about TLS, as they stand in it.
+    pub(super) tls_parameters: Vec<String>,
     /// The host of this process, once there is one.
     pub(super) served: Arc<OnceLock<Served>>,
     pub(super) roles: Roles,
@@ -166,13 +171,13 @@ pub(super) struct Served {
     pub(super) host: String,
     /// Its data directory, by a hash.
     pub(super) place: String,
-    /// Time without news after which others take it for gone, in milliseconds.
-    pub(super) lease_ms: u128,
+    /// Longest time without news after which a host is taken for gone, in milliseconds: its own, or that of another.
+    longest_lease_ms: AtomicI64,
 }
 
 impl Server {
     /// The same address for sessions of no host yet.
-    pub(in crate::storage) fn of_nobody(self) -> Server {
+    pub(crate) fn of_nobody(self) -> Server {
         Server {
             served: Arc::default(),
             ..self
@@ -184,7 +189,9 @@ impl Server {
         let _ = self.served.set(Served {
             host: host.to_owned(),
             place: place.to_owned(),
-            lease_ms: lease.as_millis(),
+            longest_lease_ms: AtomicI64::new(
+                i64::try_from(lease.max(USUAL_LEASE).as_millis()).unwrap_or(i64::MAX),
+            ),
         });
     }
 
@@ -205,8 +212,27 @@ impl Server {
     /// Time that a session waits for a lock, in milliseconds. A host that hangs has its locks for as long as its lease and
     /// the moment that others take to notice.
     pub(super) fn lock_timeout_ms(&self) -> u128 {
-        let lease = self.served.get().map_or(0, |served| served.lease_ms);
-        lease.saturating_add(LOCK_TIMEOUT_MS)
+        let lease = self
+            .served
+            .get()
+            .map_or(0, |served| served.longest_lease_ms.load(Ordering::Relaxed));
+        u128::from(lease.unsigned_abs()).saturating_add(LOCK_TIMEOUT_MS)
+    }
+
+    /// Time after which the server ends a transaction that says nothing, in milliseconds. Others notice a host that hangs, but
+    /// nobody knows of a program that is no host, or not yet.
+    pub(super) fn idle_timeout_ms(&self) -> u128 {
+        match self.served.get() {
+            Some(_) => IDLE_TIMEOUT_MS,
+            None => IDLE_TIMEOUT_OF_NOBODY_MS,
+        }
+    }
+
+    /// Notes the longest lease of all hosts.
+    pub(in crate::storage) fn note_lease(&self, lease_ms: i64) {
+        if let Some(served) = self.served.get() {
+            served.longest_lease_ms.fetch_max(lease_ms, Ordering::Relaxed);
+        }
     }
 
     /// Reads a URL. Of `sslmode`, `verify-full` and `disable` are known: the default is `verify-full` for servers elsewhere.
@@ -253,7 +279,9 @@ impl Server {
             .or_else(|| far_address.map(ToString::to_string));
         let is_secured = match (own.ssl_mode.as_deref(), elsewhere) {
             (Some("verify-full"), _) | (None, Some(_)) => true,
-            (None, None) | (Some("disable"), None) => false,
+            // Whoever names certificates wants them used.
+            (None, None) => own.root_cert.is_some(),
+            (Some("disable"), None) => false,
             (Some("disable"), Some(host)) => return Err(ServerError::Insecure(host)),
             (Some(other), _) => return Err(ServerError::SslMode(other.to_owned())),
         };
@@ -266,6 +294,7 @@ impl Server {
             config,
             tls: MaybeTls(tls),
             schema: own.schema.unwrap_or_else(|| SCHEMA.to_owned()),
+            tls_parameters: own.tls_parameters,
             served: Arc::default(),
             roles: Roles::default(),
             wall: Arc::default(),
@@ -315,6 +344,7 @@ struct Own {
     ssl_mode: Option<String>,
     root_cert: Option<PathBuf>,
     schema: Option<String>,
+    tls_parameters: Vec<String>,
 }
 
 /// Takes out of a URL what the library does not understand.
@@ -325,6 +355,9 @@ fn split(url: &str) -> Result<(String, Own), ServerError> {
     let mut own = Own::default();
     let mut rest = Vec::new();
     for pair in query.split('&') {
+        if pair.starts_with("ssl") {
+            own.tls_parameters.push(pair.to_owned());
+        }
         match pair.split_once('=') {
             Some(("sslmode", mode)) => own.ssl_mode = Some(decoded(mode)?),
             Some(("sslrootcert", path)) => own.root_cert = Some(decoded(path)?.into()),

@@ -133,6 +133,12 @@ impl Wire {
         self.client.as_ref().is_none_or(Client::is_closed) || self.driver_is_gone()
     }
 
+    /// True if the host closed it, whatever the server thinks.
+    pub(super) fn is_given_up(&self) -> bool {
+        let driver = self.driver.lock().unwrap_or_else(PoisonError::into_inner);
+        driver.is_none()
+    }
+
     fn driver_is_gone(&self) -> bool {
         let driver = self.driver.lock().unwrap_or_else(PoisonError::into_inner);
         driver.as_ref().is_none_or(JoinHandle::is_finished)

@@ -6,6 +6,8 @@ use std::time::Duration;
 
 use tollgate_core::deadline::{Cancel, Deadline};
 
+use crate::storage::engine::sqlite::schema::Misplaced;
+use crate::storage::engine::{Engine, Once, sql};
 use crate::storage::fixture::{self, Place, on_postgres};
 use crate::storage::{Database, MigrationError, Namespace, Session, SqlError, Statement, Step, Value};
 
@@ -260,4 +262,87 @@ fn tables_of_components_are_apart_and_brought_up_to_date_once() {
     let refused = shop.database.migrate(&till, &broken).unwrap_err().to_string();
     assert!(refused.contains("statement 3"), "{refused}");
     assert_eq!(shop.database.packs_with_tables().unwrap(), ["shop"]);
+}
+
+#[test]
+fn whatever_is_put_around_the_tables_of_a_component_is_named() {
+    let Some(shop) = Shop::new() else {
+        return;
+    };
+    let misplaced = || shop.session.maintenance().misplaced().unwrap();
+    assert_eq!(misplaced(), []);
+    let Engine::Postgres(postgres) = &shop.session.engine else {
+        panic!("the session is on a server")
+    };
+    let own = postgres.server.schema_of("shop");
+    let function = format!(
+        "CREATE FUNCTION \"{own}\".hostile() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN RETURN NULL; END $$"
+    );
+    for (sql, kind, name) in [
+        (
+            "CREATE TRIGGER t BEFORE INSERT ON \"OWN\".shop_items FOR EACH ROW EXECUTE FUNCTION \"OWN\".hostile()",
+            "trigger",
+            "shop_items.t",
+        ),
+        (
+            "ALTER TABLE \"OWN\".shop_log DISABLE TRIGGER append_only",
+            "trigger",
+            "shop_log.append_only",
+        ),
+        (
+            "CREATE RULE r AS ON INSERT TO \"OWN\".shop_items DO INSTEAD NOTHING",
+            "rule",
+            "shop_items.r",
+        ),
+        (
+            "CREATE TABLE \"OWN\".child () INHERITS (\"OWN\".shop_items)",
+            "child",
+            "child",
+        ),
+        (
+            "ALTER TABLE \"OWN\".shop_items ENABLE ROW LEVEL SECURITY",
+            "row security of",
+            "shop_items",
+        ),
+        (
+            "CREATE VIEW \"OWN\".v AS SELECT * FROM \"OWN\".shop_items",
+            "view",
+            "v",
+        ),
+    ] {
+        shop.session.rollback().unwrap();
+        shop.session.begin_write().unwrap();
+        fixture::change(&shop.session, &function).unwrap();
+        fixture::change(&shop.session, &sql.replace("OWN", &own)).unwrap();
+        let found = misplaced();
+        let is_named = |object: &Misplaced| object.kind == kind && object.name.contains(name);
+        assert!(found.iter().any(is_named), "{sql}: {found:?}");
+        assert!(
+            found.iter().any(|object| object.kind == "function"),
+            "{sql}: {found:?}"
+        );
+    }
+    shop.session.rollback().unwrap();
+}
+
+#[test]
+fn a_call_whose_connection_ends_after_a_statement_lost_its_transaction() {
+    let Some(shop) = Shop::new() else {
+        return;
+    };
+    shop.add("pen").unwrap();
+    let other = shop.database.write_session().unwrap();
+    let sql = "SELECT count(pg_terminate_backend(pid, 5000)) FROM pg_stat_activity
+        WHERE state = 'idle in transaction' AND pid IN (SELECT pid FROM pg_locks AS l JOIN pg_class AS c ON c.oid = l.relation
+            JOIN pg_namespace AS n ON n.oid = c.relnamespace WHERE n.nspname = ?1)";
+    let Engine::Postgres(postgres) = &shop.session.engine else {
+        panic!("the session is on a server")
+    };
+    let own = postgres.server.schema_of("shop");
+    let ended: i64 = other.engine.one(Once(sql), sql![own], |row| row.get(0)).unwrap();
+    assert_eq!(ended, 1);
+    for _ in 0..2 {
+        shop.add("ink").unwrap_err();
+        assert!(shop.session.is_lost() && !shop.session.in_transaction());
+    }
 }
