@@ -1,4 +1,4 @@
-//! Hosts of several machines on one PostgreSQL database that is far away: ten beside one.
+//! Hosts on a PostgreSQL database: a call beside that of a host with a file, and ten hosts of several machines, far away, beside one.
 
 use std::net::SocketAddr;
 use std::time::{Duration, Instant};
@@ -7,10 +7,11 @@ use anyhow::Context as _;
 use proxy::Proxy;
 use serde_json::json;
 
-use super::Setup;
+use super::{Setup, per_call};
 use crate::client::Client;
 use crate::report::{Figure, Quantity, Report, Target, Unit};
-use crate::workload::Request;
+use crate::sample::{Round, take_turns};
+use crate::workload::{self, Kind, Request};
 
 /// Hosts of the larger round.
 const HOSTS: usize = 10;
@@ -22,13 +23,58 @@ const IN_FLIGHT: usize = 4;
 const CALLS: usize = 12;
 /// Least ratio of the calls of ten hosts to those of one.
 const LEAST: f64 = 6.0;
+/// Most ratio of a call's time on a server of this machine to that on a file.
+const OVER_FILE: f64 = 3.0;
 
-/// Measures calls about a workspace of each host's own: one host with the database to itself, then ten.
+/// Measures what a server costs, and what it brings.
 pub(crate) fn measure(setup: &Setup, report: &mut Report) -> anyhow::Result<()> {
     let Some(url) = setup.postgres() else {
         report.text("\nhosts on one PostgreSQL database: there is no server: skipped");
         return Ok(());
     };
+    beside_file(setup, url, report)?;
+    many(setup, url, report)
+}
+
+/// Measures a call that writes, one at a time, on a server of this machine and on a file. They take turns.
+fn beside_file(setup: &Setup, url: &str, report: &mut Report) -> anyhow::Result<()> {
+    let dir = setup.fresh_dir()?;
+    let joint = if url.contains('?') { '&' } else { '?' };
+    let mut on_server = setup.tollgate(&dir.path().join("server"));
+    on_server.env("TOLLGATE_DATABASE", format!("{url}{joint}schema=bench_single"));
+    let mut on_server = Client::start(on_server)?;
+    let mut on_file = Client::start(setup.tollgate(&dir.path().join("file")))?;
+    let tasks = [workload::seed(&mut on_file)?, workload::seed(&mut on_server)?];
+    let requests = tasks.map(|tasks| super::requests(Kind::Create, &tasks, &setup.effort));
+    let [file, server] = {
+        let calls = |client: &mut Client, requests: &[Request]| -> anyhow::Result<f64> {
+            Ok(per_call(client.run(requests, 1)?, requests.len()))
+        };
+        let file: Round<'_> = Box::new(|| calls(&mut on_file, &requests[0]));
+        let server: Round<'_> = Box::new(|| calls(&mut on_server, &requests[1]));
+        take_turns(setup.effort.rounds, [file, server])?
+    };
+    on_server.stop()?;
+    on_file.stop()?;
+    let (file, server) = (
+        Quantity(file.median(), Unit::Microseconds),
+        Quantity(server.median(), Unit::Microseconds),
+    );
+    report.text(&format!(
+        "\na call that writes, one at a time: {server} with PostgreSQL on this machine, {file} with a file"
+    ));
+    report.add(Figure {
+        name: "task_create on PostgreSQL of this machine".to_owned(),
+        value: server,
+        baseline: "on a file",
+        baseline_value: file,
+        target: Some(Target::at_most("takes", server, file.0 * OVER_FILE)),
+    });
+    Ok(())
+}
+
+/// Measures calls about a workspace of each host's own: one host with the database to itself, then ten.
+fn many(setup: &Setup, url: &str, report: &mut Report) -> anyhow::Result<()> {
     let server = address(url)?;
     let proxy = Proxy::to(server, b"")?;
     let far = url.replace(&server.to_string(), &proxy.address().to_string());
