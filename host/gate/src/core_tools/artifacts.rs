@@ -14,6 +14,7 @@ use tollgate_store::artifacts::ArtifactKind;
 use tollgate_store::storage::StoredArtifact;
 
 use super::{CoreCx, Tool, storage};
+use crate::failure::unreachable;
 
 /// Bytes of one slice, at most. As base64 it still fits a reply.
 const MOST: u32 = 24 << 10;
@@ -118,6 +119,9 @@ impl Tool for Get {
                 tracing::error!(%err, id, "an artifact cannot be read");
                 if err.kind() == ErrorKind::InvalidData {
                     return changed(&found);
+                }
+                if err.kind() == ErrorKind::NotConnected {
+                    return unreachable();
                 }
                 ToolError::new("STORAGE_FAILED", "the artifact cannot be read")
                     .remediation("Look at the host's log under the operation's id.")

@@ -25,10 +25,11 @@ use tollgate_sandbox::workspaces::Workspaces;
 use tollgate_sdk::{Reply, ToolError};
 use tollgate_store::artifacts::ArtifactStore;
 use tollgate_store::liveness::Host;
-use tollgate_store::storage::{Session, Sighting, StoreError};
+use tollgate_store::storage::{Session, Sighting, StoreError, StoreFailure};
 
 use crate::approvers::{Answerer, ApprovalSettings};
 use crate::envelope_settings::EnvelopeSettings;
+use crate::failure::unreachable;
 use crate::seen::LookedAt;
 use crate::told::Told;
 
@@ -245,6 +246,9 @@ fn call<T: Tool>(cx: &CoreCx<'_>, arguments: &str) -> Result<Reply, ToolError> {
 
 /// A failure of the host's own storage, as the caller sees it.
 fn storage(err: StoreError) -> ToolError {
+    if err.failure() == StoreFailure::Lost {
+        return unreachable();
+    }
     tracing::error!(%err, "a core tool's statement failed");
     ToolError::new("STORAGE_FAILED", "storage failed")
         .remediation("Look at the host's log under the operation's id.")

@@ -94,8 +94,15 @@ impl Runner {
         programs.noted().tell(&mut settled);
         let ending = tasks::ending_of(&draft, &settled.result);
         match record_with(&self.writes, draft, &settled, ending).await {
-            Err(failure) if settled.result.is_ok() => Settled::refused(failure::ran_unrecorded(&failure)),
-            _ => settled,
+            Ok(()) => settled,
+            // A refusal as well: the row that stands for the call, now or later, says that nobody knows.
+            Err(failure) => {
+                let unrecorded = failure::ran_unrecorded(&failure);
+                Settled::refused(match settled.refusal() {
+                    Some(refusal) => unrecorded.context("ended_with", refusal.code.as_str()),
+                    None => unrecorded,
+                })
+            }
         }
     }
 }

@@ -26,6 +26,8 @@ use crate::task_slot::{Latest, TaskSlot};
 
 /// Time that a client waits for the reply of a call before it gets a task.
 const PATIENCE: Duration = Duration::from_millis(250);
+/// Time for a database that went away after it took a task.
+const STORED_PATIENCE: Duration = Duration::from_secs(20);
 /// Time between two looks whether a call began whose client waits for its task.
 const BEGUN_INTERVAL: Duration = Duration::from_millis(50);
 /// Most rounds of questions on one host.
@@ -132,7 +134,7 @@ impl Attending {
             return None;
         }
         let place = self.enter();
-        let task = self.stored().await;
+        let task = self.stored_in_time().await;
         if task.as_ref().is_some_and(|task| task.is_cancelled) {
             // Somebody was faster than the watch.
             self.cancel.cancel();
@@ -168,6 +170,18 @@ impl Attending {
     pub(super) async fn resume(self, place: Place) {
         let ended = self.call_again(&place, Answers::default()).await;
         self.follow(&place, ended, self.first_round, None).await;
+    }
+
+    /// The task, as soon as the database can be asked: its client waits for it, and knows of nothing else.
+    async fn stored_in_time(&self) -> Option<StoredTask> {
+        let until = Instant::now() + STORED_PATIENCE;
+        loop {
+            let task = self.stored().await;
+            if task.is_some() || Instant::now() > until {
+                return task;
+            }
+            tokio::time::sleep(PATIENCE).await;
+        }
     }
 
     pub(super) async fn stored(&self) -> Option<StoredTask> {

@@ -318,7 +318,13 @@ impl Gate {
                 }
                 Ok(seen)
             }
-            Some(Err(err)) => Err(storage_failed(&err)),
+            Some(Err(err)) => {
+                tracing::warn!(
+                    err = tollgate_core::text::chain(&err),
+                    "tasks could not be looked up"
+                );
+                Err(storage_failed(&err))
+            }
             None => Err(not_stored()),
         }
     }

@@ -453,7 +453,10 @@ fn begin_step(session: &Session) {
 
 /// A failure as those of files are.
 fn failed(err: StoreError) -> io::Error {
-    io::Error::other(err)
+    match err.failure() {
+        StoreFailure::Lost => io::Error::new(io::ErrorKind::NotConnected, err),
+        _ => io::Error::other(err),
+    }
 }
 
 /// True if another attempt may work: the server was away, or another transaction was in the way.

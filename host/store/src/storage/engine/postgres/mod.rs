@@ -65,6 +65,8 @@ pub(in crate::storage) struct Postgres {
     statements: RefCell<Cache>,
     deadline: RefCell<Option<Deadline>>,
     transaction: Cell<Transaction>,
+    /// True if the open transaction changes nothing, so that it does not matter if its end was heard.
+    only_reads: Cell<bool>,
     /// True if the last transaction ended with its connection, and the host did not close that itself.
     was_lost: Cell<bool>,
     guard: Cell<Guard>,
@@ -113,6 +115,7 @@ impl Postgres {
             statements: RefCell::default(),
             deadline: RefCell::new(None),
             transaction: Cell::new(Transaction::None),
+            only_reads: Cell::new(false),
             was_lost: Cell::new(false),
             guard: Cell::new(Guard::None),
             call: Cell::new(CallGuard::None),
@@ -247,6 +250,7 @@ impl Postgres {
 
     fn begin_after(&self, sql: &str, deadline: Option<&Deadline>) -> StoreResult<()> {
         self.last_row.take();
+        self.only_reads.set(false);
         self.connect_anew()?;
         self.make_way()?;
         let mut begun = self.wire().ask_last(sql, deadline);
@@ -280,7 +284,9 @@ impl Postgres {
 
     /// Starts a snapshot; it is taken at the first read.
     pub(in crate::storage) fn begin_read(&self) -> StoreResult<()> {
-        self.begin("BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY", None)
+        self.begin("BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY", None)?;
+        self.only_reads.set(true);
+        Ok(())
     }
 
     /// Starts a write transaction, after all that other sessions asked for before.
@@ -403,6 +409,11 @@ impl Postgres {
                     return Err(Failure::seen(StoreFailure::Lost, what).into());
                 }
                 let committed = self.commit_with_row();
+                if self.only_reads.get() && committed.is_err() {
+                    // What was read was there.
+                    self.wire().give_up();
+                    return Ok(());
+                }
                 let failure = committed.as_ref().err().map(Failure::kind);
                 self.was_lost.set(matches!(
                     failure,
