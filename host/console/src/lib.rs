@@ -16,6 +16,7 @@ mod filter;
 mod guard;
 mod headers;
 mod host;
+mod kept_parts;
 mod layout;
 mod pages;
 mod reader;
@@ -44,7 +45,7 @@ pub use views::{PackPage, PackPages, Replied};
 
 use access::Access;
 use figures::Counting;
-use pages::parts::Parts;
+use kept_parts::Parts;
 use tail::Tail;
 
 /// Path of the console.

@@ -15,7 +15,7 @@ use tokio_util::sync::CancellationToken;
 use tollgate_store::storage::{OperationFilter, Session, StoreResult, StoredOperation};
 
 use crate::filter::Filter;
-use crate::pages::parts::Parts;
+use crate::kept_parts::Parts;
 use crate::reader::{ReadError, Reader};
 use crate::rows::Row;
 

@@ -4,10 +4,7 @@ use serde_json::json;
 use tollgate_components::catalog::ToolEntry;
 use tollgate_sdk::{NextCall, ToolError};
 use tollgate_store::liveness::Elsewhere;
-use tollgate_store::storage::Envelope;
 
-use super::core_tools::CoreCx;
-use super::seen::LookedAt;
 use super::{Call, Gate, Generation};
 
 /// Argument that names a workspace.
@@ -42,25 +39,8 @@ impl Gate {
     }
 }
 
-/// Refusal to close an envelope as a success where its work tree is not, so that nobody looks at the last edits. One that
-/// worked in trees of several machines can be closed at each of them, unless its edits are limited.
-pub(super) fn unseen_at_closing(cx: &CoreCx<'_>, envelope: &Envelope) -> Option<ToolError> {
-    let is_here = |looked: &&LookedAt| cx.workspaces.get(&looked.workspace).is_some();
-    if cx.closing.iter().any(|looked| is_here(&looked)) && envelope.standing.limits.max_edits.is_none() {
-        return None;
-    }
-    let away = cx.closing.iter().filter(|looked| !is_here(looked));
-    let mut elsewhere = away.map(|looked| {
-        let name = looked.workspace.as_str();
-        (name, cx.host.hosts_with_workspace(name))
-    });
-    let (name, hosts) = elsewhere.find(|(_, hosts)| !hosts.is_empty())?;
-    Some(wrong_host(name, &hosts).remediation(
-        "Close the envelope at the host that has the workspace, which looks at the last edits. It can be closed as failed here.",
-    ))
-}
-
-fn wrong_host(name: &str, hosts: &[Elsewhere]) -> ToolError {
+/// The refusal, without a remedy: what to do depends on the call.
+pub(super) fn wrong_host(name: &str, hosts: &[Elsewhere]) -> ToolError {
     let places: Vec<&str> = hosts
         .iter()
         .map(|host| host.url.as_deref().unwrap_or(&host.machine))

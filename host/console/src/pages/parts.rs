@@ -7,7 +7,6 @@ use std::time::{Duration, Instant};
 use axum::extract::State;
 use axum::response::IntoResponse as _;
 use maud::{Markup, PreEscaped, html};
-use tokio::sync::Mutex;
 use tollgate_core::envelope::State as EnvelopeState;
 use tollgate_store::storage::{
     EnvelopeFilter, OperationFilter, Session, StoreResult, StoredApproval, StoredOperation,
@@ -17,6 +16,7 @@ use super::Shown;
 use crate::Console;
 use crate::envelope::Card;
 use crate::figures::FailingSum;
+use crate::kept_parts::Kept;
 use crate::layout::{self, pill};
 use crate::pages::approvals;
 use crate::reader::ReadError;
@@ -32,26 +32,6 @@ const FAILING: usize = 5;
 const RECENT: i64 = 20_000;
 /// Questions that are shown.
 const WAITING: u32 = 4;
-
-/// Parts as they were last read.
-#[derive(Default)]
-pub(crate) struct Parts {
-    kept: Mutex<Option<Kept>>,
-}
-
-impl Parts {
-    /// Forgets what was read, because somebody changed it and looks again.
-    pub(crate) async fn forget(&self) {
-        *self.kept.lock().await = None;
-    }
-}
-
-#[derive(Clone)]
-struct Kept {
-    at: Instant,
-    markup: Arc<str>,
-    waiting: usize,
-}
 
 /// A failure that came at least once.
 pub(crate) struct Failing {
@@ -69,7 +49,7 @@ pub(crate) async fn show(State(console): State<Arc<Console>>) -> Shown {
 
 /// The parts, and how many questions wait.
 pub(crate) async fn current(console: &Console) -> Result<(Markup, usize), ReadError> {
-    let mut kept = console.parts.kept.lock().await;
+    let mut kept = console.parts.hold().await;
     if let Some(kept) = kept.as_ref().filter(|kept| kept.at.elapsed() < FRESH) {
         return Ok((PreEscaped(kept.markup.to_string()), kept.waiting));
     }

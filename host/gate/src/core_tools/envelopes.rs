@@ -14,7 +14,7 @@ use tollgate_store::storage::{Ending, Envelope, EnvelopeFilter, MAX_DEPTH, WORK_
 use super::envelope_view::EnvelopeView;
 use super::operations::{self, ReportView};
 use super::{CoreCx, EnvelopeChange, Tool, storage};
-use crate::elsewhere;
+use crate::elsewhere::wrong_host;
 use crate::envelope_refusal::{refused, unknown};
 use crate::seen::LookedAt;
 
@@ -206,7 +206,7 @@ impl Tool for Close {
             return Err(refused(&envelope, Refusal::Closed(state), cx.boot_ms));
         }
         if matches!(self.outcome, Outcome::Success)
-            && let Some(refusal) = elsewhere::unseen_at_closing(cx, &envelope)
+            && let Some(refusal) = elsewhere_at_closing(cx, &envelope)
         {
             return Err(refusal);
         }
@@ -272,6 +272,24 @@ impl Tool for Close {
             .map_or(&output.summary, |report| &report.text);
         Some(text.clone())
     }
+}
+
+/// Refusal to close an envelope as a success where its work tree is not, so that nobody looks at the last edits. One that
+/// worked in trees of several machines can be closed at each of them, unless its edits are limited.
+fn elsewhere_at_closing(cx: &CoreCx<'_>, envelope: &Envelope) -> Option<ToolError> {
+    let is_here = |looked: &&LookedAt| cx.workspaces.get(&looked.workspace).is_some();
+    if cx.closing.iter().any(|looked| is_here(&looked)) && envelope.standing.limits.max_edits.is_none() {
+        return None;
+    }
+    let away = cx.closing.iter().filter(|looked| !is_here(looked));
+    let mut elsewhere = away.map(|looked| {
+        let name = looked.workspace.as_str();
+        (name, cx.host.hosts_with_workspace(name))
+    });
+    let (name, hosts) = elsewhere.find(|(_, hosts)| !hosts.is_empty())?;
+    Some(wrong_host(name, &hosts).remediation(
+        "Close the envelope at the host that has the workspace, which looks at the last edits. It can be closed as failed here.",
+    ))
 }
 
 /// Work trees that could not be looked at, for the report.
