@@ -136,6 +136,43 @@ fn a_program_that_is_no_host_keeps_nobody_waiting_for_long() {
 }
 
 #[test]
+fn a_host_that_waits_to_bury_another_says_that_it_is_alive() {
+    let Some((place, one, _two)) = two() else { return };
+    let stranger = Database::on(place.server().of_nobody()).write_session().unwrap();
+    stranger.begin_write().unwrap();
+    fixture::change(
+        &stranger,
+        "SET LOCAL idle_in_transaction_session_timeout = '1min'",
+    )
+    .unwrap();
+    let gone = NewMember {
+        id: "hst_gone".to_owned(),
+        place: "elsewhere".to_owned(),
+        lease_ms: 1,
+        version: "1".to_owned(),
+        machine: "m".to_owned(),
+        url: None,
+    };
+    one.database
+        .write_session()
+        .unwrap()
+        .roster()
+        .join(&gone)
+        .unwrap();
+    // Longer than the lease, after the time of a lease in which nobody judges.
+    let until = Instant::now() + Duration::from_secs(14);
+    while Instant::now() < until {
+        assert!(!one.host.is_cut_off(), "it waits for the turn and says nothing");
+        std::thread::sleep(Duration::from_millis(50));
+    }
+    stranger.rollback().unwrap();
+    let session = one.database.read_session().unwrap();
+    wait_until("the one that is gone is buried", || {
+        session.roster().find("hst_gone").unwrap().is_none()
+    });
+}
+
+#[test]
 fn what_a_host_says_of_itself_is_shown_in_one_line() {
     let Some((_place, one, _two)) = two() else { return };
     let hostile = NewMember {

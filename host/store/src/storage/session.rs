@@ -3,6 +3,7 @@
 use std::cell::{Cell, RefCell};
 use std::collections::BTreeMap;
 use std::path::Path;
+use std::time::Duration;
 
 use thiserror::Error;
 use tollgate_core::deadline::Deadline;
@@ -291,6 +292,13 @@ impl Session {
         match &self.engine {
             Engine::Sqlite(_) => Ok(false),
             Engine::Postgres(postgres) => postgres.may_make_roles(),
+        }
+    }
+
+    /// Waits for turns and locks of write transactions on a server for no longer than this. Those that do not come fail as busy.
+    pub fn wait_at_most(&self, time: Duration) {
+        if let Engine::Postgres(postgres) = &self.engine {
+            postgres.wait_at_most(time);
         }
     }
 

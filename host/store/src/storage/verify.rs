@@ -257,7 +257,7 @@ impl Walk<'_> {
         match self.wanted {
             Some(wanted) if wanted.seq > self.at.seq => Err(Broken::at(
                 self.at.seq + 1,
-                "the exported head is past the end: rows were taken from the end",
+                "a signed head is past the end: rows were taken from the end, or an older database is in the ledger's place",
             )),
             _ => Ok(()),
         }

@@ -21,6 +21,7 @@ mod wire;
 
 use std::cell::{Cell, Ref, RefCell};
 use std::collections::BTreeSet;
+use std::time::Duration;
 
 use tokio_postgres::Statement;
 use tollgate_core::deadline::Deadline;
@@ -78,6 +79,8 @@ pub(in crate::storage) struct Postgres {
     changes: RefCell<Changes>,
     /// Row of the ledger that goes with what is sent next.
     last_row: RefCell<Option<LastRow>>,
+    /// Longest time that a write transaction waits for locks, in milliseconds.
+    longest_wait_ms: Cell<u128>,
     /// False if no state of a work tree waited for a row when the transaction began, and the session added none since.
     states_wait: Cell<Option<bool>>,
 }
@@ -122,6 +125,7 @@ impl Postgres {
             visited: RefCell::new(None),
             changes: RefCell::default(),
             last_row: RefCell::default(),
+            longest_wait_ms: Cell::new(u128::MAX),
             states_wait: Cell::new(None),
         })
     }
@@ -282,6 +286,15 @@ impl Postgres {
         Ok(())
     }
 
+    /// Waits for turns and locks of write transactions for no longer than this.
+    pub(in crate::storage) fn wait_at_most(&self, time: Duration) {
+        self.longest_wait_ms.set(time.as_millis());
+    }
+
+    fn lock_timeout_ms(&self) -> u128 {
+        self.server.lock_timeout_ms().min(self.longest_wait_ms.get())
+    }
+
     /// Starts a snapshot; it is taken at the first read.
     pub(in crate::storage) fn begin_read(&self) -> StoreResult<()> {
         self.begin("BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY", None)?;
@@ -292,7 +305,7 @@ impl Postgres {
     /// Starts a write transaction, after all that other sessions asked for before.
     pub(in crate::storage) fn begin_write(&self) -> StoreResult<()> {
         self.begin(
-            &self.begin_in_turn(self.server.lock_timeout_ms(), self.server.idle_timeout_ms()),
+            &self.begin_in_turn(self.lock_timeout_ms(), self.server.idle_timeout_ms()),
             None,
         )
     }
@@ -302,9 +315,7 @@ impl Postgres {
         let remaining = deadline.remaining().as_millis().max(1);
         let begin = self.begin_in_turn(
             // The deadline ends the wait first, and by a request to cancel that meets this statement and no later one.
-            remaining
-                .saturating_add(GRACE_MS)
-                .min(self.server.lock_timeout_ms()),
+            remaining.saturating_add(GRACE_MS).min(self.lock_timeout_ms()),
             remaining
                 .saturating_add(GRACE_MS)
                 .min(i32::MAX.unsigned_abs().into()),

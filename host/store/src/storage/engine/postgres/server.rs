@@ -55,7 +55,10 @@ pub enum ServerError {
     #[error("the certificates of {0} cannot be used: {1}")]
     Certificates(String, String),
     /// No connection could be made.
-    #[error("{place} cannot be reached or refuses the connection: {reason}")]
+    #[error(
+        "{place} cannot be reached or refuses the connection: {reason}; look if the server runs, and at the address, role and password \
+         of the URL"
+    )]
     Unreachable {
         /// Address, without the password.
         place: String,
@@ -252,7 +255,9 @@ impl Server {
             return Err(ServerError::Url(taken));
         }
         if let Some(schema) = own.schema.as_deref().filter(|schema| !is_plain(schema)) {
-            let name = format!("schema is {schema}, and not 1 to 30 letters, digits and _");
+            let name = format!(
+                "schema is {schema}, and not 1 to 30 letters, digits and _ that do not begin with pg_"
+            );
             return Err(ServerError::Url(name));
         }
         config.connect_timeout(CONNECT_TIMEOUT);
@@ -400,7 +405,9 @@ fn trusted(root_cert: Option<PathBuf>) -> Result<Tls, ServerError> {
 
 /// True for the name of a schema that a host takes: names of components' schemas begin with it.
 fn is_plain(schema: &str) -> bool {
-    (1..=30).contains(&schema.len())
+    // The server keeps names that begin so for itself.
+    !schema.starts_with("pg_")
+        && (1..=30).contains(&schema.len())
         && schema
             .bytes()
             .all(|byte| byte.is_ascii_alphanumeric() || byte == b'_')
@@ -503,6 +510,10 @@ mod tests {
                 "the schema tollgate is the one for functions",
             ),
             ("postgres://localhost/t?schema=a/b", "schema is a/b, and not"),
+            (
+                "postgres://localhost/t?schema=pg_catalog",
+                "schema is pg_catalog, and not",
+            ),
             ("postgres://localhost/t?schema=", "schema is , and not"),
             ("postgres://localhost/t?schema=%61%2Fb", "schema is a/b, and not"),
             (

@@ -16,7 +16,7 @@ const CONNECTIONS: i64 = 42;
 pub(super) const LOCK_TIMEOUT_MS: u128 = 12_000;
 /// Time after which the server ends a transaction whose host says nothing any more, in milliseconds.
 pub(super) const IDLE_TIMEOUT_MS: u128 = 60_000;
-/// The same for a session of no host. Less than others wait for locks.
+/// The same for a transaction that writes and is of no host. Less than others wait for locks.
 pub(super) const IDLE_TIMEOUT_OF_NOBODY_MS: u128 = 8_000;
 /// Time that a lock is waited for to see that it waits, in milliseconds. Somebody has it all the time.
 const TRIAL_MS: u32 = 20;
@@ -71,7 +71,7 @@ fn settings(server: &Server, access: Access) -> String {
          SET default_transaction_deferrable = off;
          SET lock_timeout = {};
          SET statement_timeout = 0;
-         SET idle_in_transaction_session_timeout = {};
+         SET idle_in_transaction_session_timeout = {IDLE_TIMEOUT_MS};
          SET tcp_user_timeout = 10000;
          SET tcp_keepalives_idle = 10;
          SET tcp_keepalives_interval = {};
@@ -79,7 +79,6 @@ fn settings(server: &Server, access: Access) -> String {
          SELECT set_config('synchronous_commit', 'on', false) WHERE current_setting('synchronous_commit') = 'off'",
         quoted(&server.schema),
         server.lock_timeout_ms(),
-        server.idle_timeout_ms(),
         KEEPALIVE_INTERVAL.as_secs(),
     )
 }
