@@ -20,7 +20,7 @@ const BETWEEN_TRIES: Duration = Duration::from_secs(1);
 /// Rows that wait at most.
 const MAX_LATE: usize = 8_192;
 
-/// What is known of the server's absence, and the rows that wait for its end.
+/// State of the server's absence, and the rows that wait for its end.
 #[derive(Default)]
 pub(super) struct Outage {
     since: Option<Instant>,

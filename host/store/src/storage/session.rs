@@ -69,7 +69,7 @@ pub struct Among {
     pub envelope: Option<String>,
 }
 
-/// What tells if a transaction was committed whose end nobody answered.
+/// Evidence that a transaction was committed whose end nobody answered.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Written {
     /// A row of the ledger. Another host that takes this one for gone may write one of the same call, with other content.
@@ -91,7 +91,7 @@ pub struct Session {
     pub(super) engine: Engine,
     /// The end of the ledger as the open transaction sees it, once it wrote a row.
     pub(super) known_head: Cell<Option<Head>>,
-    /// What the open transaction, or the last one, wrote last that tells if it was committed.
+    /// Last evidence of the open transaction, or of the one before, that it was committed.
     pub(super) written: RefCell<Option<Written>>,
     /// Lookup of workspaces' commits.
     pub(super) heads: Heads,
@@ -221,7 +221,7 @@ impl Session {
         }
     }
 
-    /// What the open transaction, or the last one, wrote last that tells if it was committed.
+    /// Last evidence of the open transaction, or of the one before, that it was committed.
     pub fn written(&self) -> Option<Written> {
         self.written.borrow().clone()
     }

@@ -123,7 +123,7 @@ pub enum ServerError {
         role: String,
         /// Fault of the role.
         why: &'static str,
-        /// What to do.
+        /// Remedy.
         remedy: &'static str,
     },
     /// The tables cannot be made or brought up to date.
