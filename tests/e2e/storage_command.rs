@@ -74,7 +74,8 @@ fn said(output: &Output) -> String {
 }
 
 fn printed(output: &Output) -> Value {
-    assert!(output.status.success(), "{}", said(output));
+    let text = String::from_utf8_lossy(&output.stdout);
+    assert!(output.status.success(), "{}{text}", said(output));
     serde_json::from_slice(&output.stdout).unwrap()
 }
 

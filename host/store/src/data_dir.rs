@@ -3,6 +3,7 @@
 use std::io::{Read, Write};
 use std::os::unix::fs::{MetadataExt as _, PermissionsExt};
 use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicU64, Ordering};
 
 use cap_fs_ext::{DirExt, FollowSymlinks, OpenOptionsFollowExt};
 use cap_std::ambient_authority;
@@ -359,8 +360,10 @@ impl DataDir {
         }
         let mut fresh = [0; 32];
         getrandom::fill(&mut fresh).map_err(|err| self.failed(name, std::io::Error::other(err)))?;
-        // Whole or not at all: another process may look for it at this moment.
-        let draft = format!("{name}.{}", std::process::id());
+        // Whole or not at all: another process may look for it at this moment, and another thread may make one.
+        static DRAFTS: AtomicU64 = AtomicU64::new(0);
+        let number = DRAFTS.fetch_add(1, Ordering::Relaxed);
+        let draft = format!("{name}.{}.{number}", std::process::id());
         let mut options = OpenOptions::new();
         options.write(true).create(true).truncate(true).mode(0o600);
         let linked = self.dir.open_with(&draft, &options).and_then(|mut file| {
@@ -454,6 +457,26 @@ mod tests {
         let secret = data.secret("key").unwrap();
         assert_eq!(data.secret("key").unwrap(), secret);
         assert_ne!(data.secret("other").unwrap(), secret);
+    }
+
+    #[test]
+    fn threads_that_make_a_secret_at_once_have_the_one_that_stays() {
+        let place = tempfile::tempdir().unwrap();
+        let data = DataDir::open(&place.path().join("data")).unwrap();
+        for round in 0..50 {
+            let name = format!("key-{round}");
+            let all = std::thread::scope(|scope| {
+                let threads: Vec<_> = (0..4)
+                    .map(|_| scope.spawn(|| data.secret(&name).unwrap()))
+                    .collect();
+                threads
+                    .into_iter()
+                    .map(|thread| thread.join().unwrap())
+                    .collect::<Vec<_>>()
+            });
+            let kept = data.find_secret(&name).unwrap().unwrap();
+            assert!(all.iter().all(|secret| *secret == kept), "round {round}");
+        }
     }
 
     #[test]
