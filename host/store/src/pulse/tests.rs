@@ -38,6 +38,18 @@ fn two() -> Option<(Place, Machine, Machine)> {
     Some((place, one, two))
 }
 
+/// A host of another machine that says nothing after it joined.
+fn stranger_host(id: &str) -> NewMember {
+    NewMember {
+        id: id.to_owned(),
+        place: "elsewhere".to_owned(),
+        lease_ms: 1,
+        version: "1".to_owned(),
+        machine: "m".to_owned(),
+        url: None,
+    }
+}
+
 /// Waits for what a pulse does in its time.
 fn wait_until(what: &str, mut is_so: impl FnMut() -> bool) {
     let until = Instant::now() + Duration::from_secs(20);
@@ -145,14 +157,7 @@ fn a_host_that_waits_to_bury_another_says_that_it_is_alive() {
         "SET LOCAL idle_in_transaction_session_timeout = '1min'",
     )
     .unwrap();
-    let gone = NewMember {
-        id: "hst_gone".to_owned(),
-        place: "elsewhere".to_owned(),
-        lease_ms: 1,
-        version: "1".to_owned(),
-        machine: "m".to_owned(),
-        url: None,
-    };
+    let gone = stranger_host("hst_gone");
     one.database
         .write_session()
         .unwrap()
@@ -176,12 +181,10 @@ fn a_host_that_waits_to_bury_another_says_that_it_is_alive() {
 fn what_a_host_says_of_itself_is_shown_in_one_line() {
     let Some((_place, one, _two)) = two() else { return };
     let hostile = NewMember {
-        id: "hst_hostile".to_owned(),
-        place: "elsewhere".to_owned(),
         lease_ms: 100_000,
-        version: "1".to_owned(),
         machine: "a\u{1b}[2J\nname".to_owned(),
         url: Some("http://x/\n\u{202e}".to_owned()),
+        ..stranger_host("hst_hostile")
     };
     let session = one.database.write_session().unwrap();
     session.roster().join(&hostile).unwrap();
@@ -197,14 +200,7 @@ fn a_host_that_is_gone_is_buried_by_the_others() {
     let Some((_place, one, two)) = two() else { return };
     let session = two.database.write_session().unwrap();
     // A host that ended without a word, long ago.
-    let gone = NewMember {
-        id: "hst_gone".to_owned(),
-        place: "elsewhere".to_owned(),
-        lease_ms: 1,
-        version: "1".to_owned(),
-        machine: "m".to_owned(),
-        url: None,
-    };
+    let gone = stranger_host("hst_gone");
     session.roster().join(&gone).unwrap();
     session.begin_write().unwrap();
     let mut envelope = fixture::envelope("env_1", None);
