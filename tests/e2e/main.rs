@@ -48,6 +48,7 @@ mod http_limits;
 mod https;
 mod issuer;
 mod keeping;
+mod lanes;
 mod leaking;
 mod ledger;
 mod loading;

@@ -1,8 +1,9 @@
 //! A PostgreSQL server on which the tests run, in place of SQLite, if the environment names one.
 
 use std::net::SocketAddr;
-use std::sync::Once;
 use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::{Once, mpsc};
+use std::thread::JoinHandle;
 
 use postgres::{Client, NoTls, SimpleQueryMessage};
 use regex_lite::Regex;
@@ -115,9 +116,31 @@ impl Server {
         rows.collect()
     }
 
+    /// Runs a statement in a transaction that stays open.
+    pub(crate) fn hold(&self, sql: &str) -> Held {
+        let (url, schema, sql) = (self.plain_url(), self.schema.clone(), sql.to_owned());
+        let (release, released) = mpsc::channel::<()>();
+        let (done, ran) = mpsc::channel();
+        let thread = std::thread::spawn(move || {
+            let mut client = Client::connect(&url, NoTls).unwrap();
+            let sql = sql.replace("SCHEMA", &schema);
+            done.send(client.batch_execute(&format!("BEGIN; {sql}"))).unwrap();
+            // Ends when it is dropped.
+            let _ = released.recv();
+        });
+        ran.recv().unwrap().unwrap();
+        Held {
+            release: Some(release),
+            thread: Some(thread),
+        }
+    }
+
+    fn plain_url(&self) -> String {
+        self.database.replace("?sslmode=disable", "")
+    }
+
     fn client(&self) -> Client {
-        let url = self.database.replace("?sslmode=disable", "");
-        Client::connect(&url, NoTls).unwrap()
+        Client::connect(&self.plain_url(), NoTls).unwrap()
     }
 
     /// Drops the roles of components, which own nothing.
@@ -136,6 +159,21 @@ impl Server {
         let sql = "SELECT quote_ident(nspname) FROM pg_namespace WHERE nspname = $1 OR starts_with(nspname, $1 || '/')";
         let rows = client.query(sql, &[&self.schema]).unwrap();
         rows.iter().map(|row| row.get(0)).collect()
+    }
+}
+
+/// A transaction that is open. It is undone when this is dropped.
+pub(crate) struct Held {
+    release: Option<mpsc::Sender<()>>,
+    thread: Option<JoinHandle<()>>,
+}
+
+impl Drop for Held {
+    fn drop(&mut self) {
+        drop(self.release.take());
+        if let Some(thread) = self.thread.take() {
+            thread.join().unwrap();
+        }
     }
 }
 

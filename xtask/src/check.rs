@@ -70,6 +70,10 @@ pub(crate) fn all(full: bool) -> anyhow::Result<()> {
     summary.push(("console", ConsoleTest::in_ci(full)?));
     step("SDK");
     summary.push(("SDK", sdk::check()?));
+    if !full {
+        step("PostgreSQL");
+        summary.push(("PostgreSQL", postgres::in_short()?));
+    }
     if full {
         step("other languages");
         summary.push(("languages", languages::test()?));

@@ -8,7 +8,8 @@ use std::process::{Command, Stdio};
 use anyhow::{Context as _, bail};
 
 use crate::run::{cargo, npm_packages, run, say, target};
-use crate::{test, torture};
+use crate::test::{self, Length};
+use crate::torture;
 
 pub(crate) use server::Server;
 
@@ -26,6 +27,8 @@ const FILES: [&str; 2] = ["package.json", "package-lock.json"];
 
 /// Rounds of torture on a server.
 const ROUNDS: u32 = 50;
+/// The same for each change.
+const ROUNDS_IN_SHORT: u32 = 10;
 
 /// Components whose tests are recorded: those that have tables.
 const RECORDED: [&str; 6] = [
@@ -67,6 +70,28 @@ pub(crate) fn in_ci() -> anyhow::Result<String> {
     }
 }
 
+/// A share of them for each change: the tests of the store, those from end to end that are about servers, and a short torture, on the newest
+/// PostgreSQL. Left out, with the reason, where none can be set up.
+pub(crate) fn in_short() -> anyhow::Result<String> {
+    let server = match server() {
+        Ok(server) => server,
+        Err(err) => {
+            let why = format!("left out: {err:#}");
+            say(&format!("the tests with PostgreSQL are {why}"));
+            return Ok(why);
+        }
+    };
+    on_server(&server, Length::Usual, ROUNDS_IN_SHORT)
+}
+
+/// Tests hosts on a server.
+fn on_server(server: &Server, length: Length, rounds: u32) -> anyhow::Result<String> {
+    let hosts = test::on_postgres(&server.url(), length).context("a host does not work on PostgreSQL")?;
+    let torture = torture::on(server, &["--rounds".to_owned(), rounds.to_string()])
+        .context("a host does not keep its promises when the server fails")?;
+    Ok(format!("tests of hosts: {hosts}; torture: {torture}"))
+}
+
 /// True if the environment allows to go without PostgreSQL. One that is named has to be there.
 pub(crate) fn may_be_left_out() -> bool {
     std::env::var_os(WITHOUT).is_some() && std::env::var_os(VARIABLE).is_none()
@@ -94,13 +119,9 @@ fn on_each(servers: &[PathBuf]) -> anyhow::Result<String> {
     }
     // A host on one server is enough: what differs from version to version is the SQL.
     let newest = servers.last().context("there is no PostgreSQL")?;
-    let server = Server::start(newest)?;
-    let hosts = test::on_postgres(&server.url())
-        .with_context(|| format!("a host does not work on {}", newest.display()))?;
-    let torture = torture::on(&server, &["--rounds".to_owned(), ROUNDS.to_string()])
-        .context("a host does not keep its promises when the server fails")?;
+    let hosts = on_server(&Server::start(newest)?, Length::Long, ROUNDS)?;
     Ok(format!(
-        "translated SQL does what SQLite does on {}; tests of hosts on the last one: {hosts}; torture: {torture}",
+        "translated SQL does what SQLite does on {}; on the last one {hosts}",
         names.join(" and ")
     ))
 }

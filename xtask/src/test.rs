@@ -26,6 +26,15 @@ const LONGEST: [&str; 4] = [
 ];
 /// Programs of tests that run on PostgreSQL as well.
 const ON_POSTGRES: [&str; 2] = ["host/store/src/lib.rs", "tests/e2e/main.rs"];
+/// End-to-end tests that are about a server, or about what it alone does in another way.
+const ABOUT_SERVERS: [&str; 6] = [
+    "crash::",
+    "lanes::",
+    "many_hosts::",
+    "shared_limits::",
+    "storage_command::",
+    "unknown_commits::",
+];
 /// Test programs that run at the same time. Most wait for one long test at their end, and many for other programs.
 const AT_ONCE: usize = 2;
 
@@ -41,7 +50,7 @@ pub(crate) fn all(filter: Option<&str>, length: Length) -> anyhow::Result<String
         Length::Usual => None,
         Length::Long => Some(postgres::emptied()?),
     };
-    let totals = run(programs, |test| {
+    let totals = run(programs, |_, test| {
         test.args(filter).env("TOLLGATE_TEST_PYTHON", &python);
         if length == Length::Long {
             test.env("TOLLGATE_LONG", "1");
@@ -53,8 +62,8 @@ pub(crate) fn all(filter: Option<&str>, length: Length) -> anyhow::Result<String
 }
 
 /// Builds what the tests of a host need, runs those of the store and those from end to end on a PostgreSQL database, and returns how many
-/// there were.
-pub(crate) fn on_postgres(url: &str) -> anyhow::Result<String> {
+/// there were. Usually only those from end to end that are about servers.
+pub(crate) fn on_postgres(url: &str, length: Length) -> anyhow::Result<String> {
     components::build_packs(components::Profile::Dev)?;
     components::build_guests()?;
     let python = python::with("python", PYTHON_PACKAGES)?;
@@ -64,21 +73,27 @@ pub(crate) fn on_postgres(url: &str) -> anyhow::Result<String> {
         programs.len() == ON_POSTGRES.len(),
         "a program of tests is missing"
     );
-    let totals = run(programs, |test| {
+    let totals = run(programs, |program, test| {
         test.env("TOLLGATE_TEST_PYTHON", &python)
             .env("TOLLGATE_TEST_DATABASE", url);
+        if length == Length::Usual && program.name.ends_with("tests/e2e/main.rs") {
+            test.args(ABOUT_SERVERS);
+        }
     })?;
     Ok(totals.to_string())
 }
 
 /// Runs programs of tests, and fails if a test does.
-fn run(programs: VecDeque<Program>, prepare: impl Fn(&mut Command) + Sync) -> anyhow::Result<Totals> {
+fn run(
+    programs: VecDeque<Program>,
+    prepare: impl Fn(&Program, &mut Command) + Sync,
+) -> anyhow::Result<Totals> {
     let programs = Mutex::new(programs);
     let totals = Mutex::new(Totals::default());
     let work = || -> anyhow::Result<()> {
         while let Some(program) = next(&programs) {
             let mut test = program.command();
-            prepare(&mut test);
+            prepare(&program, &mut test);
             let started = Instant::now();
             let output = test.stdin(Stdio::null()).output();
             let output = output.with_context(|| format!("{} cannot be run", program.name))?;

@@ -15,6 +15,15 @@ pub(super) fn lost_transaction() -> ToolError {
     .remediation("Call again; if it stays, look at the host's log.")
 }
 
+/// Error for callers of a transaction that met others each time.
+pub(super) fn in_the_way() -> ToolError {
+    ToolError::new(
+        "STORAGE_BUSY",
+        "another transaction was in the way of the call's; nothing was changed",
+    )
+    .remediation("Call again.")
+}
+
 /// Error for callers of a commit that failed.
 pub(super) fn storage_failed(err: &StoreError) -> ToolError {
     if let Some(obstacle) = err.obstacle() {
@@ -30,11 +39,7 @@ pub(super) fn storage_failed(err: &StoreError) -> ToolError {
             "another process holds the database; nothing was changed",
         )
         .remediation("Call again."),
-        StoreFailure::Conflict => ToolError::new(
-            "STORAGE_BUSY",
-            "another transaction was in the way of the call's; nothing was changed",
-        )
-        .remediation("Call again."),
+        StoreFailure::Conflict => in_the_way(),
         StoreFailure::Interrupted => ToolError::new(
             "STORAGE_BUSY",
             "the database did not get to the call before its time limit; nothing was changed",

@@ -42,8 +42,10 @@ pub(super) struct GuestCall {
     pub(super) cancel: Cancel,
     pub(super) progress: Progress,
     pub(super) artifacts: CallArtifacts,
-    /// Part of the pack's tables that it is about, if its tool says so.
-    pub(super) scope: Option<String>,
+    /// Part of the pack's tables that it is about, if its tool says so: what it has for itself there.
+    pub(super) scope: Option<Vec<String>>,
+    /// True if it goes on after a number that rows of all parts have.
+    pub(super) is_feed: bool,
     /// Counts the programs that it starts.
     pub(super) programs: Option<Arc<dyn CountPrograms>>,
     /// The work tree before the call, or why it was not seen, if somebody looked.

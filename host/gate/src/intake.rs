@@ -7,7 +7,7 @@
 use std::collections::{HashSet, VecDeque};
 use std::time::{Duration, Instant};
 
-use crossbeam_channel::{Receiver, RecvTimeoutError};
+use crossbeam_channel::{Receiver, RecvTimeoutError, never, select_biased};
 use tollgate_core::share::Share;
 use tollgate_store::storage::StoreResult;
 
@@ -46,6 +46,11 @@ pub(super) struct Pending {
 }
 
 impl Pending {
+    /// Share of the job.
+    pub(super) fn share(&self) -> &Share {
+        &self.share
+    }
+
     /// Lets a call be recorded as failed instead of run again.
     pub(super) fn fail(&mut self, failure: &tollgate_sdk::ToolError) {
         self.settled = None;
@@ -66,9 +71,23 @@ impl Pending {
     }
 }
 
+/// News of a lane that has nothing to do any more.
+pub(super) struct Idle {
+    /// Its number.
+    pub(super) lane: usize,
+    /// Time that its jobs took, and whose they were.
+    pub(super) took: Vec<(Share, Duration)>,
+}
+
 /// Jobs that wait for the writer.
 pub(super) struct Intake {
     jobs: Receiver<Job>,
+    /// News of lanes, if there are any.
+    idle: Receiver<Idle>,
+    /// Lanes that have nothing to do since the last look.
+    heard: Vec<Idle>,
+    /// Jobs that were put back cannot begin before something happens.
+    is_blocked: bool,
     turns: Turns<Pending>,
     /// Jobs that wait for all that came before them.
     last: VecDeque<Pending>,
@@ -91,6 +110,9 @@ impl Intake {
     pub(super) fn new(jobs: Receiver<Job>) -> Intake {
         Intake {
             jobs,
+            idle: never(),
+            heard: Vec::new(),
+            is_blocked: false,
             turns: Turns::new(u64::MAX, u64::MAX),
             last: VecDeque::new(),
             first: Vec::new(),
@@ -103,11 +125,20 @@ impl Intake {
         }
     }
 
+    /// The same for a writer with lanes.
+    pub(super) fn with_lanes(jobs: Receiver<Job>, idle: Receiver<Idle>) -> Intake {
+        Intake {
+            idle,
+            ..Intake::new(jobs)
+        }
+    }
+
     /// Waits for work. `None` once nobody can send any and all is done.
     pub(super) fn next_batch(&mut self) -> Option<Vec<Pending>> {
         self.drain();
-        if !self.is_urgent() && !self.has_rows {
-            self.wait()?;
+        let is_blocked = std::mem::take(&mut self.is_blocked) && self.heard.is_empty();
+        if is_blocked || !self.is_urgent() && !self.has_rows {
+            self.wait(is_blocked)?;
         }
         let patience = Instant::now() + LINGER;
         loop {
@@ -124,23 +155,52 @@ impl Intake {
         }
     }
 
-    /// Waits for a job, or for the time of another try.
-    fn wait(&mut self) -> Option<()> {
-        let Some(again_at) = self.again_at else {
-            let job = self.jobs.recv().ok()?;
-            self.take_in(job);
-            return Some(());
-        };
-        match self.jobs.recv_deadline(again_at) {
-            Ok(job) => self.take_in(job),
-            Err(RecvTimeoutError::Timeout) => self.has_rows = true,
-            Err(RecvTimeoutError::Disconnected) if self.is_ending => return None,
-            Err(RecvTimeoutError::Disconnected) => {
-                self.is_ending = true;
-                self.has_rows = true;
-            }
+    /// Waits for a job, for a lane that is idle, or for the time of another try.
+    fn wait(&mut self, is_blocked: bool) -> Option<()> {
+        let again = self.again_at.map_or_else(never, crossbeam_channel::at);
+        select_biased! {
+            recv(self.idle) -> idle => self.heard.extend(idle),
+            recv(self.jobs) -> job => match job {
+                Ok(job) => self.take_in(job),
+                // Nobody sends any more.
+                Err(_) if is_blocked => self.heard.push(self.idle.recv().ok()?),
+                Err(_) if self.again_at.is_none() || self.is_ending => return None,
+                Err(_) => {
+                    self.is_ending = true;
+                    self.has_rows = true;
+                }
+            },
+            recv(again) -> _ => self.has_rows = true,
         }
         Some(())
+    }
+
+    /// Lanes that have nothing to do since the last look.
+    pub(super) fn heard(&mut self) -> Vec<Idle> {
+        for idle in &self.heard {
+            for (share, took) in &idle.took {
+                note_speed(&mut self.slow, share, *took);
+            }
+        }
+        std::mem::take(&mut self.heard)
+    }
+
+    /// Waits for a lane that is idle.
+    pub(super) fn wait_for_lane(&mut self) {
+        if self.heard.is_empty() {
+            let idle = self.idle.recv();
+            self.heard.extend(idle);
+        }
+    }
+
+    /// Has the next batch wait for something to happen, because jobs that were put back cannot begin before.
+    pub(super) fn wait_for_news(&mut self) {
+        self.is_blocked = true;
+    }
+
+    /// True if the last call of this share took long.
+    pub(super) fn is_slow(&self, share: &Share) -> bool {
+        self.slow.contains(share)
     }
 
     /// Has rows that could not be written tried again after a while, if nothing comes before.
@@ -166,7 +226,7 @@ impl Intake {
     }
 
     /// Notes that a commit has a call of this share.
-    fn serve(&mut self, share: &Share) {
+    pub(super) fn serve(&mut self, share: &Share) {
         // A commit of one identity has many calls and needs one entry.
         if self.served.last() != Some(share) {
             self.served.push(share.clone());
@@ -180,6 +240,9 @@ impl Intake {
     }
 
     fn drain(&mut self) {
+        while let Ok(idle) = self.idle.try_recv() {
+            self.heard.push(idle);
+        }
         while let Ok(job) = self.jobs.try_recv() {
             self.take_in(job);
         }
@@ -275,13 +338,18 @@ impl Progress {
             Some(first) => self.is_shared |= *first != done.share,
         }
         intake.serve(&done.share);
-        if began.elapsed() <= TURN {
-            if !intake.slow.is_empty() {
-                intake.slow.remove(&done.share);
-            }
-        } else if intake.slow.len() < MAX_SLOW {
-            intake.slow.insert(done.share.clone());
+        note_speed(&mut intake.slow, &done.share, began.elapsed());
+    }
+}
+
+/// Notes if the last call of a share took long.
+fn note_speed(slow: &mut HashSet<Share>, share: &Share, took: Duration) {
+    if took <= TURN {
+        if !slow.is_empty() {
+            slow.remove(share);
         }
+    } else if slow.len() < MAX_SLOW {
+        slow.insert(share.clone());
     }
 }
 

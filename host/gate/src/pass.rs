@@ -391,6 +391,7 @@ impl Gate {
             .unless(&self.leaving),
             progress: call.progress,
             scope: tool.scope.as_ref().map(|scope| scope.of(&arguments)),
+            is_feed: tool.is_feed,
             programs: None,
             seen: None,
             closing: Vec::new(),

@@ -5,13 +5,15 @@
 //! whole transaction; then the calls before the failing one run again, because nobody has been
 //! told of them yet.
 //!
-//! While more than one identity has calls, a commit holds few of them: see `intake`. Beside other hosts of a server's
-//! database each call has a transaction of its own: see `among`.
+//! While more than one identity has calls, a commit holds few of them: see `intake`. On a server, calls about different things have
+//! transactions of their own, side by side with those of other hosts: see `lanes` and `among`.
 
 mod admit;
 mod among;
 mod answer;
+mod lanes;
 mod outage;
+mod process;
 
 use std::collections::HashSet;
 use std::sync::Arc;
@@ -19,31 +21,25 @@ use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
 use crossbeam_channel::{Receiver, Sender};
-use tollgate_components::catalog::Body;
 use tollgate_components::packs::Pack;
-use tollgate_core::effect::Effect;
-use tollgate_core::envelope::State;
-use tollgate_sandbox::facts::Transactions;
-use tollgate_sdk::ToolError;
+use tollgate_core::share::Share;
 use tollgate_store::storage::{
-    Database, Ending, OpenError, Operation, PAGE, Session, StoreError, StoreFailure, StoreResult, Written,
+    Database, OpenError, Operation, Session, StoreError, StoreFailure, StoreResult, Written,
 };
 
 use super::backlog::Backlog;
-use super::ended::{Changed, Ended, cancelled};
-use super::failure::{is_busy, lost_transaction, storage_failed, unreachable, unrecorded};
-use super::guest_call::GuestCall;
+use super::ended::Ended;
+use super::failure::{in_the_way, is_busy, storage_failed, unreachable, unrecorded};
 use super::intake::{Intake, Pending, Progress};
 use super::job::Job;
-use super::permits;
-use super::projector::{self, Work as Projection};
+use super::projector::Work as Projection;
 use super::runtime::Runtime;
-use super::settled::Settled;
-use super::tasks;
 
 use among::Turn;
 use answer::{answer, fail};
+use lanes::Lanes;
 use outage::{Outage, PATIENCE};
+use process::record;
 
 /// Most commits of one batch that nobody answers.
 const MAX_UNKNOWN: u32 = 3;
@@ -51,6 +47,9 @@ const MAX_UNKNOWN: u32 = 3;
 const MAX_CONFLICTS: u32 = 5;
 /// Most runs of a call that end because the connection is lost. One that costs it each time is told of its own failure then.
 const MAX_LOSSES: u32 = 2;
+/// Time for which beginnings of transactions are sent by themselves after one that travelled with a statement had to wait: others
+/// are busy with the same.
+const BUSY: Duration = Duration::from_secs(1);
 /// Time between two looks for it.
 const BETWEEN_LOOKS: Duration = Duration::from_millis(100);
 
@@ -64,6 +63,7 @@ pub(super) fn start(
     projector: Sender<Projection>,
 ) -> Result<JoinHandle<()>, OpenError> {
     let session = Box::new(database.write_session()?);
+    let number = database.lanes();
     let mut writer = Writer {
         database,
         runtime,
@@ -73,16 +73,21 @@ pub(super) fn start(
         joined: HashSet::new(),
         ran: None,
         outage: Outage::default(),
+        busy_until: None,
+        took: Vec::new(),
     };
     Ok(std::thread::Builder::new()
         .name("writer".to_owned())
-        .spawn(move || {
-            let mut intake = Intake::new(jobs);
-            while let Some(batch) = intake.next_batch() {
-                let rows = writer.outage.with_late(backlog.take());
-                writer.commit(batch, &rows, &mut intake);
-                if let Some(pack) = writer.ran.take().filter(|_| intake.is_idle()) {
-                    writer.runtime.prepare_pack(&pack);
+        .spawn(move || match number {
+            Some(number) => Lanes::open(writer, backlog, number.get()).work(jobs),
+            None => {
+                let mut intake = Intake::new(jobs);
+                while let Some(batch) = intake.next_batch() {
+                    let rows = backlog.take();
+                    writer.commit(&Turn::Alone, batch, &rows, Some(&mut intake));
+                    if let Some(pack) = writer.ran.take().filter(|_| intake.is_idle()) {
+                        writer.runtime.prepare_pack(&pack);
+                    }
                 }
             }
         })
@@ -112,33 +117,41 @@ struct Writer {
     /// The pack whose tool ran last. Mostly the next call is for the same.
     ran: Option<Arc<Pack>>,
     outage: Outage,
+    /// Until then beginnings of transactions are sent by themselves.
+    busy_until: Option<Instant>,
+    /// Time that calls of the last commit took, and whose they were.
+    took: Vec<(Share, Duration)>,
 }
 
 impl Writer {
-    /// Runs a batch, commits it, and answers. What does not fit into its first transaction is put back.
-    fn commit(&mut self, mut batch: Vec<Pending>, rows: &[Operation], intake: &mut Intake) {
-        if !self.runtime.host.is_among_others() {
-            return self.commit_in(&Turn::Alone, batch, rows, intake);
-        }
-        if !rows.is_empty() {
-            self.commit_in(&Turn::of_rows(rows), Vec::new(), rows, intake);
-        }
-        let (first, turn) = Turn::of_first(&batch);
-        intake.put_back(batch.split_off(first));
-        if !batch.is_empty() {
-            self.commit_in(&turn, batch, &[], intake);
-        }
-    }
-
-    fn commit_in(&mut self, turn: &Turn, mut batch: Vec<Pending>, rows: &[Operation], intake: &mut Intake) {
+    /// Runs a batch, commits it, and answers. What does not fit into its transaction is put back, if it came from the intake.
+    fn commit(
+        &mut self,
+        turn: &Turn,
+        mut batch: Vec<Pending>,
+        rows: &[Operation],
+        mut intake: Option<&mut Intake>,
+    ) {
         let mut failed = None;
         let mut conflicts = 0;
         let mut unknown = 0;
         if self.outage.is_hopeless() {
-            return self.refuse(batch, rows, intake);
+            return self.refuse(batch, rows);
         }
         loop {
-            match self.attempt(turn, &mut batch, rows, intake) {
+            let attempted = self.attempt(turn, &mut batch, rows, intake.as_deref_mut());
+            if !matches!(attempted, Ok(Ok(()))) && self.must_begin_anew() {
+                conflicts += 1;
+                tracing::debug!("a transaction has to begin anew");
+                self.busy_until = Some(Instant::now() + BUSY);
+                self.abandon();
+                batch.iter_mut().for_each(|pending| pending.settled = None);
+                if conflicts > MAX_CONFLICTS {
+                    batch.iter_mut().for_each(|pending| pending.fail(&in_the_way()));
+                }
+                continue;
+            }
+            match attempted {
                 Ok(Ok(())) => {
                     self.outage.is_over();
                     return self.answer(batch);
@@ -165,7 +178,7 @@ impl Writer {
                     batch.iter_mut().for_each(|pending| pending.settled = None);
                     if !self.outage.goes_on() {
                         tracing::error!(%err, "the database cannot be reached; calls are refused");
-                        return self.refuse(batch, rows, intake);
+                        return self.refuse(batch, rows);
                     }
                     tracing::debug!(%err, "the database cannot be reached; trying again");
                     std::thread::sleep(BETWEEN_LOOKS);
@@ -192,7 +205,13 @@ impl Writer {
                     failed = Some(err);
                 }
                 Err(err) => {
-                    tracing::error!(%err, rows = rows.len(), "a commit failed, and rows of reads with it");
+                    if is_busy(&err) && self.database.lanes().is_some() {
+                        // A server that others keep busy is tried again.
+                        tracing::error!(%err, "a commit failed; rows of reads wait");
+                        self.outage.keep(rows, &mut []);
+                    } else {
+                        tracing::error!(%err, rows = rows.len(), "a commit failed, and rows of reads with it");
+                    }
                     self.abandon();
                     let cause = failed.unwrap_or(err);
                     return fail(batch, &unrecorded(&cause));
@@ -202,8 +221,8 @@ impl Writer {
     }
 
     /// Refuses calls while the database cannot be reached. Their rows are written when it is back.
-    fn refuse(&mut self, mut batch: Vec<Pending>, rows: &[Operation], intake: &mut Intake) {
-        self.outage.keep(rows, &mut batch, intake);
+    fn refuse(&mut self, mut batch: Vec<Pending>, rows: &[Operation]) {
+        self.outage.keep(rows, &mut batch);
         fail(batch, &unreachable());
     }
 
@@ -235,6 +254,7 @@ impl Writer {
     /// Looks for what a transaction wrote. Whoever has the turn to write sees how every transaction before ended.
     fn look_for(&mut self, written: &Written) -> StoreResult<bool> {
         let session = self.session()?;
+        session.begin_late(false);
         session.begin_write()?;
         let is_there = session.ledger().holds(written)?;
         session.rollback()?;
@@ -247,11 +267,14 @@ impl Writer {
         turn: &Turn,
         batch: &mut Vec<Pending>,
         rows: &[Operation],
-        intake: &mut Intake,
+        mut intake: Option<&mut Intake>,
     ) -> StoreResult<Result<(), Lost>> {
+        self.took.clear();
         let now = self.runtime.now();
         let boot_ms = self.runtime.equipment.clock.boot_ms();
+        let is_late = self.busy_until.is_none_or(|until| until <= Instant::now());
         let session = self.session()?;
+        session.begin_late(is_late);
         match turn {
             Turn::Alone => session.begin_write()?,
             Turn::Among(among) => session.begin_write_among(among)?,
@@ -262,7 +285,9 @@ impl Writer {
         let mut progress = Progress::begin();
         let mut done = 0;
         while let Some(pending) = batch.get_mut(done) {
-            if progress.is_over(pending, intake) {
+            if let Some(intake) = &mut intake
+                && progress.is_over(pending, intake)
+            {
                 intake.put_back(batch.split_off(done));
                 break;
             }
@@ -270,181 +295,14 @@ impl Writer {
             if self.process(pending)?.is_err() {
                 return Ok(Err(Lost));
             }
-            progress.took(pending, began, intake);
+            match &mut intake {
+                Some(intake) => progress.took(pending, began, intake),
+                None => self.took.push((pending.share().clone(), began.elapsed())),
+            }
             done += 1;
         }
         self.session()?.commit()?;
         Ok(Ok(()))
-    }
-
-    fn process(&mut self, pending: &mut Pending) -> StoreResult<Result<(), Lost>> {
-        let now = self.runtime.now();
-        let boot_ms = self.runtime.equipment.clock.boot_ms();
-        match &mut pending.job {
-            Job::Flush(_) | Job::Pulse(_) | Job::Backlog => {}
-            Job::Record { operation, task, .. } => {
-                let now_ms = self.runtime.equipment.clock.now_ms();
-                let session = self.session()?;
-                let op_id = &operation.op_id;
-                if operation.effect == Effect::Run
-                    && !session.intents().fulfil(op_id)?
-                    && session.ledger().has(op_id)?
-                {
-                    // Other hosts took this one for gone, and wrote the row.
-                    pending.is_buried = true;
-                    return Ok(Ok(()));
-                }
-                record(session, operation, &now, boot_ms)?;
-                if let Some((slot, end)) = task.as_deref() {
-                    tasks::end_stored(session, slot, end, now_ms)?;
-                }
-                if operation.effect == Effect::Run {
-                    if permits::gives_back(operation) {
-                        session.permits().give_back(&operation.op_id)?;
-                    } else {
-                        session.budgets().book_for_policies(&operation.op_id)?;
-                    }
-                    session.budgets().give_back_of_operation(&operation.op_id)?;
-                }
-            }
-            Job::Maintain { work, .. } => {
-                let since = Instant::now();
-                let session = self.session()?;
-                session.savepoint()?;
-                let done = work(session).map_err(|err| session.maintenance().explain(err));
-                if done.is_ok() {
-                    session.release()?;
-                } else {
-                    session.undo()?;
-                }
-                pending.maintained = Some((since, done));
-            }
-            Job::Interrupt { connection, .. } => {
-                let host = Arc::clone(&self.runtime.host);
-                let clock = &self.runtime.equipment.clock;
-                let (now_ms, boot_ms) = (clock.now_ms(), clock.boot_ms());
-                let session = self.session()?;
-                let why = connection.as_ref().map_or("HOST_STOPPED", |_| "DISCONNECTED");
-                session
-                    .envelopes()
-                    .interrupt_all(host.id(), connection.as_deref(), (&now, boot_ms), why)?;
-                session.connections().forget(host.id(), connection.as_deref())?;
-                if connection.is_none() {
-                    session.tasks().give_up_all(host.id(), why, now_ms)?;
-                }
-            }
-            Job::Admit { draft, .. } => {
-                self.name_workspace(draft)?;
-                let settled = self.admit(draft, &now)?;
-                let session = self.session()?;
-                match &settled.result {
-                    Err(_) => session.ledger().record(draft.finish(&settled))?,
-                    Ok(_) => {
-                        draft.operation.counters.clone_from(&settled.counters);
-                        session.intents().insert(&draft.intent())?;
-                        tasks::begin_with_intent(session, draft)?;
-                    }
-                }
-                pending.settled = Some(settled);
-            }
-            Job::Call { guest, draft, .. } => {
-                draft.run_again();
-                self.name_workspace(draft)?;
-                // Nobody waits for it any more, so it leaves the line without a charge to its envelope.
-                let mut settled = if pending.failure.is_none() && guest.cancel.is_pointless() {
-                    Settled::refused(cancelled(guest, Changed::Nothing))
-                } else {
-                    self.admit(draft, &now)?
-                };
-                if settled.result.is_ok() {
-                    let ended = match pending.failure.take() {
-                        Some(ended) => ended,
-                        None => match self.run(guest)? {
-                            Ran::Kept(ended) => ended,
-                            Ran::Lost(ended) => {
-                                guest.artifacts.forget();
-                                // What it saw was the end of its connection, unless it ended that by being late.
-                                let runs_again = pending.losses < MAX_LOSSES
-                                    && self.session.as_ref().is_some_and(|session| session.is_lost())
-                                    && !ended.is_given_up();
-                                if runs_again {
-                                    pending.losses += 1;
-                                } else {
-                                    pending.failure = Some(ended);
-                                }
-                                return Ok(Err(Lost));
-                            }
-                        },
-                    };
-                    if ended.result.is_err() {
-                        guest.artifacts.forget();
-                        pending.failure = Some(ended.clone());
-                    }
-                    settled.end(ended);
-                    if !draft.permits.is_empty() {
-                        self.settle_permits(draft, settled.refusal().is_some())?;
-                    }
-                    settled.mutation = self.mutation(draft, &settled)?;
-                }
-                let runtime = self.runtime.clone();
-                let now_ms = runtime.equipment.clock.now_ms();
-                let session = self.session()?;
-                settled.budgets = runtime.budgets(session, &guest.generation, draft)?;
-                record(session, draft.finish(&settled), &now, boot_ms)?;
-                if settled.refusal().is_none() {
-                    tasks::end_with_row(session, draft, &settled.result, now_ms)?;
-                }
-                pending.settled = Some(settled);
-            }
-        }
-        Ok(Ok(()))
-    }
-
-    /// Runs one call under its savepoint.
-    fn run(&mut self, guest: &GuestCall) -> StoreResult<Ran> {
-        let session = self.session.take().map_or_else(|| self.reopen(), Ok)?;
-        session.savepoint()?;
-        let before = session.pages()?;
-        if let Body::Guest(pack) = &guest.body {
-            let quota = i64::try_from(pack.limits.storage / PAGE).unwrap_or(i64::MAX);
-            session.limit_growth(quota - session.components().used_pages(&pack.namespace)?)?;
-            self.ran = Some(Arc::clone(pack));
-        }
-        drop(session.take_changes());
-        guest.artifacts.forget();
-        let (session, mut ended) = self.runtime.run(guest, session, Transactions::WholeCall);
-        let Some(session) = session else {
-            // The connection went down with the panic, and the transaction with it.
-            if ended.result.is_ok() {
-                ended.result = Err(ToolError::new("HOST_FAILED", "the host failed"));
-            }
-            return Ok(Ran::Lost(ended));
-        };
-        let session = self.session.insert(session);
-        if !session.in_transaction() {
-            if ended.result.is_ok() {
-                ended.result = Err(lost_transaction());
-            }
-            return Ok(Ran::Lost(ended));
-        }
-        if session.is_failed() && ended.result.is_ok() {
-            // A statement of the host's failed within the call, and the call went on as if it had not. Its own part is undone.
-            ended.result = Err(lost_transaction());
-        }
-        session.lift_limit()?;
-        if ended.result.is_ok() {
-            let grown = session.pages()? - before - ended.pages;
-            if grown != 0
-                && let Body::Guest(pack) = &guest.body
-            {
-                session.components().book_pages(&pack.namespace, grown)?;
-            }
-            session.release()?;
-            projector::announce(&self.runtime.host, guest, &ended);
-        } else {
-            session.undo()?;
-        }
-        Ok(Ran::Kept(ended))
     }
 
     /// The failure, with what in the database is in the way of the host's own statements, if something is.
@@ -453,6 +311,12 @@ impl Writer {
             Some(session) => session.maintenance().explain(err),
             None => err,
         }
+    }
+
+    fn must_begin_anew(&self) -> bool {
+        self.session
+            .as_ref()
+            .is_some_and(|session| session.must_begin_anew())
     }
 
     fn session(&mut self) -> StoreResult<&Session> {
@@ -482,33 +346,4 @@ impl Writer {
             session.end_turn();
         }
     }
-}
-
-/// Writes a row, tells its envelope the fingerprints, and closes the one whose time a read found to be
-/// over.
-fn record(session: &Session, operation: &Operation, now: &str, boot_ms: i64) -> StoreResult<()> {
-    session.envelopes().note_fingerprints(operation)?;
-    if let (Some(envelope), Some(limit)) = (&operation.envelope_id, &operation.limit_triggered)
-        && operation.effect == Effect::Read
-        && limit == "DURATION_EXCEEDED"
-    {
-        let over = session.envelopes().refusal_to_read(envelope, boot_ms)?;
-        let over = over.map_or_else(|| envelope.clone(), |(envelope, _)| envelope.id);
-        let ending = Ending::by_host(State::ClosedFailed, limit, now, boot_ms);
-        if let Some(event) = session.envelopes().close(&over, ending)? {
-            let mut operation = operation.clone();
-            operation.add_events(&[event]);
-            return session.ledger().record(&operation);
-        }
-    }
-    match (&operation.envelope_id, &operation.left_behind) {
-        (Some(envelope), Some((seen, cause))) => {
-            session
-                .work_trees()
-                .note_sighting_around(envelope, seen, *cause, &operation.op_id, now)?;
-        }
-        (None, Some((seen, cause))) => session.work_trees().note_newest(seen, *cause)?,
-        (_, None) => {}
-    }
-    session.ledger().record(operation)
 }

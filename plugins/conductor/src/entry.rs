@@ -12,6 +12,11 @@ const ACTOR: &str = "actor";
 /// Longest name of a caller, in characters.
 const MAX_ACTOR: usize = 200;
 
+/// Scope of a tool, as its argument struct declares it.
+const SCOPE: &str = "x-scope";
+/// Says that the values of a scope are compared without blanks around them and in upper case, as `tidy_id` makes ids.
+const SCOPE_FOLDS: &str = "x-scope-folds";
+
 /// Row of one tool.
 pub(crate) const fn entry<T: Tool>() -> Entry {
     Entry {
@@ -30,6 +35,10 @@ fn schema<T: Tool>() -> Value {
             "type": "string", "minLength": 1, "maxLength": MAX_ACTOR, "x-unlisted": true,
             "description": "Your name, for the ledger. Default: the proven identity, if there is one.",
         });
+        // Two forms of one id must not be two scopes.
+        if members.contains_key(SCOPE) {
+            members.insert(SCOPE_FOLDS.to_owned(), json!(true));
+        }
     }
     schema
 }

@@ -62,7 +62,8 @@ macro_rules! short_id {
     };
 }
 
-/// Id in the form that the pack makes: capitals, without blanks around it.
+/// Id in the form that the pack makes: capitals, without blanks around it. The host folds the values of scopes in exactly
+/// this way (`x-scope-folds`).
 pub(crate) fn tidy_id(text: &str) -> String {
     text.trim().to_uppercase()
 }

@@ -6,8 +6,11 @@ use tollgate_sdk::{Db, DbError, Row, Timestamp, params};
 
 use crate::cycle::Sightings;
 
-/// Retention of runs and states, in days.
+/// Days for which a run counts.
 const DAYS: i64 = 30;
+/// Days until runs and states are removed, whatever workspace they are of. A call about another workspace may do so on
+/// another host while a call decides, whose clock is another one: what is removed counts for nobody.
+const KEPT_DAYS: i64 = DAYS + 1;
 /// Most stored runs and states of one envelope and workspace.
 const REMEMBERED: i64 = 1_000;
 /// Most outdated rows that one call removes.
@@ -19,6 +22,17 @@ pub(crate) struct Scope {
     /// Id of the envelope, empty outside of one.
     pub envelope: String,
     pub workspace: String,
+    /// Runs before this time do not count.
+    pub oldest: Timestamp,
+}
+
+/// Time before which runs do not count.
+pub(crate) fn oldest(now: Timestamp) -> Timestamp {
+    days_before(now, DAYS)
+}
+
+fn days_before(now: Timestamp, days: i64) -> Timestamp {
+    now.plus_ms(-days * 24 * 60 * 60 * 1000)
 }
 
 /// A test run to store.
@@ -130,7 +144,7 @@ pub(crate) fn sightings(
 ) -> Result<Vec<Sightings>, DbError> {
     db.query_as(
         "SELECT detail_fingerprint, count(*), min(mutations), max(id), place_fingerprint FROM convergence_runs
-         WHERE envelope_id = ?1 AND workspace = ?2 AND failure_fingerprint = ?3
+         WHERE envelope_id = ?1 AND workspace = ?2 AND failure_fingerprint = ?3 AND at >= ?6
            AND (?4 IS NULL OR (id > CASE is_claim WHEN 1 THEN ?5 ELSE ?4 END AND by_edits = 1))
          GROUP BY detail_fingerprint, place_fingerprint ORDER BY max(id)",
         params![
@@ -138,7 +152,8 @@ pub(crate) fn sightings(
             scope.workspace,
             fingerprint,
             since.map(|since| since.seen),
-            since.map(|since| since.told)
+            since.map(|since| since.told),
+            scope.oldest
         ],
     )
 }
@@ -171,14 +186,15 @@ pub(crate) fn earlier(
     command: &str,
     (fingerprint, detail, place): (&str, &str, Option<&str>),
 ) -> Result<Earlier, DbError> {
-    let passed = last_passed(db, &scope.workspace, command)?;
+    let passed = last_passed(db, scope, command)?;
     let found = db.query_one(
         "SELECT count(DISTINCT envelope_id), min(at),
              min(CASE WHEN id > CASE is_claim WHEN 1 THEN ?7 ELSE ?4 END
                  AND command = ?5 AND detail_fingerprint = ?6
                  AND (?8 IS NULL OR place_fingerprint IS NULL OR place_fingerprint = ?8) THEN workspace_edits END)
          FROM convergence_runs
-         WHERE workspace = ?1 AND failure_fingerprint = ?2 AND envelope_id <> ?3 AND envelope_id <> ''",
+         WHERE workspace = ?1 AND failure_fingerprint = ?2 AND envelope_id <> ?3 AND envelope_id <> ''
+           AND at >= ?9",
         params![
             scope.workspace,
             fingerprint,
@@ -187,18 +203,19 @@ pub(crate) fn earlier(
             command,
             detail,
             passed.told,
-            place
+            place,
+            scope.oldest
         ],
     )?;
     Ok(found.unwrap_or_default())
 }
 
 /// Newest runs of a command that passed in a workspace, in whichever envelope.
-pub(crate) fn last_passed(db: &Db<'_>, workspace: &str, command: &str) -> Result<Passed, DbError> {
+pub(crate) fn last_passed(db: &Db<'_>, scope: &Scope, command: &str) -> Result<Passed, DbError> {
     let passed = db.query_one(
         "SELECT coalesce(max(CASE is_claim WHEN 0 THEN id END), 0), coalesce(max(id), 0) FROM convergence_runs
-         WHERE workspace = ?1 AND command = ?2 AND outcome = 'passed'",
-        params![workspace, command],
+         WHERE workspace = ?1 AND command = ?2 AND outcome = 'passed' AND at >= ?3",
+        params![scope.workspace, command, scope.oldest],
     )?;
     Ok(passed.unwrap_or_default())
 }
@@ -233,7 +250,7 @@ impl TryFrom<Row> for Previous {
 /// outside of them, or with `envelope` in that one. A command of other words is another command.
 pub(crate) fn previous(
     db: &Db<'_>,
-    workspace: &str,
+    scope: &Scope,
     (command, words, source): (&str, Option<&str>, Source),
     envelope: Option<&str>,
 ) -> Result<Option<Previous>, DbError> {
@@ -241,9 +258,16 @@ pub(crate) fn previous(
         "SELECT outcome = 'passed', failure_fingerprint IS NOT NULL, mutations, by_edits, workspace_edits
          FROM convergence_runs
          WHERE workspace = ?1 AND command = ?2 AND is_claim = ?3 AND (?4 IS NULL OR envelope_id = ?4)
-           AND is_cut_off = 0 AND (?5 IS NULL OR words IS NULL OR words = ?5)
+           AND is_cut_off = 0 AND (?5 IS NULL OR words IS NULL OR words = ?5) AND at >= ?6
          ORDER BY id DESC LIMIT 1",
-        params![workspace, command, source == Source::Claim, envelope, words],
+        params![
+            scope.workspace,
+            command,
+            source == Source::Claim,
+            envelope,
+            words,
+            scope.oldest
+        ],
     )
 }
 
@@ -380,12 +404,11 @@ pub(crate) fn set_root(db: &Db<'_>, workspace: &str, root: &str) -> Result<(), D
 
 /// Removes outdated and surplus rows, a few at a time.
 fn forget(db: &Db<'_>, table: &str, scope: &Scope, now: Timestamp) -> Result<(), DbError> {
-    let oldest = now.plus_ms(-DAYS * 24 * 60 * 60 * 1000);
     db.execute(
         &format!(
             "DELETE FROM {table} WHERE id IN (SELECT id FROM {table} WHERE at < ?1 ORDER BY at LIMIT ?2)"
         ),
-        params![oldest, SWEEP],
+        params![days_before(now, KEPT_DAYS), SWEEP],
     )?;
     db.execute(
         &format!(

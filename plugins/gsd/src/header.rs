@@ -5,13 +5,21 @@ use std::borrow::Cow;
 
 use schemars::{JsonSchema, Schema, SchemaGenerator};
 use serde::{Deserialize, Serialize};
+use serde_json::{Value as Json, json};
 use tollgate_kit::text::clip;
 
 use crate::arguments::{NAME, TEXT, WORKSPACE};
 use crate::model::{MilestoneId, SliceId, TaskId, Unit};
 
-/// Workspace, actor and reason of a change.
+/// Scope of a change: workspaces share no rows and no files, so that changes in different ones need not wait for each other.
+/// A name has one form, because it is compared as it is given.
+fn scope() -> Json {
+    json!(["workspace"])
+}
+
+/// Workspace, actor and reason of a change. Its schema adds the scope to that of each tool that flattens it.
 #[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
+#[schemars(extend("x-scope" = scope()))]
 pub(crate) struct Header {
     /// Registered workspace (gets .gsd/ files) or any label.
     #[schemars(length(min = 1, max = WORKSPACE))]

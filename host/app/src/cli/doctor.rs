@@ -80,6 +80,12 @@ async fn look(global: &Global, repair: bool) -> anyhow::Result<Vec<Finding>> {
             {
                 let path = Config::file(global.config.as_deref())?;
                 found.extend(doctor::protections(&data, &path, &config));
+                found.extend(
+                    config
+                        .storage
+                        .file_with_password(&path)
+                        .and_then(|file| doctor::password(&file)),
+                );
             }
             match Site::open(&data_dir, authority) {
                 Err(err) => {

@@ -1,6 +1,7 @@
 //! The `[storage]` table: the database.
 
-use std::path::Path;
+use std::num::NonZeroUsize;
+use std::path::{Path, PathBuf};
 
 use serde::Deserialize;
 use thiserror::Error;
@@ -13,6 +14,7 @@ use tollgate_store::storage::{Roles, Server, ServerError};
 pub struct StorageConfig {
     url: Option<String>,
     roles: Roles,
+    lanes: Option<NonZeroUsize>,
 }
 
 /// Reason why the database that was named cannot be used. Contains no password.
@@ -42,7 +44,24 @@ impl StorageConfig {
             Some(place) => place.read(&environment).map_err(StorageError::Unread)?,
             None => said.to_owned(),
         };
-        Ok(Some(Server::from_url(url.trim())?.with_roles(self.roles)))
+        Ok(Some(
+            Server::from_url(url.trim())?
+                .with_roles(self.roles)
+                .with_lanes(self.lanes),
+        ))
+    }
+
+    /// File that holds the password of the database: the configuration itself, or one that it names.
+    pub fn file_with_password(&self, configuration: &Path) -> Option<PathBuf> {
+        let url = self.url.as_deref()?;
+        match SecretIn::parse(url) {
+            Some(SecretIn::File(path)) => Some(path),
+            Some(SecretIn::Variable(_)) => None,
+            None => {
+                let has_password = url::Url::parse(url.trim()).is_ok_and(|url| url.password().is_some());
+                has_password.then(|| configuration.to_owned())
+            }
+        }
     }
 
     /// Lets a relative path start at a directory.
@@ -86,6 +105,26 @@ mod tests {
             let refused = server(Some(url), None).unwrap_err();
             assert!(refused.contains(says) && !refused.contains("secret"), "{refused}");
         }
+    }
+
+    #[test]
+    fn a_password_is_in_a_file_or_not() {
+        let held = |url: &str| {
+            let config = StorageConfig {
+                url: Some(url.to_owned()),
+                ..StorageConfig::default()
+            };
+            config.file_with_password(Path::new("tollgate.toml"))
+        };
+        let file = |path: &str| Some(PathBuf::from(path));
+        assert_eq!(held("postgres://ada:secret@db/t"), file("tollgate.toml"));
+        assert_eq!(held("file:/run/secrets/url"), file("/run/secrets/url"));
+        assert_eq!(held("postgres://ada@db/t"), None);
+        assert_eq!(held("env:DATABASE_URL"), None);
+        assert_eq!(
+            StorageConfig::default().file_with_password(Path::new("tollgate.toml")),
+            None
+        );
     }
 
     #[test]

@@ -21,7 +21,7 @@ pub use packs::{components, programs};
 pub use place::check as place;
 pub use protections::check as protections;
 pub use remedy::remedy;
-pub use server::check as server;
+pub use server::{check as server, password};
 pub use store::{check as store, repair};
 pub use telemetry::check as telemetry;
 

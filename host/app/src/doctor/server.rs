@@ -1,5 +1,8 @@
 //! A PostgreSQL server: all that a host needs of it.
 
+use std::os::unix::fs::PermissionsExt as _;
+use std::path::Path;
+
 use tollgate_core::clock::Clock;
 use tollgate_store::storage::{Examined, Server, Weight};
 
@@ -8,6 +11,21 @@ use super::Finding;
 /// Asks a server for all that a host needs.
 pub fn check(server: &Server, clock: &dyn Clock) -> Vec<Finding> {
     server.examine(clock).into_iter().map(finding).collect()
+}
+
+/// Warns of a file with the database's password that others can read.
+pub fn password(file: &Path) -> Option<Finding> {
+    let mode = std::fs::metadata(file).ok()?.permissions().mode();
+    let shown = file.display();
+    (mode & 0o044 != 0).then(|| {
+        Finding::warning(
+            "password",
+            format!("others on this machine can read {shown}, which has the password of the database"),
+        )
+        .remedy(format!(
+            "chmod go-r {shown}, or name a variable: storage.url = \"env:DATABASE_URL\""
+        ))
+    })
 }
 
 fn finding(examined: Examined) -> Finding {

@@ -36,6 +36,8 @@ pub struct ToolEntry {
     pub looks: Option<Looks>,
     /// Arguments that say which part of the pack's tables a call is about.
     pub scope: Option<Scope>,
+    /// True if a call goes on after a number that rows of all parts have.
+    pub is_feed: bool,
     /// Row that names the workspace of a call which names none.
     pub workspace: Option<WorkspaceOf>,
     /// Clients over HTTP repeat arguments in headers.

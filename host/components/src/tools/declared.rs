@@ -4,8 +4,8 @@
 //! `x-values` beside an argument names the tool that lists what can stand there, and `x-inherited` beside an argument
 //! of a tool that runs members says that members have it, too. `x-charge` at the root says what a call
 //! costs its envelope, `x-looks` when the host looks at the work tree before it, `x-workspace` which workspace it is about,
-//! `x-scope` which part of the pack's tables it is about, and `x-views` that the reply makes a
-//! page of the console. Lists show none of them.
+//! `x-scope` which part of the pack's tables it is about, `x-feed` that it reads rows of all parts after a number, and `x-views` that
+//! the reply makes a page of the console. Lists show none of them.
 
 use std::collections::BTreeMap;
 
@@ -15,7 +15,7 @@ use tollgate_core::effect::Effect;
 
 use super::looks::Looks;
 use super::resource::{Declaration, Resource};
-use super::scope::Scope;
+use super::scope::{Scope, take_feed};
 use super::spec::ToolSpec;
 use super::values::{self, VALUES, Values};
 use super::views::{self, View};
@@ -41,6 +41,8 @@ pub(crate) struct Declared {
     pub(crate) looks: Option<Looks>,
     /// Arguments that say which part of the pack's tables a call is about.
     pub(crate) scope: Option<Scope>,
+    /// True if a call goes on after a number that rows of all parts have.
+    pub(crate) is_feed: bool,
     /// Row that names the workspace of a call.
     pub(crate) workspace: Option<WorkspaceOf>,
     /// Page of the console.
@@ -84,6 +86,10 @@ pub(crate) fn take(pack: &str, spec: &mut ToolSpec) -> Result<Declared, Vec<Stri
     }
     match Scope::take(spec) {
         Ok(scope) => declared.scope = scope,
+        Err(problem) => problems.push(problem),
+    }
+    match take_feed(spec) {
+        Ok(is_feed) => declared.is_feed = is_feed,
         Err(problem) => problems.push(problem),
     }
     match WorkspaceOf::take(pack, spec) {

@@ -2,7 +2,10 @@
 //! pack's tables a call reads and changes.
 //!
 //! Hosts on several machines may share a database. There, calls of one pack run one after another. Calls with a scope run beside
-//! those whose values are others.
+//! those whose values are others. A scope without arguments is that of a tool that only adds what no other call looks at yet.
+//!
+//! `x-feed` at the root of the input schema of a `read` tool says that it goes on after a number that the tables gave rows of all
+//! scopes. There, numbers may come to light in another order than they were given, so the tool waits for calls that are at work.
 
 use serde_json::Value;
 use tollgate_core::effect::Effect;
@@ -11,10 +14,18 @@ use super::spec::ToolSpec;
 
 /// Key of a schema that names the arguments.
 const SCOPE: &str = "x-scope";
+/// Key of a schema that says that arguments in other letter case, or with blanks around them, name the same thing.
+const FOLDS: &str = "x-scope-folds";
+/// Key of a schema that says that a tool reads a feed over all scopes.
+const FEED: &str = "x-feed";
 
 /// Arguments whose values keep calls apart.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Scope(Vec<Argument>);
+pub struct Scope {
+    arguments: Vec<Argument>,
+    /// True if blanks around a value and the case of its letters make no difference.
+    folds: bool,
+}
 
 #[derive(Debug, Clone, PartialEq, Eq)]
 struct Argument {
@@ -26,12 +37,21 @@ struct Argument {
 impl Scope {
     /// Takes what a tool declares out of its schema.
     pub(super) fn take(spec: &mut ToolSpec) -> Result<Option<Scope>, String> {
+        let folds = spec.input_schema.remove(FOLDS);
         let Some(declared) = spec.input_schema.remove(SCOPE) else {
-            return Ok(None);
+            return match folds {
+                None => Ok(None),
+                Some(_) => Err(format!("{FOLDS}: it says how {SCOPE} is read, and there is none")),
+            };
+        };
+        let folds = match folds {
+            None => false,
+            Some(Value::Bool(folds)) => folds,
+            Some(_) => return Err(format!("{FOLDS}: it is true or false")),
         };
         let wrong = || format!("{SCOPE}: it lists arguments of a `write` tool whose values are texts");
         let names: Vec<String> = serde_json::from_value(declared).map_err(|_| wrong())?;
-        if spec.effect != Effect::Write || names.is_empty() {
+        if spec.effect != Effect::Write {
             return Err(wrong());
         }
         let properties = spec.input_schema.get("properties");
@@ -45,17 +65,32 @@ impl Scope {
         };
         let arguments: Option<Vec<Argument>> = names.into_iter().map(argument).collect();
         arguments
-            .map(|arguments| Some(Scope(arguments)))
+            .map(|arguments| Some(Scope { arguments, folds }))
             .ok_or_else(wrong)
     }
 
-    /// Values of a call, as JSON.
-    pub fn of(&self, arguments: &Value) -> String {
-        let values = self.0.iter().map(|argument| {
+    /// Names that a call has for itself: its values, as JSON. None if it is in nobody's way.
+    pub fn of(&self, arguments: &Value) -> Vec<String> {
+        if self.arguments.is_empty() {
+            return Vec::new();
+        }
+        let values = self.arguments.iter().map(|argument| {
             let given = arguments.get(&argument.name).filter(|given| !given.is_null());
-            given.unwrap_or(&argument.default).clone()
+            match given.unwrap_or(&argument.default) {
+                Value::String(text) if self.folds => text.trim().to_uppercase().into(),
+                value => value.clone(),
+            }
         });
-        Value::from(values.collect::<Vec<Value>>()).to_string()
+        vec![Value::from(values.collect::<Vec<Value>>()).to_string()]
+    }
+}
+
+/// Takes out of a tool's schema if it reads a feed.
+pub(super) fn take_feed(spec: &mut ToolSpec) -> Result<bool, String> {
+    match spec.input_schema.remove(FEED) {
+        None => Ok(false),
+        Some(Value::Bool(true)) if spec.effect == Effect::Read => Ok(true),
+        Some(_) => Err(format!("{FEED}: it is true in a `read` tool")),
     }
 }
 
@@ -84,20 +119,54 @@ mod tests {
             .unwrap()
             .unwrap();
         let of = |arguments: Value| scope.of(&arguments);
-        assert_eq!(of(json!({"workspace": "a", "more": 1})), r#"["a","all"]"#);
-        assert_eq!(of(json!({"workspace": "a", "part": "all"})), r#"["a","all"]"#);
-        assert_eq!(of(json!({"workspace": "a", "part": null})), r#"["a","all"]"#);
+        assert_eq!(of(json!({"workspace": "a", "more": 1})), [r#"["a","all"]"#]);
+        assert_eq!(of(json!({"workspace": "a", "part": "all"})), [r#"["a","all"]"#]);
+        assert_eq!(of(json!({"workspace": "a", "part": null})), [r#"["a","all"]"#]);
         assert_ne!(of(json!({"workspace": "b"})), of(json!({"workspace": "a"})));
         assert_eq!(taken(json!({"type": "object"}), Effect::Write), Ok(None));
+        let of_what_is_new = taken(schema(json!([])), Effect::Write).unwrap().unwrap();
+        assert_eq!(
+            of_what_is_new.of(&json!({"workspace": "a"})),
+            Vec::<String>::new()
+        );
         for (scope, effect) in [
             (json!(["workspace"]), Effect::Read),
             (json!(["workspace"]), Effect::Run),
             (json!(["nothing"]), Effect::Write),
             (json!(["count"]), Effect::Write),
             (json!("workspace"), Effect::Write),
-            (json!([]), Effect::Write),
+            (json!([]), Effect::Read),
         ] {
             assert!(taken(schema(scope.clone()), effect).is_err(), "{scope}");
         }
+    }
+
+    #[test]
+    fn names_that_fold_are_one() {
+        let schema = |folds: Value| {
+            json!({"type": "object", "x-scope": ["job"], "x-scope-folds": folds,
+                "properties": {"job": {"type": "string"}}})
+        };
+        let scope = taken(schema(json!(true)), Effect::Write).unwrap().unwrap();
+        let of = |job: &str| scope.of(&json!({"job": job}));
+        assert_eq!(of("job-1"), of(" JOB-1\n"));
+        assert_ne!(of("job-1"), of("job-2"));
+        assert!(taken(schema(json!("upper")), Effect::Write).is_err());
+        assert!(taken(json!({"type": "object", "x-scope-folds": true}), Effect::Write).is_err());
+    }
+
+    #[test]
+    fn a_feed_is_read() {
+        let taken = |feed: Value, effect: Effect| {
+            let mut spec = spec(json!({"type": "object", "x-feed": feed}));
+            spec.effect = effect;
+            let taken = take_feed(&mut spec);
+            assert!(!spec.input_schema.contains_key(FEED), "lists do not show it");
+            taken
+        };
+        assert_eq!(taken(json!(true), Effect::Read), Ok(true));
+        assert!(taken(json!(true), Effect::Write).is_err());
+        assert!(taken(json!("id"), Effect::Read).is_err());
+        assert_eq!(take_feed(&mut spec(json!({"type": "object"}))), Ok(false));
     }
 }

@@ -8,7 +8,7 @@ use tollgate_components::catalog::Body;
 use tollgate_components::policies::Decision;
 use tollgate_core::effect::Effect;
 use tollgate_sandbox::facts::Transactions;
-use tollgate_store::storage::{Database, Session, StoreError, StoreResult};
+use tollgate_store::storage::{Database, Session, StoreResult};
 
 use crate::backlog::Backlog;
 use crate::guest_call::GuestCall;
@@ -91,7 +91,17 @@ impl Reader {
         let begun = spare
             .map_or_else(|| self.database.read_session().map(Box::new), Ok)
             .map_err(|err| err.into_cause())
-            .and_then(|session| session.begin_read().map(|()| session));
+            .and_then(|session| {
+                // What policies do with a snapshot is not done twice.
+                session.begin_late(guest.judging.is_none());
+                match &guest.body {
+                    Body::Guest(pack) if guest.is_feed => {
+                        session.begin_read_of_feed(pack.namespace.pack())?
+                    }
+                    _ => session.begin_read()?,
+                }
+                Ok(session)
+            });
         let mut session = match begun {
             Ok(session) => session,
             Err(err) => {
@@ -119,7 +129,17 @@ impl Reader {
                 }
             };
         }
-        let (session, settled) = self.read(&guest, &draft, session);
+        let (mut session, mut settled) = self.read(&guest, &draft, session);
+        if let Some(lent) = session.take_if(|session| session.must_begin_anew()) {
+            // The connection was lost since it was last used, and nothing was read.
+            lent.begin_late(false);
+            (session, settled) = match lent.begin_read() {
+                Ok(()) => self.read(&guest, &draft, lent),
+                Err(err) => (None, Settled::refused(failure::storage_failed(&err))),
+            };
+        }
+        // A session whose snapshot does not end cleanly is not used again.
+        let session = session.filter(|session| session.commit().is_ok());
         let recording = draft.recording.clone();
         // The row is queued before the reply leaves, so a later call of the same client finds what
         // this one did to its envelope.
@@ -143,10 +163,9 @@ impl Reader {
         draft: &PendingOperation,
         session: Box<Session>,
     ) -> (Option<Box<Session>>, Settled) {
-        let failed = |err: &StoreError| (None, Settled::refused(failure::storage_failed(err)));
         let mut settled = match self.admit(draft, &session) {
             Ok(settled) => settled,
-            Err(err) => return failed(&err),
+            Err(err) => return (Some(session), Settled::refused(failure::storage_failed(&err))),
         };
         let mut session = Some(session);
         if settled.result.is_ok()
@@ -161,14 +180,13 @@ impl Reader {
             settled.end(ended);
             session = returned;
         }
-        if let Some(session) = &session {
+        if let Some(session) = session.as_ref().filter(|session| session.in_transaction()) {
             settled.budgets = self
                 .runtime
                 .budgets(session, &guest.generation, draft)
                 .unwrap_or_default();
         }
-        // A session whose snapshot does not end cleanly is not used again.
-        (session.filter(|session| session.commit().is_ok()), settled)
+        (session, settled)
     }
 
     /// Checks that the call's envelope lets it read. Reading costs nothing.

@@ -1,14 +1,13 @@
-//! Transactions beside those of other hosts.
+//! Transactions beside those of other lanes and hosts.
 //!
-//! A host that has the database to itself puts all calls that wait into one commit, in the turn of all who write. Beside
-//! other hosts that turn would be the limit of all. There a call has a transaction of its own, which holds its pack, or the
-//! part of it that the call is about, and its envelope and nothing else, and comes to the end of the ledger with its last statement.
+//! With a file, one commit has all calls that wait, in the turn of all who write. On a server that turn would be the limit of all hosts.
+//! There a call has a transaction of its own, which holds its pack, or the part of it that the call is about, and its envelope and
+//! nothing else, and comes to the end of the ledger with its last statement.
 
 use tollgate_components::catalog::Body;
 use tollgate_core::effect::Effect;
 use tollgate_store::storage::{Among, Operation};
 
-use crate::intake::Pending;
 use crate::job::Job;
 
 /// Limit whose row closes its envelope.
@@ -24,35 +23,37 @@ pub(super) enum Turn {
 }
 
 impl Turn {
-    /// Turn of rows of calls that are over.
-    pub(super) fn of_rows(rows: &[Operation]) -> Turn {
-        match rows.iter().all(is_plain) {
+    /// True for the row of a call that is over, if it needs no turn.
+    pub(super) fn is_plain(row: &Operation) -> bool {
+        is_plain(row)
+    }
+
+    /// Turn of a job.
+    pub(super) fn of_job(job: &Job) -> Turn {
+        match is_plain_job(job) {
             true => Turn::side_by_side(),
-            false => Turn::Alone,
+            false => of_call(job).map_or(Turn::Alone, Turn::Among),
         }
     }
 
-    /// Jobs at the beginning of a batch that share a transaction, and its turn.
-    pub(super) fn of_first(batch: &[Pending]) -> (usize, Turn) {
-        let plain = batch
-            .iter()
-            .take_while(|pending| is_plain_job(&pending.job))
-            .count();
-        if plain > 0 || batch.is_empty() {
-            return (plain, Turn::side_by_side());
-        }
-        (1, of_call(&batch[0]).unwrap_or(Turn::Alone))
-    }
-
-    fn side_by_side() -> Turn {
+    pub(super) fn side_by_side() -> Turn {
         Turn::Among(Among::default())
     }
 }
 
+/// True if two transactions keep each other out of a part of a pack, or of an envelope.
+pub(super) fn meet(one: &Among, other: &Among) -> bool {
+    let have = |names: &[String], others: &[String]| names.iter().any(|name| others.contains(name));
+    have(&one.keys, &other.keys)
+        || have(&one.keys, &other.shared)
+        || have(&one.shared, &other.keys)
+        || one.envelope.is_some() && one.envelope == other.envelope
+}
+
 /// Turn of a call that touches its pack's tables, its envelope and rows that belong to it alone. What counts over calls of
 /// others, such as permits, windows of time and memories of policies, wants the turn of all.
-fn of_call(pending: &Pending) -> Option<Turn> {
-    let Job::Call { guest, draft, .. } = &pending.job else {
+fn of_call(job: &Job) -> Option<Among> {
+    let Job::Call { guest, draft, .. } = job else {
         return None;
     };
     let Body::Guest(pack) = &guest.body else {
@@ -69,21 +70,29 @@ fn of_call(pending: &Pending) -> Option<Turn> {
     }
     let (pack, scope) = (pack.namespace.pack().to_owned(), guest.scope.as_ref());
     let (shared, keys) = match scope {
-        Some(scope) => (vec![pack.clone()], vec![format!("{pack}\n{scope}")]),
+        Some(parts) => {
+            let keys = parts.iter().map(|part| format!("{pack}\n{part}")).collect();
+            (vec![pack], keys)
+        }
         None => (Vec::new(), vec![pack]),
     };
-    Some(Turn::Among(Among {
+    Some(Among {
         shared,
         keys,
         envelope: operation.envelope_id.clone(),
-    }))
+    })
 }
 
 fn is_plain_job(job: &Job) -> bool {
     match job {
         Job::Record { operation, task, .. } => task.is_none() && is_plain(operation),
-        Job::Pulse(_) | Job::Backlog | Job::Flush(_) => true,
-        Job::Call { .. } | Job::Admit { .. } | Job::Interrupt { .. } | Job::Maintain { .. } => false,
+        Job::Pulse(_) | Job::Backlog => true,
+        Job::Call { .. }
+        | Job::Admit { .. }
+        | Job::Interrupt { .. }
+        | Job::Maintain { .. }
+        // What came before may be in any lane.
+        | Job::Flush(_) => false,
     }
 }
 
@@ -103,14 +112,37 @@ mod tests {
         let row = |change: fn(&mut Operation)| {
             let mut operation = Operation::for_tests(1, Some("env_1"), "2026-03-01T00:00:00.000Z");
             change(&mut operation);
-            Turn::of_rows(&[operation])
+            Turn::is_plain(&operation)
         };
-        assert_ne!(row(|_| ()), Turn::Alone);
-        assert_eq!(row(|row| row.effect = Effect::Run), Turn::Alone);
-        assert_eq!(
-            row(|row| row.limit_triggered = Some("DURATION_EXCEEDED".to_owned())),
-            Turn::Alone
+        assert!(row(|_| ()));
+        assert!(!row(|row| row.effect = Effect::Run));
+        assert!(!row(
+            |row| row.limit_triggered = Some("DURATION_EXCEEDED".to_owned())
+        ));
+        assert_eq!(Turn::of_job(&Job::Backlog), Turn::side_by_side());
+        let (done, _) = tokio::sync::oneshot::channel();
+        assert_eq!(Turn::of_job(&Job::Flush(done)), Turn::Alone);
+    }
+
+    #[test]
+    fn transactions_meet_in_a_pack_in_a_part_of_it_and_in_an_envelope() {
+        let names = |names: &[&str]| -> Vec<String> { names.iter().map(|name| (*name).to_owned()).collect() };
+        let among = |shared: &[&str], keys: &[&str], envelope: Option<&str>| Among {
+            shared: names(shared),
+            keys: names(keys),
+            envelope: envelope.map(str::to_owned),
+        };
+        let whole = among(&[], &["tasks"], None);
+        let (one, other) = (
+            among(&["tasks"], &["tasks a"], None),
+            among(&["tasks"], &["tasks b"], None),
         );
-        assert_eq!(Turn::of_first(&[]), (0, Turn::side_by_side()));
+        let new = among(&["tasks"], &[], None);
+        assert!(meet(&whole, &whole) && meet(&whole, &one) && meet(&one, &whole) && meet(&whole, &new));
+        assert!(meet(&one, &one) && !meet(&one, &other));
+        assert!(!meet(&new, &new) && !meet(&one, &new));
+        let within = |key: &str| among(&["tasks"], &[key], Some("env_1"));
+        assert!(meet(&within("tasks a"), &within("tasks b")));
+        assert!(!meet(&Among::default(), &Among::default()));
     }
 }

@@ -3,6 +3,7 @@
 //! Calls wait for the server for a while, counted from when it went away and not from when they came, so that none waits for
 //! those before it. After that each is refused at once. Their rows, and those of reads, wait here until the server is back.
 
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 use tollgate_core::effect::Effect;
@@ -20,9 +21,13 @@ const BETWEEN_TRIES: Duration = Duration::from_secs(1);
 /// Rows that wait at most.
 const MAX_LATE: usize = 8_192;
 
+/// State of the server's absence, which all lanes share.
+#[derive(Clone, Default)]
+pub(super) struct Outage(Arc<Mutex<State>>);
+
 /// State of the server's absence, and the rows that wait for its end.
 #[derive(Default)]
-pub(super) struct Outage {
+struct State {
     since: Option<Instant>,
     tried: Option<Instant>,
     late: Vec<Operation>,
@@ -32,22 +37,24 @@ pub(super) struct Outage {
 
 impl Outage {
     /// Notes that the server could not be reached. True while calls wait for it.
-    pub(super) fn goes_on(&mut self) -> bool {
-        self.tried = Some(Instant::now());
-        self.since.get_or_insert_with(Instant::now).elapsed() < PATIENCE
+    pub(super) fn goes_on(&self) -> bool {
+        let mut state = self.state();
+        state.tried = Some(Instant::now());
+        state.since.get_or_insert_with(Instant::now).elapsed() < PATIENCE
     }
 
     /// Notes that something was committed.
-    pub(super) fn is_over(&mut self) {
-        if let Some(since) = self.since.take() {
+    pub(super) fn is_over(&self) {
+        let mut state = self.state();
+        if let Some(since) = state.since.take() {
             tracing::info!(
                 seconds = since.elapsed().as_secs(),
                 "the database's server is back"
             );
         }
-        if self.dropped > 0 {
+        if state.dropped > 0 {
             tracing::error!(
-                rows = std::mem::take(&mut self.dropped),
+                rows = std::mem::take(&mut state.dropped),
                 "rows of calls that came while the database could not be reached are not in the ledger: there were too many"
             );
         }
@@ -55,23 +62,29 @@ impl Outage {
 
     /// True if the server was tried just now and is away for long.
     pub(super) fn is_hopeless(&self) -> bool {
-        self.since.is_some_and(|since| since.elapsed() >= PATIENCE)
-            && self.tried.is_some_and(|tried| tried.elapsed() < BETWEEN_TRIES)
+        let state = self.state();
+        state.since.is_some_and(|since| since.elapsed() >= PATIENCE)
+            && state.tried.is_some_and(|tried| tried.elapsed() < BETWEEN_TRIES)
     }
 
     /// Rows that waited, and those that came since.
-    pub(super) fn with_late(&mut self, rows: Vec<Operation>) -> Vec<Operation> {
-        if self.late.is_empty() {
-            return rows;
-        }
-        let mut all = std::mem::take(&mut self.late);
+    pub(super) fn with_late(&self, rows: Vec<Operation>) -> Vec<Operation> {
+        let mut all = std::mem::take(&mut self.state().late);
         all.extend(rows);
         all
     }
 
+    /// Has rows that wait tried again after a while, if nothing comes before.
+    pub(super) fn look_again(&self, intake: &mut Intake) {
+        if !self.state().late.is_empty() {
+            intake.look_again_in(BETWEEN_TRIES);
+        }
+    }
+
     /// Keeps the rows of a batch that is refused, whose calls changed nothing, and those of reads.
-    pub(super) fn keep(&mut self, rows: &[Operation], batch: &mut [Pending], intake: &mut Intake) {
-        rows.iter().for_each(|row| self.add(row.clone()));
+    pub(super) fn keep(&self, rows: &[Operation], batch: &mut [Pending]) {
+        let mut state = self.state();
+        rows.iter().for_each(|row| state.add(row.clone()));
         let refused = Settled::refused(unreachable());
         for pending in batch {
             let row = match &mut pending.job {
@@ -86,18 +99,21 @@ impl Outage {
                 }
                 _ => continue,
             };
-            self.add(Operation {
+            state.add(Operation {
                 // Nobody knows if their content was stored.
                 artifacts: Vec::new(),
                 artifact_ids: None,
                 ..row
             });
         }
-        if !self.late.is_empty() {
-            intake.look_again_in(BETWEEN_TRIES);
-        }
     }
 
+    fn state(&self) -> MutexGuard<'_, State> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl State {
     fn add(&mut self, row: Operation) {
         if self.late.len() < MAX_LATE {
             self.late.push(row);
@@ -107,7 +123,7 @@ impl Outage {
     }
 }
 
-impl Drop for Outage {
+impl Drop for State {
     fn drop(&mut self) {
         let rows = self.late.len();
         if rows > 0 {

@@ -64,6 +64,7 @@ mod value;
 mod verify;
 mod work_trees;
 
+use std::num::NonZeroUsize;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
@@ -253,6 +254,14 @@ impl Database {
     /// Says how to look up the commit that a workspace is at, for envelopes that end.
     pub fn know_heads(&self, head_of: HeadOf) {
         self.heads.know(head_of);
+    }
+
+    /// Number of calls that write side by side on a server. None in a file, where one commit has all that wait.
+    pub fn lanes(&self) -> Option<NonZeroUsize> {
+        match &self.at {
+            At::File { .. } => None,
+            At::Server(server) => Some(server.lanes),
+        }
     }
 
     /// A session that may write.

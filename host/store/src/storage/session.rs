@@ -295,6 +295,23 @@ impl Session {
         }
     }
 
+    /// On a server, has beginnings of transactions travel with their first statement, which saves a trip, or sends them by themselves,
+    /// which is how it is at first. One that travels waits for its turn for a moment only.
+    pub fn begin_late(&self, is_late: bool) {
+        if let Engine::Postgres(postgres) = &self.engine {
+            postgres.begin_late(is_late);
+        }
+    }
+
+    /// True if the last transaction could not begin when its first statement came, because its turn did not come or the connection was
+    /// lost, or if it had to give way to another one. Nothing of it was done, so it may begin anew, by itself.
+    pub fn must_begin_anew(&self) -> bool {
+        match &self.engine {
+            Engine::Sqlite(_) => false,
+            Engine::Postgres(postgres) => postgres.must_begin_anew(),
+        }
+    }
+
     /// Waits for turns and locks of write transactions on a server for no longer than this. Those that do not come fail as busy.
     pub fn wait_at_most(&self, time: Duration) {
         if let Engine::Postgres(postgres) = &self.engine {
@@ -327,6 +344,15 @@ impl Session {
         match &self.engine {
             Engine::Sqlite(sqlite) => sqlite.begin_write(),
             Engine::Postgres(postgres) => postgres.begin_write_among(among),
+        }
+    }
+
+    /// Starts a snapshot that sees all rows of a pack whose numbers are lower than the highest one that it sees: on a server, calls of the
+    /// pack that are at work end before. Fails as busy if they do not end soon. In a file there is one at a time.
+    pub fn begin_read_of_feed(&self, pack: &str) -> StoreResult<()> {
+        match &self.engine {
+            Engine::Sqlite(sqlite) => sqlite.begin_read(),
+            Engine::Postgres(postgres) => postgres.begin_read_of_feed(pack),
         }
     }
 

@@ -256,6 +256,19 @@ pub(crate) fn neighbour_with_map(db: &Db<'_>, id: &JobId) -> Result<Option<JobId
     row.map(|row| row.get(0)).transpose()
 }
 
+/// Tables whose rows belong to a job.
+const OF_JOBS: [&str; 9] = [
+    "conductor_steps",
+    "conductor_attempts",
+    "conductor_contexts",
+    "conductor_logs",
+    "conductor_batches",
+    "conductor_snapshots",
+    "conductor_baselines",
+    "conductor_parts",
+    "conductor_runs",
+];
+
 /// Deletes a job with everything that belongs to it alone. The memory of its repository stays.
 pub(crate) fn delete(db: &Db<'_>, id: &JobId) -> Result<(), DbError> {
     entity::job(id);
@@ -265,16 +278,7 @@ pub(crate) fn delete(db: &Db<'_>, id: &JobId) -> Result<(), DbError> {
          ON CONFLICT (id) DO NOTHING",
         params![id],
     )?;
-    for table in [
-        "conductor_steps",
-        "conductor_attempts",
-        "conductor_contexts",
-        "conductor_logs",
-        "conductor_batches",
-        "conductor_snapshots",
-        "conductor_parts",
-        "conductor_runs",
-    ] {
+    for table in OF_JOBS {
         db.execute(&format!("DELETE FROM {table} WHERE job_id = ?1"), params![id])?;
     }
     for table in ["conductor_lessons", "conductor_file_notes"] {
@@ -417,4 +421,33 @@ pub(crate) fn list(
             IMPORTED,
         ],
     )
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeSet;
+
+    use super::OF_JOBS;
+
+    #[test]
+    fn a_job_is_deleted_from_every_table_that_refers_to_it() {
+        let mut tables = BTreeSet::new();
+        for migration in crate::PACK.migrations {
+            let mut table = "";
+            for line in migration.sql.lines() {
+                let mut words = line.split_whitespace();
+                match (words.next(), words.next(), words.next()) {
+                    (Some("CREATE"), Some("TABLE"), Some(name)) => table = name,
+                    (Some("DROP"), Some("TABLE"), Some(name)) => {
+                        tables.remove(name.trim_end_matches(';'));
+                    }
+                    _ if line.contains("REFERENCES conductor_jobs") => {
+                        tables.insert(table);
+                    }
+                    _ => {}
+                }
+            }
+        }
+        assert_eq!(tables, BTreeSet::from(OF_JOBS));
+    }
 }

@@ -61,7 +61,7 @@ fn store(cx: &Cx<'_>, job_id: &JobId, step: &Step, line: &str) -> Result<(), Too
 /// calls this at a terminal. Fails if the step is done. Editing the step revokes the approval.
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
-#[schemars(extend("x-workspace" = super::workspace()))]
+#[schemars(extend("x-workspace" = super::workspace(), "x-scope" = super::scope()))]
 pub(crate) struct StepApprove {
     job_id: JobId,
     step_id: StepId,
@@ -120,7 +120,7 @@ impl Tool for StepApprove {
 /// Revoke the approval of a step. Fails if the step is done.
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
-#[schemars(extend("x-workspace" = super::workspace()))]
+#[schemars(extend("x-workspace" = super::workspace(), "x-scope" = super::scope()))]
 pub(crate) struct StepRevokeApproval {
     job_id: JobId,
     step_id: StepId,

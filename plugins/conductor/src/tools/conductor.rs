@@ -206,7 +206,7 @@ pub(super) fn check_root(cx: &Cx<'_>, field: &str, root: Option<&str>, refusals:
 /// suggests. Stores last_answers first, if there are any. Then call conductor_answer.
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
-#[schemars(extend("x-workspace" = super::workspace()))]
+#[schemars(extend("x-workspace" = super::workspace(), "x-scope" = super::scope()))]
 pub(crate) struct ConductorNextQuestions {
     job_id: JobId,
     /// Also list questions of later phases. Default false: up to the first phase with an open required

@@ -42,7 +42,7 @@ fn check_total(cx: &Cx<'_>, job: &JobId, more: usize, less: usize) -> Result<(),
 /// stored while planning.
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
-#[schemars(extend("x-workspace" = super::workspace()))]
+#[schemars(extend("x-workspace" = super::workspace(), "x-scope" = super::scope()))]
 pub(crate) struct ContextAddBlock {
     job_id: JobId,
     /// Kind of content, for example RESEARCH or NOTES.
@@ -231,7 +231,7 @@ impl Tool for ContextGetBlock {
 /// Change a context block; omitted fields keep their values.
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
-#[schemars(extend("x-workspace" = super::workspace()))]
+#[schemars(extend("x-workspace" = super::workspace(), "x-scope" = super::scope()))]
 pub(crate) struct ContextUpdateBlock {
     job_id: JobId,
     context_id: ContextId,
@@ -288,7 +288,7 @@ impl Tool for ContextUpdateBlock {
 /// Delete a context block. Fails if a step that is not done refers to the block.
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
-#[schemars(extend("x-workspace" = super::workspace()))]
+#[schemars(extend("x-workspace" = super::workspace(), "x-scope" = super::scope()))]
 pub(crate) struct ContextDeleteBlock {
     job_id: JobId,
     context_id: ContextId,

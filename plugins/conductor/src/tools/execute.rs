@@ -27,7 +27,7 @@ use crate::{evidence, mistakes, rules};
 /// job call job_start first. Then call job_submit_step_result.
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
-#[schemars(extend("x-workspace" = super::workspace()))]
+#[schemars(extend("x-workspace" = super::workspace(), "x-scope" = super::scope()))]
 pub(crate) struct JobNextStepPrompt {
     job_id: JobId,
 }

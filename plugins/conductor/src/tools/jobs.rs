@@ -244,7 +244,7 @@ impl Tool for JobList {
 /// whatever loosens them. Fails if the job has ended.
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
-#[schemars(extend("x-workspace" = super::workspace()))]
+#[schemars(extend("x-workspace" = super::workspace(), "x-scope" = super::scope()))]
 pub(crate) struct JobUpdatePolicies {
     job_id: JobId,
     /// Policies to change, for example {"max_retries_per_step": 3}.

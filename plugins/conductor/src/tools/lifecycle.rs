@@ -231,7 +231,7 @@ fn shift(cx: &Cx<'_>, id: &JobId, event: Event, reason: Option<String>) -> Resul
 /// Pause an executing job. Fails if the job is not EXECUTING. Continue with job_resume.
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
-#[schemars(extend("x-workspace" = super::workspace()))]
+#[schemars(extend("x-workspace" = super::workspace(), "x-scope" = super::scope()))]
 pub(crate) struct JobPause {
     job_id: JobId,
     /// Reason for the pause, kept in the job's log. Default none.
@@ -253,7 +253,7 @@ impl Tool for JobPause {
 /// registered test is another command than agreed. Fails if the job is not PAUSED. Then call job_next_step_prompt.
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
-#[schemars(extend("x-workspace" = super::workspace()))]
+#[schemars(extend("x-workspace" = super::workspace(), "x-scope" = super::scope()))]
 pub(crate) struct JobResume {
     job_id: JobId,
 }
@@ -299,7 +299,7 @@ impl Tool for JobResume {
 /// Set a job to FAILED for good. Fails if the job has ended. The job stays readable and can be exported.
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
-#[schemars(extend("x-workspace" = super::workspace()))]
+#[schemars(extend("x-workspace" = super::workspace(), "x-scope" = super::scope()))]
 pub(crate) struct JobFail {
     job_id: JobId,
     /// Reason for giving the job up, kept in the job's log.
@@ -323,7 +323,7 @@ impl Tool for JobFail {
 /// only with status ARCHIVED.
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
-#[schemars(extend("x-workspace" = super::workspace()))]
+#[schemars(extend("x-workspace" = super::workspace(), "x-scope" = super::scope()))]
 pub(crate) struct JobArchive {
     job_id: JobId,
     /// Reason for archiving, kept in the job's log. Default none.

@@ -22,7 +22,7 @@ use crate::submission::is_hash;
 /// devlog_line by themselves.
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
-#[schemars(extend("x-workspace" = super::workspace()))]
+#[schemars(extend("x-workspace" = super::workspace(), "x-scope" = super::scope()))]
 pub(crate) struct DevlogAppend {
     job_id: JobId,
     /// Text of the entry, for example "Write a header row".
@@ -251,7 +251,7 @@ pub(crate) fn markdown(heading: &str, title: &str, entries: &[LogEntry], tests: 
 /// Record a decision with its rationale and alternatives, so that later steps keep to it.
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
-#[schemars(extend("x-workspace" = super::workspace()))]
+#[schemars(extend("x-workspace" = super::workspace(), "x-scope" = super::scope()))]
 pub(crate) struct DecisionRecord {
     job_id: JobId,
     /// Decision, in one or two sentences.

@@ -16,7 +16,7 @@ use crate::store::{attempt, job, short_id};
 /// repository. A rejection records a mistake by itself: pass its attempt_id and the lesson to complete it.
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
-#[schemars(extend("x-workspace" = super::workspace()))]
+#[schemars(extend("x-workspace" = super::workspace(), "x-scope" = super::scope()))]
 pub(crate) struct MistakeRecord {
     job_id: JobId,
     /// Lesson learned: what to do instead next time.
@@ -135,6 +135,7 @@ impl MistakeRecord {
 /// List recorded mistakes, newest first, with those of other jobs on the same repository.
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
+#[schemars(extend("x-feed" = true))]
 pub(crate) struct MistakeList {
     job_id: JobId,
     /// Only mistakes with this tag. Default: all tags.

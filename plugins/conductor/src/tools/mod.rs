@@ -45,6 +45,13 @@ fn workspace() -> serde_json::Value {
     json!({"argument": "job_id", "table": "conductor_jobs", "key": "id", "column": "repo_root"})
 }
 
+/// Scope of a `write` tool that changes rows of its job alone, so that calls about other jobs run beside it on other hosts.
+/// It reads nothing of other jobs but lessons and a map to show them: nothing that it stores depends on them. Tools that
+/// change what jobs of one repository share, such as its files and their descriptions, have no scope.
+fn scope() -> serde_json::Value {
+    json!(["job_id"])
+}
+
 /// Any list: entries that are texts are accepted where the listed schema has objects.
 fn list() -> serde_json::Value {
     json!({"type": "array"})

@@ -16,6 +16,7 @@ macro_rules! set_list {
         $(#[$doc])*
         #[derive(Debug, Deserialize, JsonSchema)]
         #[serde(deny_unknown_fields)]
+        #[schemars(extend("x-scope" = super::scope()))]
         pub(crate) struct $tool {
             job_id: JobId,
             $(#[$field_doc])*

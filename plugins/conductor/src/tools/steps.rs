@@ -122,7 +122,7 @@ pub(crate) fn number(cx: &Cx<'_>, specs: Vec<StepSpec>, job: &Job) -> Result<Vec
 /// checkpoints as the policies say. Fails for unknown gates. Moves a READY job back to PLANNING.
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
-#[schemars(extend("x-workspace" = super::workspace()))]
+#[schemars(extend("x-workspace" = super::workspace(), "x-scope" = super::scope()))]
 pub(crate) struct PlanProposeSteps {
     job_id: JobId,
     /// Steps in order of execution.
@@ -169,7 +169,7 @@ impl Tool for PlanProposeSteps {
 /// current step, get its prompt again. Moves a READY job back to PLANNING. Inserts no checkpoints.
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
-#[schemars(extend("x-workspace" = super::workspace()))]
+#[schemars(extend("x-workspace" = super::workspace(), "x-scope" = super::scope()))]
 pub(crate) struct PlanRefineSteps {
     job_id: JobId,
     /// Edits, applied in this order.

@@ -101,7 +101,7 @@ fn find(db: &Db<'_>, name: &str) -> Result<Option<Body>, DbError> {
 /// back to PLANNING.
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
-#[schemars(extend("x-workspace" = super::workspace()))]
+#[schemars(extend("x-workspace" = super::workspace(), "x-scope" = super::scope()))]
 pub(crate) struct TemplateApply {
     job_id: JobId,
     /// Name of the template, as listed by template_list.

@@ -24,6 +24,10 @@ const MAX_MESSAGE: usize = 500;
 /// Most stack frames in a reply.
 const MAX_FRAMES: usize = 10;
 
+/// Scope of a `write` tool: it decides on runs and states of its workspace alone, so that calls about others run beside it
+/// on other hosts.
+const OF_WORKSPACE: [&str; 1] = ["workspace"];
+
 fn default_workspace() -> String {
     "default".to_owned()
 }
@@ -333,6 +337,7 @@ fn scope(cx: &Cx<'_>, workspace: &str) -> Scope {
     Scope {
         envelope: cx.envelope_id().unwrap_or_default().to_owned(),
         workspace: workspace.to_owned(),
+        oldest: store::oldest(cx.now()),
     }
 }
 
@@ -413,7 +418,7 @@ fn known(db: &Db<'_>, scope: &Scope, tested: &Tested<'_>, changes: &Changes) -> 
     if let Some(failure) = &known.failure {
         // Outside of envelopes nothing else begins anew: what failed before the command passed is another story.
         let since = match (scope.envelope.as_str(), changes.unit) {
-            ("", Unit::Edit) => Some(store::last_passed(db, &scope.workspace, command)?),
+            ("", Unit::Edit) => Some(store::last_passed(db, scope, command)?),
             _ => None,
         };
         let before = store::sightings(db, scope, failure, since)?;
@@ -461,10 +466,10 @@ fn turn(db: &Db<'_>, scope: &Scope, tested: &Tested<'_>, changes: &Changes) -> R
         is_edited,
     };
     if let Some(edits) = changes.of_workspace {
-        let previous = store::previous(db, &scope.workspace, of_command, None)?;
+        let previous = store::previous(db, scope, of_command, None)?;
         return Ok(previous.and_then(|previous| Some(turn(&previous, previous.workspace_edits? != edits))));
     }
-    let previous = store::previous(db, &scope.workspace, of_command, Some(&scope.envelope))?;
+    let previous = store::previous(db, scope, of_command, Some(&scope.envelope))?;
     let previous = previous.filter(|previous| previous.by_edits);
     Ok(previous.map(|previous| turn(&previous, previous.changes != changes.count)))
 }

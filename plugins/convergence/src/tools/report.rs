@@ -4,7 +4,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use tollgate_sdk::{Cx, Effect, Tool, ToolError};
 
-use super::{RunView, Tested, default_workspace, normaliser, record, remember, scope, text};
+use super::{OF_WORKSPACE, RunView, Tested, default_workspace, normaliser, record, remember, scope, text};
 use crate::readers::{self, Reader, Run};
 use crate::report::TestReport;
 use crate::store::Source;
@@ -14,7 +14,7 @@ use crate::{error, store};
 /// fingerprints as test_run. Include the raw output if available.
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
-#[schemars(extend("x-charge" = "test-run"))]
+#[schemars(extend("x-charge" = "test-run", "x-scope" = OF_WORKSPACE))]
 pub(crate) struct Report {
     /// Name of the workspace of the run.
     #[serde(default = "default_workspace")]

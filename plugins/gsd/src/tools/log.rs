@@ -19,6 +19,8 @@ const BYTES: usize = 32_768;
 /// List changes with actor and reason, oldest first. To read on, pass `cursor`.
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
+// Pages follow numbers that changes in several workspaces take at the same time.
+#[schemars(extend("x-feed" = true))]
 pub(crate) struct ListEvents {
     /// Name of the workspace. Default: all.
     #[schemars(length(min = 1, max = WORKSPACE))]
@@ -76,6 +78,8 @@ impl Tool for ListEvents {
 /// gsd tools in the same time that the host refused. To read on, pass `cursor`.
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
+// Pages follow numbers that changes in several workspaces take at the same time.
+#[schemars(extend("x-feed" = true))]
 pub(crate) struct ListAudit {
     /// Name of the workspace. Default: all.
     #[schemars(length(min = 1, max = WORKSPACE))]

@@ -22,6 +22,7 @@ use crate::store::task::{self, TaskHead};
 /// orchestrator, gateway.
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
+// No scope: the host counts the open requests of all tasks and refuses one too many.
 #[schemars(extend("x-workspace" = super::workspace()))]
 pub(crate) struct TaskRequestApproval {
     /// Task id from task_create.
@@ -214,7 +215,7 @@ fn stale(task: &TaskHead, approval: &Approval) -> Vec<String> {
 /// approved by a human.
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
-#[schemars(extend("x-workspace" = super::workspace()))]
+#[schemars(extend("x-workspace" = super::workspace(), "x-scope" = super::scope()))]
 pub(crate) struct TaskResolveApproval {
     /// Task id from task_create.
     task_id: TaskId,

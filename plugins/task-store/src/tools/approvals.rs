@@ -17,6 +17,8 @@ use crate::store::approval::{self, Approval, Filter, Listed};
 /// `cursor`. Next: task_resolve_approval with `task_id` and `approval_id`.
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
+// Pages follow numbers that calls about several tasks take at the same time.
+#[schemars(extend("x-feed" = true))]
 pub(crate) struct TaskListApprovals {
     /// Status of the approvals (default pending).
     status: Option<ApprovalStatus>,

@@ -23,7 +23,7 @@ use crate::store::task::{self, TaskHead};
 /// circuit. Role: orchestrator.
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
-#[schemars(extend("x-workspace" = super::workspace()))]
+#[schemars(extend("x-workspace" = super::workspace(), "x-scope" = super::scope()))]
 pub(crate) struct TaskStartAttempt {
     /// Task id from task_create.
     task_id: TaskId,

@@ -19,6 +19,7 @@ use crate::worker;
 /// task_transition next. Roles: orchestrator, executor.
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
+// No scope: only the stored row says which task an attempt belongs to, and the call changes that task.
 #[schemars(extend("x-workspace" = super::workspace_of_attempt()))]
 pub(crate) struct TaskFinishAttempt {
     /// Attempt id from task_start_attempt.

@@ -22,6 +22,8 @@ use crate::store::task::{self, Task, TaskHead};
 /// orchestrator.
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
+// The task is new, so no other call is about it.
+#[schemars(extend("x-scope" = json!([])))]
 pub(crate) struct TaskCreate {
     /// Title of the task in one line.
     #[schemars(length(min = 1, max = TITLE))]
@@ -106,7 +108,7 @@ impl Tool for TaskCreate {
 /// task_create. Earlier reviews no longer count. Role: orchestrator.
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
-#[schemars(extend("x-workspace" = super::workspace()))]
+#[schemars(extend("x-workspace" = super::workspace(), "x-scope" = super::scope()))]
 pub(crate) struct TaskUpdateSpec {
     /// Task id from task_create.
     task_id: TaskId,

@@ -41,6 +41,12 @@ fn workspace_of_attempt() -> serde_json::Value {
         "then": {"table": "task_store_tasks", "key": "id", "column": "workspace"}})
 }
 
+/// Scope of a call that reads and changes rows of the task that it names, and of no other task. Ids have one form, because
+/// they are compared as they are given.
+fn scope() -> serde_json::Value {
+    json!(["task_id"])
+}
+
 /// The attempt that a call names, if any. Adds a refusal if it does not belong to the task.
 fn find_attempt(
     cx: &Cx<'_>,

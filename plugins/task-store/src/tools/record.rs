@@ -25,7 +25,7 @@ use crate::worker;
 /// not move the task. Checkpoints of a running attempt show that its worker is there. Roles: all but human.
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
-#[schemars(extend("x-workspace" = super::workspace()))]
+#[schemars(extend("x-workspace" = super::workspace(), "x-scope" = super::scope()))]
 pub(crate) struct TaskRecordCheckpoint {
     /// Task id from task_create.
     task_id: TaskId,
@@ -104,7 +104,7 @@ impl Tool for TaskRecordCheckpoint {
 /// Record an artifact by reference. Does not move the task. Roles: all but human.
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
-#[schemars(extend("x-workspace" = super::workspace()))]
+#[schemars(extend("x-workspace" = super::workspace(), "x-scope" = super::scope()))]
 pub(crate) struct TaskRecordArtifact {
     /// Task id from task_create.
     task_id: TaskId,
@@ -189,7 +189,7 @@ impl Tool for TaskRecordArtifact {
 /// task; the orchestrator calls task_transition next. Roles: spec_reviewer for `spec`, quality_reviewer for `quality`.
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
-#[schemars(extend("x-workspace" = super::workspace()))]
+#[schemars(extend("x-workspace" = super::workspace(), "x-scope" = super::scope()))]
 pub(crate) struct TaskAppendReview {
     /// Task id from task_create.
     task_id: TaskId,

@@ -139,6 +139,8 @@ fn shown<T>(name: &'static str, mut rows: Vec<T>, truncated: &mut Vec<&'static s
 /// `cursor`. Pages with large events are shorter.
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
+// Pages follow numbers that calls about several tasks take at the same time.
+#[schemars(extend("x-feed" = true))]
 pub(crate) struct TaskEvents {
     /// Task id, to read only its events. Default: all tasks.
     task_id: Option<TaskId>,

@@ -23,7 +23,7 @@ use crate::store::task::{self, TaskHead};
 /// condition. task_recover lists the legal transitions. Role: orchestrator.
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
-#[schemars(extend("x-workspace" = super::workspace()))]
+#[schemars(extend("x-workspace" = super::workspace(), "x-scope" = super::scope()))]
 pub(crate) struct TaskTransition {
     /// Task id from task_create.
     task_id: TaskId,
@@ -212,7 +212,7 @@ impl Move<'_> {
 /// back to the phase that it left, closes the circuit and resets the retry count. Role: orchestrator.
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
-#[schemars(extend("x-workspace" = super::workspace()))]
+#[schemars(extend("x-workspace" = super::workspace(), "x-scope" = super::scope()))]
 pub(crate) struct TaskOpenCircuit {
     /// Task id from task_create.
     task_id: TaskId,

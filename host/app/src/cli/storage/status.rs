@@ -9,7 +9,7 @@ use tollgate_core::clock::Clock as _;
 use tollgate_core::text;
 use tollgate_store::data_dir::{DATABASE, DataDir};
 use tollgate_store::liveness::hosts_at_work;
-use tollgate_store::storage::{Database, DatabaseStatus, Server};
+use tollgate_store::storage::{Database, DatabaseStatus, Member, Server};
 
 use super::{Global, out};
 
@@ -24,6 +24,8 @@ struct Found {
     /// Absent without a connection.
     status: Option<Result<DatabaseStatus, String>>,
     hosts: Result<Vec<String>, String>,
+    /// Hosts of the server's database, those that are gone and not buried yet as well.
+    members: Vec<Member>,
     /// Bytes of the file and of its log.
     file: Option<(u64, u64)>,
 }
@@ -66,9 +68,14 @@ fn look(data: &DataDir, server: Option<Server>) -> anyhow::Result<Found> {
         None => Database::existing(&data.database()),
     };
     let hosts = hosts_at_work(data, server.as_ref(), None).map_err(|err| text::chain(&err));
+    let mut members = Vec::new();
     let (connection, status) = match database.read_session() {
         Err(err) => (Err(text::chain(&err)), None),
         Ok(session) => {
+            if server.is_some() {
+                // Tables that are not there are told below.
+                members = session.roster().all().unwrap_or_default();
+            }
             let status = database
                 .clock()
                 .and_then(|clock| session.maintenance().status(clock.boot_ms()));
@@ -80,6 +87,7 @@ fn look(data: &DataDir, server: Option<Server>) -> anyhow::Result<Found> {
         connection,
         status,
         hosts,
+        members,
         file,
     })
 }
@@ -100,6 +108,13 @@ impl Found {
         match &self.hosts {
             Ok(hosts) => told["hosts"] = json!(hosts),
             Err(err) => told["hosts_error"] = json!(err),
+        }
+        if !self.members.is_empty() {
+            let members = self.members.iter().map(|member| {
+                json!({"id": member.id, "machine": member.machine, "version": member.version, "url": member.url,
+                    "is_alive": member.is_alive, "silent_ms": member.silent_ms})
+            });
+            told["members"] = members.collect();
         }
         told
     }
@@ -133,6 +148,10 @@ impl Found {
             "hosts",
             match &self.hosts {
                 Err(err) => err.clone(),
+                Ok(_) if !self.members.is_empty() => {
+                    let members = self.members.iter().map(of_member);
+                    members.collect::<Vec<_>>().join("\n            ")
+                }
                 Ok(hosts) if hosts.is_empty() => "none at work".to_owned(),
                 Ok(hosts) => hosts.join(", "),
             },
@@ -140,6 +159,21 @@ impl Found {
         let lines = lines.iter().map(|(name, what)| format!("{name:<11} {what}"));
         lines.collect::<Vec<_>>().join("\n")
     }
+}
+
+fn of_member(member: &Member) -> String {
+    let state = match member.is_alive {
+        true => "heard of",
+        false => "gone; last heard of",
+    };
+    let url = member.url.as_deref().unwrap_or("no address (cluster.url)");
+    format!(
+        "{} on {}, version {}, {state} {} s ago, {url}",
+        member.id,
+        text::clean(&member.machine),
+        text::clean(&member.version),
+        member.silent_ms / 1000,
+    )
 }
 
 fn of_status(status: &DatabaseStatus) -> Vec<(&'static str, String)> {

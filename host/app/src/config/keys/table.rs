@@ -84,6 +84,12 @@ pub(in crate::config) const KEYS: &[Key] = &[
         "\"auto\"",
         "Roles of PostgreSQL that keep components apart: where the role of the URL may make them, in any case, or not at all.",
     ),
+    key(
+        "storage.lanes",
+        Kind::Count(32),
+        "4",
+        "Calls that write side by side on PostgreSQL, if they are about different things. Each needs a connection.",
+    ),
     table(
         "cluster",
         Kind::Table,

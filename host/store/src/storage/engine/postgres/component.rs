@@ -70,13 +70,24 @@ impl Postgres {
         statements: &[Statement],
     ) -> Result<Vec<u64>, SqlError> {
         self.within_transaction()?;
-        self.script(&self.beyond_guard("SAVEPOINT batch"))?;
+        let (guard, before) = (self.guard.get(), self.due_batch.take());
+        let savepoint = self.beyond_guard("SAVEPOINT batch");
+        let due = [before.clone(), Some(savepoint)].into_iter().flatten();
+        self.due_batch.replace(Some(due.collect::<Vec<_>>().join("; ")));
         let result = statements
             .iter()
             .map(|statement| self.execute_of(namespace, &statement.sql, &statement.params))
             .collect::<Result<Vec<_>, _>>();
         match &result {
-            Ok(_) => self.script("RELEASE batch")?,
+            // Nothing was sent.
+            _ if self.due_batch.borrow().is_some() => {
+                self.due_batch.replace(before);
+                self.guard.set(guard);
+                return result;
+            }
+            Ok(_) => {
+                self.due_batch.replace(Some("RELEASE batch".to_owned()));
+            }
             Err(_) if self.in_transaction() => {
                 self.script("ROLLBACK TO batch; RELEASE batch")?;
                 self.transaction.set(Transaction::Open);
@@ -126,6 +137,13 @@ impl Postgres {
         let (came, over) = self
             .wire()
             .guarded(&around, (&prepared, &sent), deadline.as_ref(), CAPS);
+        self.must_have_begun(&around)?;
+        if matches!(&came, Err(failure) if failure.kind() == StoreFailure::Conflict) {
+            self.give_way();
+            return Err(SqlError::TransactionState(
+                "another transaction was in the way".to_owned(),
+            ));
+        }
         let came = self.seen_within(came);
         let came = match (over, came) {
             (Some(over), Ok(_) | Err(SqlError::Interrupted)) => return Err(too_large(over)),
@@ -149,15 +167,25 @@ impl Postgres {
         Ok((rows, inserted + updated))
     }
 
-    /// Texts around a component's statement: a savepoint if it needs one, and its role.
+    /// Texts around a component's statement: what is due, a savepoint if it needs one, and its role.
     fn around(&self, role: Option<&str>) -> Around {
-        let of_call = self.take_due();
-        let of_statement = self.guard.get().savepoint().map(str::to_owned);
-        let of_role = role.map(|role| format!("SET LOCAL ROLE {}", quoted(role)));
-        let before: Vec<String> = [of_call, of_statement, of_role].into_iter().flatten().collect();
-        Around {
-            before: (!before.is_empty()).then(|| before.join("; ")),
-            after: role.map(|_| BACK),
+        let mut around = self.take_due();
+        if let Some(savepoint) = self.guard.get().savepoint() {
+            around.push(savepoint);
+        }
+        if let Some(role) = role {
+            around.push(&format!("SET LOCAL ROLE {}", quoted(role)));
+            around.after = Some(BACK);
+        }
+        around
+    }
+
+    fn must_have_begun(&self, around: &Around) -> Result<(), SqlError> {
+        match self.has_begun(around) {
+            true => Ok(()),
+            false => Err(SqlError::TransactionState(
+                "the transaction could not begin".to_owned(),
+            )),
         }
     }
 
@@ -176,12 +204,12 @@ impl Postgres {
             .iter()
             .map(|parameter| parameter.kind.unwrap_or(Kind::Text))
             .collect();
-        let prepared = self.seen_within(self.wire().prepare_guarded(
-            &self.around(role),
-            &counting(statement),
-            &types,
-            deadline.as_ref(),
-        ))?;
+        let around = self.around(role);
+        let prepared = self
+            .wire()
+            .prepare_guarded(&around, &counting(statement), &types, deadline.as_ref());
+        self.must_have_begun(&around)?;
+        let prepared = self.seen_within(prepared)?;
         self.statements.borrow_mut().keep(&statement.sql, &prepared);
         Ok(prepared)
     }

@@ -9,6 +9,7 @@ mod pristine;
 mod provision;
 mod roles;
 mod run;
+mod savepoints;
 mod schema;
 mod server;
 mod settings;
@@ -28,6 +29,7 @@ use tollgate_sql::postgres::Verb;
 
 use self::component::Guard;
 use self::run::{LastRow, Shared};
+use self::savepoints::CallGuard;
 use self::statement::{Cache, numbered};
 use self::wire::Wire;
 use super::Text;
@@ -65,6 +67,8 @@ pub(in crate::storage) struct Postgres {
     guard: Cell<Guard>,
     /// Savepoint of a call in the open transaction.
     call: Cell<CallGuard>,
+    /// Text about the savepoint of a batch that goes with the next statement.
+    due_batch: RefCell<Option<String>>,
     /// Rows that are being visited, the innermost.
     visited: RefCell<Option<Shared>>,
     /// Rows that the component's statements changed since the last look.
@@ -75,19 +79,12 @@ pub(in crate::storage) struct Postgres {
     longest_wait_ms: Cell<u128>,
     /// False if no state of a work tree waited for a row when the transaction began, and the session added none since.
     states_wait: Cell<Option<bool>>,
-}
-
-/// The savepoint `call`, to which the rows of a call are undone. It travels with the next statement, and is not released before the
-/// next one takes its place or the transaction ends.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum CallGuard {
-    None,
-    /// To be sent before anything else, in place of an older one if there is one.
-    Due {
-        is_first: bool,
-    },
-    /// Sent, and needed or not.
-    Sent,
+    /// True if beginnings of transactions travel with their first statement.
+    begins_late: Cell<bool>,
+    /// Beginning of the open transaction that was not sent yet.
+    due_begin: RefCell<Option<String>>,
+    /// True if the last transaction could not begin when its first statement came, so that nothing of it was done.
+    must_begin_anew: Cell<bool>,
 }
 
 /// State of the session's transaction.
@@ -114,11 +111,15 @@ impl Postgres {
             was_lost: Cell::new(false),
             guard: Cell::new(Guard::None),
             call: Cell::new(CallGuard::None),
+            due_batch: RefCell::default(),
             visited: RefCell::new(None),
             changes: RefCell::default(),
             last_row: RefCell::default(),
             longest_wait_ms: Cell::new(u128::MAX),
             states_wait: Cell::new(None),
+            begins_late: Cell::new(false),
+            due_begin: RefCell::default(),
+            must_begin_anew: Cell::new(false),
         })
     }
 
@@ -234,50 +235,6 @@ impl Postgres {
         Ok(())
     }
 
-    fn begin(&self, sql: &str, deadline: Option<&Deadline>) -> StoreResult<()> {
-        if self.in_transaction() {
-            return Err(Failure::seen(StoreFailure::Other, "a transaction is open already").into());
-        }
-        let begun = self.begin_after(sql, deadline);
-        let failure = begun.as_ref().err().map(StoreError::failure);
-        self.was_lost.set(failure == Some(StoreFailure::Lost));
-        begun
-    }
-
-    fn begin_after(&self, sql: &str, deadline: Option<&Deadline>) -> StoreResult<()> {
-        self.last_row.take();
-        self.only_reads.set(false);
-        self.connect_anew()?;
-        self.make_way()?;
-        let mut begun = self.wire().ask_last(sql, deadline);
-        if begun
-            .as_ref()
-            .is_err_and(|failure| failure.kind() == StoreFailure::Lost)
-        {
-            // The connection was lost since, and nobody had noticed.
-            self.wire().give_up();
-            self.connect_anew()?;
-            begun = self.wire().ask_last(sql, deadline);
-        }
-        if begun.is_err() && !self.wire().is_closed() {
-            self.wire().script("ROLLBACK", None)?;
-        }
-        self.guard.set(Guard::None);
-        self.call.set(CallGuard::None);
-        self.transaction.set(match begun {
-            Ok(_) => Transaction::Open,
-            Err(_) => Transaction::None,
-        });
-        let said = begun?;
-        self.states_wait
-            .set(match said.first().and_then(Option::as_deref) {
-                Some("t") => Some(true),
-                Some("f") => Some(false),
-                _ => None,
-            });
-        Ok(())
-    }
-
     /// Ends the transaction, durably.
     pub(in crate::storage) fn commit(&self) -> StoreResult<()> {
         if let CallGuard::Due { is_first } = self.call.get() {
@@ -293,6 +250,10 @@ impl Postgres {
             }
             Transaction::Open => {
                 self.transaction.set(Transaction::None);
+                if self.due_begin.take().is_some() {
+                    // Nothing was said in it.
+                    return Ok(());
+                }
                 if self.wire().is_closed() {
                     self.was_lost.set(true);
                     let what = "the connection was lost before the transaction could be committed";
@@ -317,7 +278,12 @@ impl Postgres {
     /// Undoes the transaction. Fails if none is open.
     pub(in crate::storage) fn rollback(&self) -> StoreResult<()> {
         self.call.set(CallGuard::None);
+        self.due_batch.take();
         self.last_row.take();
+        if self.due_begin.take().is_some() {
+            self.transaction.set(Transaction::None);
+            return Ok(());
+        }
         self.make_way()?;
         if !self.in_transaction() {
             return Err(Failure::seen(StoreFailure::Other, "no transaction is open").into());
@@ -348,72 +314,6 @@ impl Postgres {
     /// Forgets what was counted since, and goes on counting from what was taken before.
     pub(in crate::storage) fn set_changes(&self, changes: Changes) {
         self.changes.replace(changes);
-    }
-
-    /// Starts a part of the transaction that can be undone alone.
-    pub(in crate::storage) fn savepoint(&self) -> StoreResult<()> {
-        self.send_row()?;
-        self.send_due()?;
-        // A savepoint of an older statement is below this one, or goes with the one that this one replaces.
-        self.guard.set(Guard::None);
-        self.call.set(CallGuard::Due {
-            is_first: self.call.get() == CallGuard::None,
-        });
-        Ok(())
-    }
-
-    /// Keeps the part since the last savepoint.
-    pub(in crate::storage) fn release(&self) -> StoreResult<()> {
-        self.guard.set(Guard::None);
-        if let CallGuard::Due { is_first } = self.call.get() {
-            self.forget_due(is_first);
-        }
-        Ok(())
-    }
-
-    /// Undoes the part since the last savepoint.
-    pub(in crate::storage) fn undo(&self) -> StoreResult<()> {
-        self.guard.set(Guard::None);
-        if let CallGuard::Due { is_first } = self.call.get() {
-            // Nothing was sent since.
-            self.forget_due(is_first);
-            return Ok(());
-        }
-        self.call.set(CallGuard::None);
-        self.last_row.take();
-        self.script("ROLLBACK TO call; RELEASE call")?;
-        if self.in_transaction() {
-            self.transaction.set(Transaction::Open);
-        }
-        Ok(())
-    }
-
-    fn forget_due(&self, is_first: bool) {
-        self.call.set(match is_first {
-            true => CallGuard::None,
-            false => CallGuard::Sent,
-        });
-    }
-
-    /// The savepoint of a call that has to go before what is sent next, which counts as sent from now on.
-    fn take_due(&self) -> Option<String> {
-        let CallGuard::Due { is_first } = self.call.get() else {
-            return None;
-        };
-        self.call.set(CallGuard::Sent);
-        let savepoint = match is_first {
-            true => "SAVEPOINT call",
-            false => "RELEASE call; SAVEPOINT call",
-        };
-        Some(savepoint.to_owned())
-    }
-
-    /// Sends the savepoint of a call by itself.
-    fn send_due(&self) -> StoreResult<()> {
-        match self.take_due() {
-            Some(due) => self.seen(self.wire().script(&due, None)),
-            None => Ok(()),
-        }
     }
 
     /// True if a statement of the transaction failed, so that nothing but its undoing, or that of a part, works.

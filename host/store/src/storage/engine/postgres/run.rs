@@ -8,7 +8,7 @@ use tokio_postgres::Statement;
 
 use super::Postgres;
 use super::error::Failure;
-use super::wire::Chunks;
+use super::wire::{Around, Chunks};
 use crate::storage::engine::{Row, Sql, Text, borrowed};
 use crate::storage::error::StoreResult;
 use crate::storage::value::Value;
@@ -130,7 +130,11 @@ impl Postgres {
         let Some(row) = self.last_row.take() else {
             return Ok(());
         };
-        let mut stream = self.seen(self.wire().query(&row.statement, &borrowed(&row.values), None))?;
+        let mut stream =
+            self.seen(
+                self.wire()
+                    .query(&Around::default(), &row.statement, &borrowed(&row.values), None),
+            )?;
         while !self.seen(self.wire().rows(&mut stream, None))?.is_empty() {}
         Ok(())
     }
@@ -151,16 +155,20 @@ impl Prepared<'_> {
     pub(in crate::storage) fn run(&mut self, params: &[Sql<'_>]) -> StoreResult<usize> {
         let postgres = self.postgres;
         postgres.pass_guard();
-        postgres.make_way()?;
+        postgres.make_way_for_more()?;
         let deadline = postgres.deadline();
         let is_alone = !postgres.in_transaction();
+        let around = postgres.take_due();
         let changed = postgres
             .wire()
-            .execute(&self.statement, params, deadline.as_ref());
-        let changed = postgres.seen(match is_alone {
-            true => changed.map_err(Failure::of_alone),
-            false => changed,
-        })?;
+            .execute(&around, &self.statement, params, deadline.as_ref());
+        let changed = postgres.of_trip(
+            &around,
+            match is_alone {
+                true => changed.map_err(Failure::of_alone),
+                false => changed,
+            },
+        )?;
         Ok(usize::try_from(changed).unwrap_or(usize::MAX))
     }
 
@@ -203,9 +211,13 @@ impl Prepared<'_> {
     ) -> StoreResult<()> {
         let postgres = self.postgres;
         postgres.pass_guard();
-        postgres.make_way()?;
+        postgres.make_way_for_more()?;
         let deadline = postgres.deadline();
-        let stream = postgres.seen(postgres.wire().query(&self.statement, params, deadline.as_ref()))?;
+        let around = postgres.take_due();
+        let stream = postgres
+            .wire()
+            .query(&around, &self.statement, params, deadline.as_ref());
+        let stream = postgres.of_trip(&around, stream)?;
         let rows = Arc::new(Mutex::new(Rows {
             stream: Some(stream),
             here: VecDeque::new(),

@@ -2,6 +2,7 @@
 
 use std::fmt;
 use std::net::IpAddr;
+use std::num::NonZeroUsize;
 use std::path::PathBuf;
 use std::str::FromStr as _;
 use std::sync::atomic::{AtomicI64, Ordering};
@@ -145,6 +146,10 @@ impl ServerError {
     }
 }
 
+/// Calls that write side by side on one host, unless the operator says another number. A server's default of 100 connections has room
+/// for two hosts then.
+const LANES: NonZeroUsize = NonZeroUsize::new(4).unwrap();
+
 /// A PostgreSQL database and how to get to it.
 #[derive(Clone)]
 pub struct Server {
@@ -156,6 +161,8 @@ pub struct Server {
     /// The host of this process, once there is one.
     pub(super) served: Arc<OnceLock<Served>>,
     pub(super) roles: Roles,
+    /// Calls that write side by side on one host.
+    pub(in crate::storage) lanes: NonZeroUsize,
     pub(super) wall: Arc<Wall>,
 }
 
@@ -302,12 +309,22 @@ impl Server {
             tls_parameters: own.tls_parameters,
             served: Arc::default(),
             roles: Roles::default(),
+            lanes: LANES,
             wall: Arc::default(),
         })
     }
 }
 
 impl Server {
+    /// The same database for a host that has so many calls write side by side. None: four.
+    #[must_use]
+    pub fn with_lanes(self, lanes: Option<NonZeroUsize>) -> Server {
+        Server {
+            lanes: lanes.unwrap_or(LANES),
+            ..self
+        }
+    }
+
     /// Schema of an owner's tables: the host's own, or one for each component beside it.
     pub(in crate::storage) fn schema_of(&self, owner: &str) -> String {
         if owner == CORE_NAME {

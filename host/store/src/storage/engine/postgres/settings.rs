@@ -10,7 +10,7 @@ use crate::storage::session::Access;
 
 /// Oldest major version.
 pub(super) const LEAST_VERSION: i64 = 15;
-/// Connections that a host needs: lanes, readers, runners, signs of life, content of artifacts and its own.
+/// Connections that a host needs beside those of its lanes: writer, readers, runners, signs of life, content of artifacts and its own.
 const CONNECTIONS: i64 = 42;
 /// Time that a session waits for locks of hosts that answer, in milliseconds: longer than any write transaction may take.
 pub(super) const LOCK_TIMEOUT_MS: u128 = 12_000;
@@ -113,16 +113,22 @@ pub(super) fn check(server: &Server, wire: &Wire) -> Result<(), ServerError> {
         place: server.to_string(),
         reason: failure.to_string(),
     };
-    judge(&wire.ask(FACTS).map_err(failed)?)?;
+    judge(&wire.ask(FACTS).map_err(failed)?, needed(server))?;
     match locks_wait(server, wire).map_err(failed)? {
         true => Ok(()),
         false => Err(ServerError::NoLocks),
     }
 }
 
+/// Connections that a host of this database needs.
+pub(super) fn needed(server: &Server) -> i64 {
+    let lanes = i64::try_from(server.lanes.get()).unwrap_or(i64::MAX);
+    CONNECTIONS.saturating_add(lanes)
+}
+
 /// Judges what a server says of itself.
-fn judge(said: &[Option<String>]) -> Result<(), ServerError> {
-    judgements(said)
+fn judge(said: &[Option<String>], needed: i64) -> Result<(), ServerError> {
+    judgements(said, needed)
         .into_iter()
         .map(|judged| judged.refusal)
         .find_map(|refusal| refusal.map(Err))
@@ -137,7 +143,7 @@ pub(super) struct Judged {
 }
 
 /// Judges all that a server says of itself in the answer to [`FACTS`].
-pub(super) fn judgements(said: &[Option<String>]) -> Vec<Judged> {
+pub(super) fn judgements(said: &[Option<String>], needed: i64) -> Vec<Judged> {
     let text = |at: usize| said.get(at).and_then(Option::as_deref).unwrap_or_default();
     let number = |at: usize| text(at).parse::<i64>().unwrap_or_default();
     let judged =
@@ -176,11 +182,8 @@ pub(super) fn judgements(said: &[Option<String>]) -> Vec<Judged> {
         ),
         judged(
             "connections",
-            format!("{free} are left, and a host needs {CONNECTIONS}"),
-            (free < CONNECTIONS).then_some(ServerError::TooFewConnections {
-                free,
-                needed: CONNECTIONS,
-            }),
+            format!("{free} are left, and a host needs {needed}"),
+            (free < needed).then_some(ServerError::TooFewConnections { free, needed }),
         ),
     ]
 }
@@ -218,7 +221,7 @@ mod tests {
         let judged = |at: usize, text: &str| {
             let mut said = good.map(|text| Some(text.to_owned()));
             said[at] = Some(text.to_owned());
-            judge(&said).map_err(|err| err.to_string())
+            judge(&said, 42).map_err(|err| err.to_string())
         };
         assert_eq!(judged(0, "18"), Ok(()));
         for (at, text, says) in [
@@ -237,7 +240,7 @@ mod tests {
             let refused = judged(at, text).unwrap_err();
             assert!(refused.starts_with(says), "{refused}");
         }
-        assert!(judge(&[]).is_err());
+        assert!(judge(&[], 42).is_err());
     }
 
     #[test]

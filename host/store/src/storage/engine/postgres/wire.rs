@@ -55,10 +55,38 @@ pub(super) struct Caps {
     pub(super) bytes: usize,
 }
 
-/// Texts that go with a component's statement in the same trip. If the statement fails, the second one does as well.
+/// Texts that go with a statement in the same trip. If the statement fails, the second one does as well.
+#[derive(Default)]
 pub(super) struct Around {
     pub(super) before: Option<String>,
     pub(super) after: Option<&'static str>,
+    /// True if the text before begins the transaction.
+    pub(super) begins: bool,
+    /// Last row that the text before returned, once it did what it should.
+    pub(super) said: OnceLock<Vec<Option<String>>>,
+}
+
+impl Around {
+    /// Adds a text to those before the statement.
+    pub(super) fn push(&mut self, text: &str) {
+        match &mut self.before {
+            Some(before) => {
+                before.push_str("; ");
+                before.push_str(text);
+            }
+            None => self.before = Some(text.to_owned()),
+        }
+    }
+
+    /// Sends the text before.
+    async fn begin(&self, client: &Client) -> Result<(), tokio_postgres::Error> {
+        let Some(before) = &self.before else {
+            return Ok(());
+        };
+        let said = client.simple_query(before).await?;
+        let _ = self.said.set(last_of(&said));
+        Ok(())
+    }
 }
 
 /// Result of a component's statement.
@@ -133,6 +161,15 @@ impl Wire {
         self.client.as_ref().is_none_or(Client::is_closed) || self.driver_is_gone()
     }
 
+    /// Takes notice of what came since the last trip, such as the end of the connection.
+    pub(super) fn look(&self) {
+        self.block_on(async {
+            // The first turn is for the socket, the second one for the driver.
+            tokio::task::yield_now().await;
+            tokio::task::yield_now().await;
+        });
+    }
+
     /// True if the host closed it, whatever the server thinks.
     pub(super) fn is_given_up(&self) -> bool {
         let driver = self.driver.lock().unwrap_or_else(PoisonError::into_inner);
@@ -153,25 +190,34 @@ impl Wire {
     /// Runs a statement that returns nothing, and returns the number of rows that it changed.
     pub(super) fn execute(
         &self,
+        around: &Around,
         statement: &Statement,
         params: &[Sql<'_>],
         deadline: Option<&Deadline>,
     ) -> Trip<u64> {
         let client = self.client()?;
         let params = params.iter().map(|value| Param(*value));
-        self.trip(deadline, client.execute_raw(statement, params))
+        self.trip(deadline, async {
+            let (begun, changed) =
+                futures::join!(around.begin(client), client.execute_raw(statement, params));
+            begun.and(changed)
+        })
     }
 
     /// Begins a statement that returns rows.
     pub(super) fn query(
         &self,
+        around: &Around,
         statement: &Statement,
         params: &[Sql<'_>],
         deadline: Option<&Deadline>,
     ) -> Trip<Chunks> {
         let client = self.client()?;
         let params = params.iter().map(|value| Param(*value));
-        let stream = self.trip(deadline, client.query_raw(statement, params))?;
+        let stream = self.trip(deadline, async {
+            let (begun, stream) = futures::join!(around.begin(client), client.query_raw(statement, params));
+            begun.and(stream)
+        })?;
         Ok(Box::pin(stream.ready_chunks(CHUNK)))
     }
 
@@ -201,7 +247,7 @@ impl Wire {
         let types: Vec<Type> = types.iter().map(|kind| type_of(*kind)).collect();
         self.trip(deadline, async {
             let (begun, prepared, ended) = futures::join!(
-                script_of(client, around.before.as_deref()),
+                around.begin(client),
                 client.prepare_typed(sql, &types),
                 script_of(client, around.after),
             );
@@ -232,11 +278,8 @@ impl Wire {
                 let rows = client.query_raw(statement, params).await?;
                 self.capped(rows, caps, &over, &has_stopped).await
             };
-            let (begun, came, ended) = futures::join!(
-                script_of(client, around.before.as_deref()),
-                run,
-                script_of(client, around.after),
-            );
+            let (begun, came, ended) =
+                futures::join!(around.begin(client), run, script_of(client, around.after),);
             begun?;
             let came = came?;
             ended?;
@@ -284,6 +327,25 @@ impl Wire {
     pub(super) fn script(&self, sql: &str, deadline: Option<&Deadline>) -> Trip<()> {
         let client = self.client()?;
         self.trip(deadline, client.batch_execute(sql))
+    }
+
+    /// Sends the text that goes before a statement by itself. Its last row is in the result of the trip.
+    pub(super) fn begin(&self, around: &Around) -> Trip<()> {
+        let client = self.client()?;
+        self.trip(None, around.begin(client))
+    }
+
+    /// Begins a transaction between two texts that stand for themselves, in one trip.
+    pub(super) fn begin_between(&self, first: &str, begin: &str, last: &str) -> Trip<()> {
+        let client = self.client()?;
+        let (first, begun, last) = self.block_on(async {
+            futures::join!(
+                client.batch_execute(first),
+                client.batch_execute(begin),
+                client.batch_execute(last),
+            )
+        });
+        Ok(first.and(begun).and(last)?)
     }
 
     /// Ends the transaction. No deadline counts: the outcome is wanted in any case.
@@ -335,8 +397,7 @@ impl Wire {
     pub(super) fn ask_last(&self, sql: &str, deadline: Option<&Deadline>) -> Trip<Vec<Option<String>>> {
         let client = self.client()?;
         let said = self.trip(deadline, client.simple_query(sql))?;
-        let last = said.iter().rev().find_map(row_of);
-        Ok(last.map_or_else(Vec::new, texts))
+        Ok(last_of(&said))
     }
 
     fn client(&self) -> Trip<&Client> {
@@ -424,6 +485,12 @@ fn row_of(message: &SimpleQueryMessage) -> Option<&SimpleQueryRow> {
         SimpleQueryMessage::Row(row) => Some(row),
         _ => None,
     }
+}
+
+/// The last row as text.
+fn last_of(said: &[SimpleQueryMessage]) -> Vec<Option<String>> {
+    let last = said.iter().rev().find_map(row_of);
+    last.map_or_else(Vec::new, texts)
 }
 
 fn texts(row: &SimpleQueryRow) -> Vec<Option<String>> {

@@ -1,0 +1,223 @@
+//! Work on one job within the writer's transaction.
+
+use std::sync::Arc;
+use std::time::Instant;
+
+use tollgate_components::catalog::Body;
+use tollgate_core::effect::Effect;
+use tollgate_core::envelope::State;
+use tollgate_sandbox::facts::Transactions;
+use tollgate_sdk::ToolError;
+use tollgate_store::storage::{Ending, Operation, PAGE, Session, StoreResult};
+
+use super::{Lost, MAX_LOSSES, Ran, Writer};
+use crate::ended::{Changed, cancelled};
+use crate::failure::lost_transaction;
+use crate::guest_call::GuestCall;
+use crate::intake::Pending;
+use crate::job::Job;
+use crate::settled::Settled;
+use crate::{permits, projector, tasks};
+
+impl Writer {
+    pub(super) fn process(&mut self, pending: &mut Pending) -> StoreResult<Result<(), Lost>> {
+        let now = self.runtime.now();
+        let boot_ms = self.runtime.equipment.clock.boot_ms();
+        match &mut pending.job {
+            Job::Flush(_) | Job::Pulse(_) | Job::Backlog => {}
+            Job::Record { operation, task, .. } => {
+                let now_ms = self.runtime.equipment.clock.now_ms();
+                let session = self.session()?;
+                let op_id = &operation.op_id;
+                if operation.effect == Effect::Run
+                    && !session.intents().fulfil(op_id)?
+                    && session.ledger().has(op_id)?
+                {
+                    // Other hosts took this one for gone, and wrote the row.
+                    pending.is_buried = true;
+                    return Ok(Ok(()));
+                }
+                record(session, operation, &now, boot_ms)?;
+                if let Some((slot, end)) = task.as_deref() {
+                    tasks::end_stored(session, slot, end, now_ms)?;
+                }
+                if operation.effect == Effect::Run {
+                    if permits::gives_back(operation) {
+                        session.permits().give_back(&operation.op_id)?;
+                    } else {
+                        session.budgets().book_for_policies(&operation.op_id)?;
+                    }
+                    session.budgets().give_back_of_operation(&operation.op_id)?;
+                }
+            }
+            Job::Maintain { work, .. } => {
+                let since = Instant::now();
+                let session = self.session()?;
+                session.savepoint()?;
+                let done = work(session).map_err(|err| session.maintenance().explain(err));
+                if done.is_ok() {
+                    session.release()?;
+                } else {
+                    session.undo()?;
+                }
+                pending.maintained = Some((since, done));
+            }
+            Job::Interrupt { connection, .. } => {
+                let host = Arc::clone(&self.runtime.host);
+                let clock = &self.runtime.equipment.clock;
+                let (now_ms, boot_ms) = (clock.now_ms(), clock.boot_ms());
+                let session = self.session()?;
+                let why = connection.as_ref().map_or("HOST_STOPPED", |_| "DISCONNECTED");
+                session
+                    .envelopes()
+                    .interrupt_all(host.id(), connection.as_deref(), (&now, boot_ms), why)?;
+                session.connections().forget(host.id(), connection.as_deref())?;
+                if connection.is_none() {
+                    session.tasks().give_up_all(host.id(), why, now_ms)?;
+                }
+            }
+            Job::Admit { draft, .. } => {
+                self.name_workspace(draft)?;
+                let settled = self.admit(draft, &now)?;
+                let session = self.session()?;
+                match &settled.result {
+                    Err(_) => session.ledger().record(draft.finish(&settled))?,
+                    Ok(_) => {
+                        draft.operation.counters.clone_from(&settled.counters);
+                        session.intents().insert(&draft.intent())?;
+                        tasks::begin_with_intent(session, draft)?;
+                    }
+                }
+                pending.settled = Some(settled);
+            }
+            Job::Call { guest, draft, .. } => {
+                draft.run_again();
+                self.name_workspace(draft)?;
+                // Nobody waits for it any more, so it leaves the line without a charge to its envelope.
+                let mut settled = if pending.failure.is_none() && guest.cancel.is_pointless() {
+                    Settled::refused(cancelled(guest, Changed::Nothing))
+                } else {
+                    self.admit(draft, &now)?
+                };
+                if settled.result.is_ok() {
+                    let ended = match pending.failure.take() {
+                        Some(ended) => ended,
+                        None => match self.run(guest)? {
+                            Ran::Kept(ended) => ended,
+                            Ran::Lost(ended) => {
+                                guest.artifacts.forget();
+                                // What it saw was the end of its connection, unless it ended that by being late.
+                                let is_lost = self.session.as_ref().is_some_and(|session| session.is_lost());
+                                if ended.is_given_up() {
+                                    pending.failure = Some(ended);
+                                } else if self.must_begin_anew() {
+                                    // It saw a transaction that could not begin.
+                                } else if is_lost && pending.losses < MAX_LOSSES {
+                                    pending.losses += 1;
+                                } else {
+                                    pending.failure = Some(ended);
+                                }
+                                return Ok(Err(Lost));
+                            }
+                        },
+                    };
+                    if ended.result.is_err() {
+                        guest.artifacts.forget();
+                        pending.failure = Some(ended.clone());
+                    }
+                    settled.end(ended);
+                    if !draft.permits.is_empty() {
+                        self.settle_permits(draft, settled.refusal().is_some())?;
+                    }
+                    settled.mutation = self.mutation(draft, &settled)?;
+                }
+                let runtime = self.runtime.clone();
+                let now_ms = runtime.equipment.clock.now_ms();
+                let session = self.session()?;
+                settled.budgets = runtime.budgets(session, &guest.generation, draft)?;
+                record(session, draft.finish(&settled), &now, boot_ms)?;
+                if settled.refusal().is_none() {
+                    tasks::end_with_row(session, draft, &settled.result, now_ms)?;
+                }
+                pending.settled = Some(settled);
+            }
+        }
+        Ok(Ok(()))
+    }
+
+    /// Runs one call under its savepoint.
+    fn run(&mut self, guest: &GuestCall) -> StoreResult<Ran> {
+        let session = self.session.take().map_or_else(|| self.reopen(), Ok)?;
+        session.savepoint()?;
+        let before = session.pages()?;
+        if let Body::Guest(pack) = &guest.body {
+            let quota = i64::try_from(pack.limits.storage / PAGE).unwrap_or(i64::MAX);
+            session.limit_growth(quota - session.components().used_pages(&pack.namespace)?)?;
+            self.ran = Some(Arc::clone(pack));
+        }
+        drop(session.take_changes());
+        guest.artifacts.forget();
+        let (session, mut ended) = self.runtime.run(guest, session, Transactions::WholeCall);
+        let Some(session) = session else {
+            // The connection went down with the panic, and the transaction with it.
+            if ended.result.is_ok() {
+                ended.result = Err(ToolError::new("HOST_FAILED", "the host failed"));
+            }
+            return Ok(Ran::Lost(ended));
+        };
+        let session = self.session.insert(session);
+        if !session.in_transaction() {
+            if ended.result.is_ok() {
+                ended.result = Err(lost_transaction());
+            }
+            return Ok(Ran::Lost(ended));
+        }
+        if session.is_failed() && ended.result.is_ok() {
+            // A statement of the host's failed within the call, and the call went on as if it had not. Its own part is undone.
+            ended.result = Err(lost_transaction());
+        }
+        session.lift_limit()?;
+        if ended.result.is_ok() {
+            let grown = session.pages()? - before - ended.pages;
+            if grown != 0
+                && let Body::Guest(pack) = &guest.body
+            {
+                session.components().book_pages(&pack.namespace, grown)?;
+            }
+            session.release()?;
+            projector::announce(&self.runtime.host, guest, &ended);
+        } else {
+            session.undo()?;
+        }
+        Ok(Ran::Kept(ended))
+    }
+}
+
+/// Writes a row, tells its envelope the fingerprints, and closes the one whose time a read found to be
+/// over.
+pub(super) fn record(session: &Session, operation: &Operation, now: &str, boot_ms: i64) -> StoreResult<()> {
+    session.envelopes().note_fingerprints(operation)?;
+    if let (Some(envelope), Some(limit)) = (&operation.envelope_id, &operation.limit_triggered)
+        && operation.effect == Effect::Read
+        && limit == "DURATION_EXCEEDED"
+    {
+        let over = session.envelopes().refusal_to_read(envelope, boot_ms)?;
+        let over = over.map_or_else(|| envelope.clone(), |(envelope, _)| envelope.id);
+        let ending = Ending::by_host(State::ClosedFailed, limit, now, boot_ms);
+        if let Some(event) = session.envelopes().close(&over, ending)? {
+            let mut operation = operation.clone();
+            operation.add_events(&[event]);
+            return session.ledger().record(&operation);
+        }
+    }
+    match (&operation.envelope_id, &operation.left_behind) {
+        (Some(envelope), Some((seen, cause))) => {
+            session
+                .work_trees()
+                .note_sighting_around(envelope, seen, *cause, &operation.op_id, now)?;
+        }
+        (None, Some((seen, cause))) => session.work_trees().note_newest(seen, *cause)?,
+        (_, None) => {}
+    }
+    session.ledger().record(operation)
+}
