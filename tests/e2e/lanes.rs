@@ -95,7 +95,7 @@ async fn what_wants_the_turn_of_all_comes_after_what_is_at_work_and_before_the_r
     within["envelope_id"] = envelope.into();
     session.ok("tasks_create", within).await;
     let seen = session.ok("envelope_get", json!({"envelope_id": envelope})).await;
-    assert_eq!(seen["counters"]["mutations"], 1, "{seen:#}");
+    assert_eq!(seen["counters"]["mutation_count"], 1, "{seen:#}");
     assert_eq!(titles(&place, "one"), ["before", "a", "b"]);
     session.close().await;
     verified(&place);

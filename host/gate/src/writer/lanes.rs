@@ -29,6 +29,13 @@ struct Work {
     rows: Vec<Operation>,
 }
 
+/// What a lane is at work on.
+struct Busy {
+    among: Among,
+    /// Connections whose rows of calls that are over it writes. What comes of them later is written later.
+    told_of: HashSet<String>,
+}
+
 /// The dispatcher and its lanes.
 pub(super) struct Lanes {
     /// Does what wants the turn of all.
@@ -41,7 +48,7 @@ pub(super) struct Lanes {
     /// Lanes with nothing to do. The one that was busy last comes first, because its connection and memory are warm.
     free: Vec<usize>,
     /// What lanes are at work on.
-    busy: BTreeMap<usize, Among>,
+    busy: BTreeMap<usize, Busy>,
     /// Rows of reads that are in no lane yet.
     rows: Vec<Operation>,
 }
@@ -123,56 +130,42 @@ impl Lanes {
     fn dispatch(&mut self, batch: Vec<Pending>, intake: &mut Intake) {
         self.take_notice(intake);
         self.rows.extend(self.outage.with_late(self.backlog.take()));
+        if !self.rows.iter().all(Turn::is_plain) {
+            // Such as one that ends an envelope, which later calls see.
+            return self.write_rows_first(batch, intake);
+        }
         let mut batch = VecDeque::from(batch);
-        // What may not begin, because it would overtake.
-        let mut ahead: Vec<Among> = self.busy.values().cloned().collect();
+        // What may not be overtaken.
+        let mut ahead: Vec<Among> = self.busy.values().map(|busy| busy.among.clone()).collect();
         let mut left = Vec::new();
         let mut plain = Vec::new();
         let mut for_all = Vec::new();
         while let Some(pending) = batch.pop_front() {
-            match Turn::of_job(&pending.job) {
-                Turn::Among(among) if among == Among::default() => plain.push(pending),
-                Turn::Among(among) => {
-                    let may_begin = !ahead.iter().any(|other| meet(other, &among));
-                    ahead.push(among.clone());
-                    match self.free.pop_if(|_| may_begin) {
-                        Some(lane) => {
-                            let together = take_like(pending, &among, &mut batch, intake);
-                            let rows = self.rows_beside();
-                            self.begin(
-                                lane,
-                                Work {
-                                    among,
-                                    batch: together,
-                                    rows,
-                                },
-                            );
-                        }
-                        None => left.push(pending),
-                    }
+            let Turn::Among(among) = Turn::of_job(&pending.job) else {
+                for_all.push(pending);
+                break;
+            };
+            let may_begin = !self.is_told_of(&pending) && !ahead.iter().any(|other| meet(other, &among));
+            if may_begin && among == Among::default() {
+                plain.push(pending);
+                continue;
+            }
+            ahead.push(among.clone());
+            match self.free.pop_if(|_| may_begin) {
+                Some(lane) => {
+                    let batch = self.take_like(pending, &among, &mut batch, intake);
+                    let rows = self.take_rows(|connection| {
+                        let mut connections = batch.iter().map(|pending| of_connection(&pending.job));
+                        connections.any(|other| other == Some(connection))
+                    });
+                    self.begin(lane, Work { among, batch, rows });
                 }
-                Turn::Alone => {
-                    for_all.push(pending);
-                    break;
-                }
+                None => left.push(pending),
             }
         }
-        if (!plain.is_empty() || self.rows.iter().any(Turn::is_plain))
-            && let Some(lane) = self.free.pop()
-        {
-            let rows = self.rows_beside();
-            let batch = std::mem::take(&mut plain);
-            self.begin(
-                lane,
-                Work {
-                    among: Among::default(),
-                    batch,
-                    rows,
-                },
-            );
-        }
+        self.begin_plain(&mut plain);
         let is_next = left.is_empty() && plain.is_empty() && self.busy.is_empty();
-        if is_next && !(for_all.is_empty() && self.rows.is_empty()) {
+        if is_next && !for_all.is_empty() {
             while let Some(pending) = batch.pop_front_if(|pending| Turn::of_job(&pending.job) == Turn::Alone)
             {
                 for_all.push(pending);
@@ -191,24 +184,69 @@ impl Lanes {
         }
     }
 
-    /// Rows that need no turn.
-    fn rows_beside(&mut self) -> Vec<Operation> {
-        match self.rows.iter().all(Turn::is_plain) {
-            true => std::mem::take(&mut self.rows),
-            false => {
-                let (beside, alone) = std::mem::take(&mut self.rows)
-                    .into_iter()
-                    .partition(Turn::is_plain);
-                self.rows = alone;
-                beside
-            }
+    /// Gives jobs and rows that need no turn to a lane, if one is idle.
+    fn begin_plain(&mut self, plain: &mut Vec<Pending>) {
+        if plain.is_empty() && self.rows.is_empty() {
+            return;
+        }
+        let Some(lane) = self.free.pop() else {
+            return;
+        };
+        let telling: HashSet<String> = self
+            .busy
+            .values()
+            .flat_map(|busy| &busy.told_of)
+            .cloned()
+            .collect();
+        let rows = self.take_rows(|connection| !telling.contains(connection));
+        if plain.is_empty() && rows.is_empty() {
+            return self.free.push(lane);
+        }
+        let batch = std::mem::take(plain);
+        self.begin(
+            lane,
+            Work {
+                among: Among::default(),
+                batch,
+                rows,
+            },
+        );
+    }
+
+    /// Writes all rows that wait, in the turn of all, before anything else begins.
+    fn write_rows_first(&mut self, batch: Vec<Pending>, intake: &mut Intake) {
+        intake.put_back(batch);
+        if self.busy.is_empty() {
+            let rows = std::mem::take(&mut self.rows);
+            self.writer.commit(&Turn::Alone, Vec::new(), &rows, Some(intake));
+        } else {
+            intake.wait_for_news();
         }
     }
 
+    /// True if a lane writes rows of the job's connection, which come before its own.
+    fn is_told_of(&self, pending: &Pending) -> bool {
+        of_connection(&pending.job)
+            .is_some_and(|connection| self.busy.values().any(|busy| busy.told_of.contains(connection)))
+    }
+
+    /// Rows of connections.
+    fn take_rows(&mut self, is_of: impl Fn(&str) -> bool) -> Vec<Operation> {
+        self.rows.extract_if(.., |row| is_of(&row.connection)).collect()
+    }
+
     fn begin(&mut self, lane: usize, work: Work) {
-        let among = work.among.clone();
+        let told = work.batch.iter().filter_map(|pending| match &pending.job {
+            Job::Record { operation, .. } => Some(&operation.connection),
+            _ => None,
+        });
+        let rows = work.rows.iter().map(|row| &row.connection);
+        let busy = Busy {
+            among: work.among.clone(),
+            told_of: told.chain(rows).cloned().collect(),
+        };
         match self.lanes[lane].send(work) {
-            Ok(()) => drop(self.busy.insert(lane, among)),
+            Ok(()) => drop(self.busy.insert(lane, busy)),
             // Its thread ended in a panic. The others go on.
             Err(failed) => {
                 let Work { among, batch, rows } = failed.into_inner();
@@ -216,36 +254,49 @@ impl Lanes {
             }
         }
     }
+
+    /// The calls that share a commit with one: those that are as much about the same, if nobody is slow.
+    fn take_like(
+        &self,
+        first: Pending,
+        among: &Among,
+        batch: &mut VecDeque<Pending>,
+        intake: &mut Intake,
+    ) -> Vec<Pending> {
+        intake.serve(first.share());
+        let mut together = vec![first];
+        if intake.is_slow(together[0].share()) {
+            return together;
+        }
+        let mut at = 0;
+        while at < batch.len() && together.len() < MAX_TOGETHER {
+            let next = &batch[at];
+            let is_like = match Turn::of_job(&next.job) {
+                Turn::Among(other) => {
+                    other == *among && !intake.is_slow(next.share()) && !self.is_told_of(next)
+                }
+                // What waits for all that came before it is overtaken by nothing.
+                Turn::Alone => break,
+            };
+            match is_like.then(|| batch.remove(at)).flatten() {
+                Some(like) => {
+                    intake.serve(like.share());
+                    together.push(like);
+                }
+                None => at += 1,
+            }
+        }
+        together
+    }
 }
 
-/// The calls that share a commit with one: those that are as much about the same, if nobody is slow.
-fn take_like(
-    first: Pending,
-    among: &Among,
-    batch: &mut VecDeque<Pending>,
-    intake: &mut Intake,
-) -> Vec<Pending> {
-    intake.serve(first.share());
-    let mut together = vec![first];
-    if intake.is_slow(together[0].share()) {
-        return together;
+/// Connection of a job that writes a row of a call.
+fn of_connection(job: &Job) -> Option<&str> {
+    match job {
+        Job::Call { draft, .. } => Some(&draft.operation.connection),
+        Job::Record { operation, .. } => Some(&operation.connection),
+        _ => None,
     }
-    let mut at = 0;
-    while at < batch.len() && together.len() < MAX_TOGETHER {
-        let is_like = match Turn::of_job(&batch[at].job) {
-            Turn::Among(other) => other == *among && !intake.is_slow(batch[at].share()),
-            // What waits for all that came before it is overtaken by nothing.
-            Turn::Alone => break,
-        };
-        match is_like.then(|| batch.remove(at)).flatten() {
-            Some(like) => {
-                intake.serve(like.share());
-                together.push(like);
-            }
-            None => at += 1,
-        }
-    }
-    together
 }
 
 /// Tells that a lane is idle when it is dropped, whatever happened before.

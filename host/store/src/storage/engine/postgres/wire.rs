@@ -3,9 +3,10 @@
 //! Sessions are synchronous and each belongs to one thread. The connection is driven by a current-thread runtime that runs
 //! only while the session waits for the server, so that no other thread is woken for a trip.
 
+mod around;
+
 use std::pin::Pin;
-use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Mutex, OnceLock, PoisonError};
+use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
 use futures::stream::ReadyChunks;
@@ -13,10 +14,8 @@ use futures::{StreamExt as _, TryStreamExt as _};
 use tokio::runtime::{Builder, Handle, Runtime};
 use tokio::task::JoinHandle;
 use tokio::time::timeout;
-use tokio_postgres::types::Type;
 use tokio_postgres::{CancelToken, Client, Row, RowStream, SimpleQueryMessage, SimpleQueryRow, Statement};
 use tollgate_core::deadline::Deadline;
-use tollgate_sql::postgres::Kind;
 
 use super::error::Failure;
 use super::server::{CONNECT_TIMEOUT, Server, ServerError};
@@ -24,6 +23,8 @@ use super::tls::MaybeTls;
 use super::values::Param;
 use crate::storage::engine::Sql;
 use crate::storage::error::StoreFailure;
+
+pub(super) use self::around::{Around, Caps, Over};
 
 /// Time between two looks at the deadline of a statement that runs.
 const LOOK_INTERVAL: Duration = Duration::from_millis(10);
@@ -43,64 +44,6 @@ pub(super) struct Wire {
     driver: Mutex<Option<JoinHandle<()>>>,
     /// Absent only while it is dropped.
     runtime: Option<Runtime>,
-}
-
-/// Bytes beyond the caps that are taken over before the server is asked to stop.
-const SLACK: usize = 16 << 20;
-
-/// Caps on the rows of a statement.
-#[derive(Clone, Copy)]
-pub(super) struct Caps {
-    pub(super) rows: usize,
-    pub(super) bytes: usize,
-}
-
-/// Texts that go with a statement in the same trip. If the statement fails, the second one does as well.
-#[derive(Default)]
-pub(super) struct Around {
-    pub(super) before: Option<String>,
-    pub(super) after: Option<&'static str>,
-    /// True if the text before begins the transaction.
-    pub(super) begins: bool,
-    /// Last row that the text before returned, once it did what it should.
-    pub(super) said: OnceLock<Vec<Option<String>>>,
-}
-
-impl Around {
-    /// Adds a text to those before the statement.
-    pub(super) fn push(&mut self, text: &str) {
-        match &mut self.before {
-            Some(before) => {
-                before.push_str("; ");
-                before.push_str(text);
-            }
-            None => self.before = Some(text.to_owned()),
-        }
-    }
-
-    /// Sends the text before.
-    async fn begin(&self, client: &Client) -> Result<(), tokio_postgres::Error> {
-        let Some(before) = &self.before else {
-            return Ok(());
-        };
-        let said = client.simple_query(before).await?;
-        let _ = self.said.set(last_of(&said));
-        Ok(())
-    }
-}
-
-/// Result of a component's statement.
-#[derive(Default)]
-pub(super) struct Came {
-    pub(super) rows: Vec<Row>,
-    pub(super) changed: u64,
-}
-
-/// Cap that a statement's rows went over.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Over {
-    Rows,
-    Bytes,
 }
 
 /// Rows of a statement as they come. Those that came together are taken over together.
@@ -235,104 +178,10 @@ impl Wire {
         })
     }
 
-    /// Prepares a component's statement, whose parameters have these types, between two texts, in one trip.
-    pub(super) fn prepare_guarded(
-        &self,
-        around: &Around,
-        sql: &str,
-        types: &[Kind],
-        deadline: Option<&Deadline>,
-    ) -> Trip<Statement> {
-        let client = self.client()?;
-        let types: Vec<Type> = types.iter().map(|kind| type_of(*kind)).collect();
-        self.trip(deadline, async {
-            let (begun, prepared, ended) = futures::join!(
-                around.begin(client),
-                client.prepare_typed(sql, &types),
-                script_of(client, around.after),
-            );
-            begun?;
-            let prepared = prepared?;
-            ended?;
-            Ok(prepared)
-        })
-    }
-
-    /// Runs a component's statement between two texts, in one trip. Tells the cap that its rows went over, too.
-    pub(super) fn guarded(
-        &self,
-        around: &Around,
-        (statement, params): (&Statement, &[Sql<'_>]),
-        deadline: Option<&Deadline>,
-        caps: Caps,
-    ) -> (Trip<Came>, Option<Over>) {
-        let client = match self.client() {
-            Ok(client) => client,
-            Err(lost) => return (Err(lost), None),
-        };
-        let params = params.iter().map(|value| Param(*value));
-        let over = OnceLock::new();
-        let has_stopped = AtomicBool::new(false);
-        let came = self.trip(deadline, async {
-            let run = async {
-                let rows = client.query_raw(statement, params).await?;
-                self.capped(rows, caps, &over, &has_stopped).await
-            };
-            let (begun, came, ended) =
-                futures::join!(around.begin(client), run, script_of(client, around.after),);
-            begun?;
-            let came = came?;
-            ended?;
-            Ok(came)
-        });
-        let is_heeded = matches!(&came, Err(failure) if failure.kind() == StoreFailure::Interrupted);
-        if has_stopped.into_inner() && !is_heeded {
-            // The request to cancel may still be on its way, and must not meet a later statement.
-            self.give_up();
-        }
-        (came, over.into_inner())
-    }
-
-    /// The rows of a statement. Beyond the caps they are dropped, and if they do not end soon, the server is asked to stop.
-    async fn capped(
-        &self,
-        rows: RowStream,
-        caps: Caps,
-        over: &OnceLock<Over>,
-        has_stopped: &AtomicBool,
-    ) -> Result<Came, tokio_postgres::Error> {
-        let mut rows = std::pin::pin!(rows);
-        let mut came = Came::default();
-        let mut bytes = 0_usize;
-        while let Some(row) = rows.next().await {
-            let row = row?;
-            // Numbers take little, and rows of nothing but NULL take something, too.
-            bytes += row.raw_size_bytes() + 16 * row.len();
-            if came.rows.len() == caps.rows {
-                let _ = over.set(Over::Rows);
-            } else if bytes > caps.bytes {
-                let _ = over.set(Over::Bytes);
-            }
-            if over.get().is_none() {
-                came.rows.push(row);
-            } else if bytes > caps.bytes + SLACK && !has_stopped.swap(true, Ordering::Relaxed) {
-                let _ = timeout(CANCEL_TIMEOUT, self.cancel.cancel_query(self.tls.clone())).await;
-            }
-        }
-        came.changed = rows.rows_affected().unwrap_or_default();
-        Ok(came)
-    }
-
     /// Runs statements that return nothing, in one trip.
     pub(super) fn script(&self, sql: &str, deadline: Option<&Deadline>) -> Trip<()> {
         let client = self.client()?;
         self.trip(deadline, client.batch_execute(sql))
-    }
-
-    /// Sends the text that goes before a statement by itself. Its last row is in the result of the trip.
-    pub(super) fn begin(&self, around: &Around) -> Trip<()> {
-        let client = self.client()?;
-        self.trip(None, around.begin(client))
     }
 
     /// Begins a transaction between two texts that stand for themselves, in one trip.
@@ -495,23 +344,6 @@ fn last_of(said: &[SimpleQueryMessage]) -> Vec<Option<String>> {
 
 fn texts(row: &SimpleQueryRow) -> Vec<Option<String>> {
     (0..row.len()).map(|at| row.get(at).map(str::to_owned)).collect()
-}
-
-async fn script_of(client: &Client, sql: Option<&str>) -> Result<(), tokio_postgres::Error> {
-    match sql {
-        Some(sql) => client.batch_execute(sql).await,
-        None => Ok(()),
-    }
-}
-
-/// Type of a parameter of a component's statement.
-fn type_of(kind: Kind) -> Type {
-    match kind {
-        Kind::Integer => Type::INT8,
-        Kind::Real => Type::FLOAT8,
-        Kind::Text => Type::TEXT,
-        Kind::Blob => Type::BYTEA,
-    }
 }
 
 async fn timeout_of<T>(time: Duration, future: impl Future<Output = T>) -> Option<T> {

@@ -1,5 +1,6 @@
 //! Statements of a component on a server. Without one there is nothing to try.
 
+mod beginnings;
 mod roles;
 
 use std::time::Duration;
