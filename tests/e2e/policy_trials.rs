@@ -292,6 +292,10 @@ async fn recorded_calls_are_shown_to_a_policy_that_was_not_there() {
 async fn what_cannot_be_shown_any_more_is_counted_by_why() {
     let (place, session) = recorded().await;
     session.close().await;
+    if !place.is_in_file() {
+        // A server has the content in a table.
+        return;
+    }
     let all = place.sql("SELECT hash FROM core_artifacts WHERE kind = 'arguments' ORDER BY op_id");
     std::fs::remove_file(place.data().join("artifacts").join(&all[0])).unwrap();
     std::fs::write(place.data().join("artifacts").join(&all[1]), "{}").unwrap();

@@ -28,7 +28,7 @@ impl Guest for ReplyInvalid {
             wants: Vec::new(),
             migrations: vec![Migration {
                 name: "0001_init".to_owned(),
-                sql: "CREATE TABLE reply_invalid_rows (id BIGINT NOT NULL PRIMARY KEY);".to_owned(),
+                sql: "CREATE TABLE reply_invalid_rows (id TEXT NOT NULL PRIMARY KEY);".to_owned(),
             }],
             tools: TOOLS.iter().map(|name| tool(name)).collect(),
             prompts: Vec::new(),
@@ -75,7 +75,7 @@ fn tool(name: &str) -> Tool {
 }
 
 fn write() -> String {
-    match storage::execute("INSERT INTO reply_invalid_rows (id) VALUES (1)", &[]) {
+    match storage::execute("INSERT INTO reply_invalid_rows (id) VALUES ('one')", &[]) {
         Err(storage::Error::ReadOnly) => r#"{"result":"refused"}"#.to_owned(),
         other => format!(r#"{{"result":"{other:?}"}}"#),
     }

@@ -101,10 +101,11 @@ impl Lanes {
         loop {
             let batch = match intake.next_batch() {
                 Some(batch) => batch,
-                // Nobody sends any more. What lanes could not write comes back as rows that wait.
+                // Nobody sends any more, and rows that could not be written were tried once more.
                 None if !self.busy.is_empty() => {
                     intake.wait_for_lane();
-                    Vec::new()
+                    self.take_notice(&mut intake);
+                    continue;
                 }
                 None if !self.rows.is_empty() => Vec::new(),
                 None => break,
@@ -247,10 +248,11 @@ impl Lanes {
         };
         match self.lanes[lane].send(work) {
             Ok(()) => drop(self.busy.insert(lane, busy)),
-            // Its thread ended in a panic. The others go on.
+            // Its thread ended in a panic, so this one stands in.
             Err(failed) => {
                 let Work { among, batch, rows } = failed.into_inner();
                 self.writer.commit(&Turn::Among(among), batch, &rows, None);
+                self.free.push(lane);
             }
         }
     }
