@@ -305,6 +305,7 @@ impl Session {
 
     /// True if the last transaction could not begin when its first statement came, because its turn did not come or the connection was
     /// lost, or if it had to give way to another one. Nothing of it was done, so it may begin anew, by itself.
+    /// Until a transaction begins every statement is refused.
     pub fn must_begin_anew(&self) -> bool {
         match &self.engine {
             Engine::Sqlite(_) => false,

@@ -8,6 +8,7 @@ use tokio_postgres::Statement;
 
 use super::Postgres;
 use super::error::Failure;
+use super::turns::not_begun;
 use super::wire::{Around, Chunks};
 use crate::storage::engine::{Row, Sql, Text, borrowed};
 use crate::storage::error::StoreResult;
@@ -79,6 +80,10 @@ impl Postgres {
     /// Takes over all rows of a statement whose rows are being visited, and sends the row that waits. What else has to go first goes
     /// with the next statement.
     pub(super) fn make_way_for_more(&self) -> StoreResult<()> {
+        if self.must_begin_anew() {
+            // Whoever did not notice would have each statement commit by itself.
+            return Err(not_begun());
+        }
         self.take_over()?;
         self.send_row()
     }

@@ -33,7 +33,7 @@ impl Postgres {
     }
 
     /// True if the last transaction could not begin when its first statement came, or if a component's statement met another transaction and
-    /// one of them had to give way. Nothing of it was done, so it may begin anew.
+    /// one of them had to give way. Nothing of it was done, so it may begin anew. Until then every statement is refused.
     pub(in crate::storage) fn must_begin_anew(&self) -> bool {
         self.must_begin_anew.get()
     }
