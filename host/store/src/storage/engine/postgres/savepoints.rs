@@ -24,6 +24,9 @@ pub(super) enum CallGuard {
 impl Postgres {
     /// Starts a part of the transaction that can be undone alone.
     pub(in crate::storage) fn savepoint(&self) -> StoreResult<()> {
+        if self.must_begin_anew() {
+            return Err(not_begun());
+        }
         self.send_row()?;
         if self.due_begin.borrow().is_none() {
             self.send_due()?;

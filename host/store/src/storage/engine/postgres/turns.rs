@@ -51,8 +51,18 @@ impl Postgres {
         false
     }
 
+    /// Forgets what should have been sent with a next statement of a transaction that is over.
+    fn forget_dues(&self) {
+        self.last_row.take();
+        self.due_begin.take();
+        self.due_batch.take();
+        self.call.set(CallGuard::None);
+        self.guard.set(Guard::None);
+    }
+
     /// Undoes the transaction, which has to begin anew.
     pub(super) fn give_way(&self) {
+        self.forget_dues();
         self.must_begin_anew.set(true);
         self.transaction.set(Transaction::None);
         if self.wire().script("ROLLBACK", None).is_err() {
@@ -112,7 +122,7 @@ impl Postgres {
     }
 
     fn begin_after(&self, send: impl Fn(&Wire) -> Result<Vec<Option<String>>, Failure>) -> StoreResult<()> {
-        self.last_row.take();
+        self.forget_dues();
         self.only_reads.set(false);
         self.connect_anew()?;
         self.make_way()?;
