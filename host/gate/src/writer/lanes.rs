@@ -130,7 +130,11 @@ impl Lanes {
     /// Gives jobs to lanes as far as they can begin. The others are put back.
     fn dispatch(&mut self, batch: Vec<Pending>, intake: &mut Intake) {
         self.take_notice(intake);
-        self.rows.extend(self.outage.with_late(self.backlog.take()));
+        self.rows.extend(self.backlog.take());
+        if !self.outage.is_hopeless() {
+            // Tried again at once, they would go to a lane and back for as long as the server is away.
+            self.rows.splice(..0, self.outage.take_late());
+        }
         if !self.rows.iter().all(Turn::is_plain) {
             // Such as one that ends an envelope, which later calls see.
             return self.write_rows_first(batch, intake);

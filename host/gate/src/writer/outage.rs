@@ -67,11 +67,9 @@ impl Outage {
             && state.tried.is_some_and(|tried| tried.elapsed() < BETWEEN_TRIES)
     }
 
-    /// Rows that waited, and those that came since.
-    pub(super) fn with_late(&self, rows: Vec<Operation>) -> Vec<Operation> {
-        let mut all = std::mem::take(&mut self.state().late);
-        all.extend(rows);
-        all
+    /// Rows that waited.
+    pub(super) fn take_late(&self) -> Vec<Operation> {
+        std::mem::take(&mut self.state().late)
     }
 
     /// Has rows that wait tried again after a while, if nothing comes before.
