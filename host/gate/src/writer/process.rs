@@ -8,7 +8,7 @@ use tollgate_core::effect::Effect;
 use tollgate_core::envelope::State;
 use tollgate_sandbox::facts::Transactions;
 use tollgate_sdk::ToolError;
-use tollgate_store::storage::{Ending, Operation, PAGE, Session, StoreResult};
+use tollgate_store::storage::{Ending, Operation, PAGE, Session, StoreError, StoreResult};
 
 use super::{Lost, MAX_LOSSES, Ran, Writer};
 use crate::ended::{Changed, cancelled};
@@ -147,16 +147,20 @@ impl Writer {
 
     /// Runs one call under its savepoint.
     fn run(&mut self, guest: &GuestCall) -> StoreResult<Ran> {
-        let session = self.session.take().map_or_else(|| self.reopen(), Ok)?;
+        // Lent only once nothing of the host's own can fail, because a failure is looked for in the session.
+        let session = self.session()?;
         session.savepoint()?;
         let before = session.pages()?;
         if let Body::Guest(pack) = &guest.body {
             let quota = i64::try_from(pack.limits.storage / PAGE).unwrap_or(i64::MAX);
             session.limit_growth(quota - session.components().used_pages(&pack.namespace)?)?;
-            self.ran = Some(Arc::clone(pack));
         }
         drop(session.take_changes());
         guest.artifacts.forget();
+        if let Body::Guest(pack) = &guest.body {
+            self.ran = Some(Arc::clone(pack));
+        }
+        let session = self.session.take().ok_or(StoreError::no_session())?;
         let (session, mut ended) = self.runtime.run(guest, session, Transactions::WholeCall);
         let Some(session) = session else {
             // The connection went down with the panic, and the transaction with it.
