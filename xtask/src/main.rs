@@ -88,7 +88,11 @@ enum Task {
     /// Try the console in a real browser, with Debian's chromium
     ConsoleTest(console_test::ConsoleTest),
     /// Run translated SQL of components on PostgreSQL and on SQLite, and compare
-    Postgres,
+    Postgres {
+        /// Those for each change: what is about servers, and a short torture
+        #[arg(long)]
+        short: bool,
+    },
     /// Kill and restart two hosts behind a load balancer while agents work, on SQLite and on PostgreSQL
     Cluster(cluster::Cluster),
     /// Kill hosts under load and check what they promised
@@ -143,7 +147,8 @@ fn main() -> ExitCode {
         Task::Conformance => conformance::all().map(drop),
         Task::ClientsTest(clients) => clients.all(),
         Task::ConsoleTest(console) => console.all().map(drop),
-        Task::Postgres => postgres::alone().map(|came_to| run::say(&came_to)),
+        Task::Postgres { short: true } => postgres::in_short().map(|came_to| run::say(&came_to)),
+        Task::Postgres { short: false } => postgres::alone().map(|came_to| run::say(&came_to)),
         Task::Cluster(cluster) => cluster.all().map(|came_to| run::say(&came_to)),
         Task::Torture { flags } => torture::all(&flags).map(drop),
         Task::Fuzz(fuzz) => fuzz.all(),

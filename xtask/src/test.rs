@@ -50,7 +50,7 @@ pub(crate) fn all(filter: Option<&str>, length: Length) -> anyhow::Result<String
         Length::Usual => None,
         Length::Long => Some(postgres::emptied()?),
     };
-    let totals = run(programs, |_, test| {
+    let totals = run(programs, AT_ONCE, |_, test| {
         test.args(filter).env("TOLLGATE_TEST_PYTHON", &python);
         if length == Length::Long {
             test.env("TOLLGATE_LONG", "1");
@@ -73,7 +73,12 @@ pub(crate) fn on_postgres(url: &str, length: Length) -> anyhow::Result<String> {
         programs.len() == ON_POSTGRES.len(),
         "a program of tests is missing"
     );
-    let totals = run(programs, |program, test| {
+    // One after another in short, so that a busy machine does not make the server late.
+    let at_once = match length {
+        Length::Usual => 1,
+        Length::Long => AT_ONCE,
+    };
+    let totals = run(programs, at_once, |program, test| {
         test.env("TOLLGATE_TEST_PYTHON", &python)
             .env("TOLLGATE_TEST_DATABASE", url);
         if length == Length::Usual && program.name.ends_with("tests/e2e/main.rs") {
@@ -86,6 +91,7 @@ pub(crate) fn on_postgres(url: &str, length: Length) -> anyhow::Result<String> {
 /// Runs programs of tests, and fails if a test does.
 fn run(
     programs: VecDeque<Program>,
+    at_once: usize,
     prepare: impl Fn(&Program, &mut Command) + Sync,
 ) -> anyhow::Result<Totals> {
     let programs = Mutex::new(programs);
@@ -112,7 +118,7 @@ fn run(
         Ok(())
     };
     thread::scope(|scope| {
-        let workers: Vec<_> = (0..AT_ONCE).map(|_| scope.spawn(work)).collect();
+        let workers: Vec<_> = (0..at_once).map(|_| scope.spawn(work)).collect();
         let ended = workers.into_iter().map(|worker| {
             let ended = worker.join();
             ended.unwrap_or_else(|_| Err(anyhow::anyhow!("a thread that runs tests panicked")))
