@@ -89,7 +89,7 @@ enum Task {
     ConsoleTest(console_test::ConsoleTest),
     /// Run translated SQL of components on PostgreSQL and on SQLite, and compare
     Postgres {
-        /// Those for each change: what is about servers, and a short torture
+        /// Run a share, as for each change: what is about servers, and a short torture
         #[arg(long)]
         short: bool,
     },

@@ -29,7 +29,7 @@ struct Work {
     rows: Vec<Operation>,
 }
 
-/// What a lane is at work on.
+/// Work that a lane has begun.
 struct Busy {
     among: Among,
     /// Connections whose rows of calls that are over it writes. What comes of them later is written later.
@@ -47,7 +47,7 @@ pub(super) struct Lanes {
     idle: Receiver<Idle>,
     /// Lanes with nothing to do. The one that was busy last comes first, because its connection and memory are warm.
     free: Vec<usize>,
-    /// What lanes are at work on.
+    /// Work that lanes have begun.
     busy: BTreeMap<usize, Busy>,
     /// Rows of reads that are in no lane yet.
     rows: Vec<Operation>,

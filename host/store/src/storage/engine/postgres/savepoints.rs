@@ -73,7 +73,7 @@ impl Postgres {
         });
     }
 
-    /// What has to go before what is sent next, and counts as sent from now on: the beginning and the savepoints of a call and of
+    /// Texts that have to go before what is sent next, and count as sent from now on: the beginning and the savepoints of a call and of
     /// a batch.
     pub(super) fn take_due(&self) -> Around {
         let begin = self.due_begin.take();
