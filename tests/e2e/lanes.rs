@@ -5,6 +5,7 @@ use std::time::Duration;
 use serde_json::{Value, json};
 
 use crate::harness::{Place, Session};
+use crate::many_hosts::verified;
 
 /// Time after which a call that should not wait counts as waiting.
 const PATIENCE: Duration = Duration::from_secs(30);
@@ -21,15 +22,6 @@ fn titles(place: &Place, workspace: &str) -> Vec<String> {
     place.sql(&format!(
         "SELECT title FROM tasks_roots WHERE workspace = '{workspace}' ORDER BY number"
     ))
-}
-
-fn verified(place: &Place) {
-    let output = place.run(&["ledger", "verify"]);
-    assert!(
-        output.status.success(),
-        "{}",
-        String::from_utf8_lossy(&output.stderr)
-    );
 }
 
 #[tokio::test(flavor = "multi_thread")]

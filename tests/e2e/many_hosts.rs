@@ -25,7 +25,8 @@ async fn code(session: &Session, tool: &str, arguments: Value) -> Option<String>
     structured["error"]["code"].as_str().map(str::to_owned)
 }
 
-fn verified(place: &Place) {
+/// Checks that the ledger holds together.
+pub(crate) fn verified(place: &Place) {
     let output = place.run(&["ledger", "verify"]);
     assert!(
         output.status.success(),
