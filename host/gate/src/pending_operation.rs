@@ -238,7 +238,7 @@ impl PendingOperation {
         let mut said = self.verdicts.iter().chain(&settled.verdicts);
         let was_denied = said.any(|verdict| verdict.denies(operation.error_code.as_deref()));
         operation.failure_class = code.map(|code| {
-            let class = if was_denied {
+            let class = if was_denied || settled.is_turned_away {
                 "refused"
             } else {
                 failure_class(code)

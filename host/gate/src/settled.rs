@@ -43,6 +43,8 @@ pub(super) struct Settled {
     pub(super) approvals: Vec<String>,
     /// Another call used the permit that let the call pass, and nothing was run.
     pub(super) is_overtaken: bool,
+    /// The call was not admitted: nothing was run, and nothing counted.
+    pub(super) is_turned_away: bool,
     /// Registered tests that the call started, as the host saw them end.
     pub(super) tests: Vec<TestRun>,
     /// Log lines of the component, if they waited for policies that judge the result.
@@ -67,6 +69,7 @@ impl Settled {
             question: None,
             approvals: Vec::new(),
             is_overtaken: false,
+            is_turned_away: false,
             tests: Vec::new(),
             other_limit: None,
             lines: Vec::new(),
@@ -88,6 +91,14 @@ impl Settled {
 
     pub(super) fn refused(refusal: ToolError) -> Settled {
         Settled::of(Err(refusal))
+    }
+
+    /// The end of a call that was not admitted.
+    pub(super) fn turned_away(refusal: ToolError) -> Settled {
+        Settled {
+            is_turned_away: true,
+            ..Settled::refused(refusal)
+        }
     }
 
     /// Refusal, if the call was refused.

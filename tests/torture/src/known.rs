@@ -79,7 +79,7 @@ pub(crate) enum Outage {
     None,
     /// The server is harmed now.
     Now,
-    /// The server was back at this time.
+    /// The server is back, and hosts have noticed by this time.
     Over(Instant),
 }
 
@@ -89,7 +89,7 @@ impl Outage {
         match self {
             Outage::None => false,
             Outage::Now => true,
-            Outage::Over(back) => sent <= back,
+            Outage::Over(noticed) => sent <= noticed,
         }
     }
 }

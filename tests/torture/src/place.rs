@@ -31,6 +31,13 @@ pub(crate) const BEYOND_LEASE: Duration = Duration::from_secs(LEASE_SEC + 4);
 /// and signs of life come every 2 s.
 pub(crate) const SHORT_OUTAGE: Duration = Duration::from_secs(2);
 
+/// Time in which hosts let calls wait for a server, with what their clocks may be behind. After it they refuse calls.
+pub(crate) const PATIENCE: Duration = Duration::from_secs(4);
+/// Time in which a host that refuses calls notices that its server is back: it tries once a second.
+pub(crate) const NOTICE: Duration = Duration::from_secs(3);
+/// Time for which a server is away so that all hosts refuse calls.
+pub(crate) const BEYOND_PATIENCE: Duration = Duration::from_secs(7);
+
 /// Paths of one run.
 #[derive(Debug, Clone)]
 pub(crate) struct Place {

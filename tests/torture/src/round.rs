@@ -14,7 +14,7 @@ use crate::host::{self, Host, Recipe};
 use crate::known::{Outage, Shared};
 use crate::load;
 use crate::look::Database;
-use crate::place::{BEYOND_LEASE, Place, SHORT_OUTAGE};
+use crate::place::{BEYOND_LEASE, BEYOND_PATIENCE, NOTICE, PATIENCE, Place, SHORT_OUTAGE};
 use crate::promise::{Broken, Promise};
 use crate::sabotage::Sabotage;
 use crate::server::{Harm, Server};
@@ -41,6 +41,8 @@ const DATA: [&str; 6] = [
     "SELECT count(*) FROM conductor_logs",
     "SELECT count(*) FROM core_tasks",
 ];
+/// Round of a long outage on a server. It takes as long as many others, and short runs have it as well.
+const LONG_OUTAGE: u32 = 5;
 /// Rounds between checks of all data. The other checks cover new data only.
 const THOROUGH: u32 = 10;
 
@@ -68,6 +70,8 @@ enum Fault {
     Pause,
     /// Everything takes its time.
     Delay,
+    /// Nobody answers for so long that hosts refuse calls.
+    Away,
 }
 
 /// Hosts on one database, and the knowledge about them.
@@ -114,7 +118,7 @@ impl Torture {
     /// Runs load, does harm, starts hosts in place of those that are gone, and checks.
     pub(crate) fn round(&mut self, number: u32) -> anyhow::Result<Vec<Broken>> {
         self.load();
-        match self.event() {
+        match self.event(number) {
             Event::Hosts => self.kill_hosts()?,
             Event::Server(server, harm) => self.harm(&server, harm)?,
             Event::Network(fault) => self.disturb(&fault)?,
@@ -186,10 +190,13 @@ impl Torture {
     }
 
     /// A random event that this place can have.
-    fn event(&mut self) -> Event {
+    fn event(&mut self, round: u32) -> Event {
         let Database::Server(server) = &self.recipe.place.database else {
             return Event::Hosts;
         };
+        if round == LONG_OUTAGE {
+            return Event::Network(Fault::Away);
+        }
         match self.random.u8(..10) {
             0..4 => {
                 let harm = Harm::ALL[self.random.usize(..Harm::ALL.len())];
@@ -228,8 +235,7 @@ impl Torture {
 
     /// Harms the server, and sometimes kills hosts before it is back.
     fn harm(&mut self, server: &Server, harm: Harm) -> anyhow::Result<()> {
-        self.begin_outage();
-        let since = Instant::now();
+        let since = self.begin_outage();
         let session = server.harm(harm, &mut self.random)?;
         self.tally.harms += 1;
         let homes = match self.random.u8(..3) {
@@ -240,20 +246,14 @@ impl Torture {
             _ => Vec::new(),
         };
         server.wait(session)?;
-        if since.elapsed() > SHORT_OUTAGE {
-            // The first host that is back may take the others for gone.
-            for data in &self.recipe.place.data {
-                self.checker.expect_burial(data)?;
-            }
-        }
-        self.end_outage();
+        self.end_outage(since)?;
         homes.into_iter().try_for_each(|home| self.join(home))?;
         self.load();
         Ok(())
     }
 
     fn disturb(&mut self, fault: &Fault) -> anyhow::Result<()> {
-        self.begin_outage();
+        let since = self.begin_outage();
         let time = Duration::from_millis(self.random.u64(NETWORK_MS));
         let delay = Duration::from_millis(self.random.u64(DELAY_MS));
         let proxy = self.proxy.as_ref().context("there is no way to the server")?;
@@ -275,9 +275,14 @@ impl Torture {
                 std::thread::sleep(time);
                 proxy.delay(Duration::ZERO);
             }
+            Fault::Away => {
+                proxy.be_away(true);
+                std::thread::sleep(BEYOND_PATIENCE);
+                proxy.be_away(false);
+            }
         }
         self.tally.faults += 1;
-        self.end_outage();
+        self.end_outage(since)?;
         self.load();
         Ok(())
     }
@@ -307,7 +312,7 @@ impl Torture {
         self.hosts[at].signal(Signal::STOP)?;
         // Nothing excuses the others, and nothing a host that was away for less than its lease.
         if is_zombie {
-            self.begin_outage();
+            let _ = self.begin_outage();
             self.tally.zombies += 1;
             self.checker.expect_burial(self.hosts[at].data())?;
         }
@@ -315,17 +320,28 @@ impl Torture {
         self.hosts[at].signal(Signal::CONT)?;
         self.load();
         if is_zombie {
-            self.end_outage();
+            self.shared.known().outage = Outage::Over(Instant::now());
         }
         Ok(())
     }
 
-    fn begin_outage(&self) {
+    fn begin_outage(&self) -> Instant {
         self.shared.known().outage = Outage::Now;
+        Instant::now()
     }
 
-    fn end_outage(&self) {
-        self.shared.known().outage = Outage::Over(Instant::now());
+    /// Notes that the server is back, which was harmed at a time.
+    fn end_outage(&mut self, since: Instant) -> anyhow::Result<()> {
+        let (now, time) = (Instant::now(), since.elapsed());
+        if time > SHORT_OUTAGE {
+            // The first host that is back may take the others for gone.
+            for data in &self.recipe.place.data {
+                self.checker.expect_burial(data)?;
+            }
+        }
+        let noticed = if time > PATIENCE { now + NOTICE } else { now };
+        self.shared.known().outage = Outage::Over(noticed);
+        Ok(())
     }
 
     fn join(&mut self, home: PathBuf) -> anyhow::Result<()> {

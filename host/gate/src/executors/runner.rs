@@ -45,7 +45,7 @@ impl Runner {
         };
         // Nobody waits for it, so it takes no place and nothing of its envelope.
         if guest.cancel.is_pointless() {
-            let settled = Settled::refused(cancelled(&guest, Changed::Nothing));
+            let settled = Settled::turned_away(cancelled(&guest, Changed::Nothing));
             let _ = record(&self.writes, draft, &settled).await;
             return settled;
         }

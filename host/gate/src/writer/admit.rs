@@ -23,6 +23,13 @@ impl Writer {
     /// Takes what the call uses up, and counts it in its envelope. The result is the refusal, or a success still
     /// without content.
     pub(super) fn admit(&mut self, draft: &PendingOperation, now: &str) -> StoreResult<Settled> {
+        let mut settled = self.ask(draft, now)?;
+        settled.is_turned_away = settled.result.is_err();
+        Ok(settled)
+    }
+
+    /// Asks everybody who can refuse a call.
+    fn ask(&mut self, draft: &PendingOperation, now: &str) -> StoreResult<Settled> {
         if let Some(refusal) = edits::unseen(self.session()?, draft)? {
             return Ok(Settled::refused(refusal));
         }

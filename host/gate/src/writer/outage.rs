@@ -83,7 +83,7 @@ impl Outage {
     pub(super) fn keep(&self, rows: &[Operation], batch: &mut [Pending]) {
         let mut state = self.state();
         rows.iter().for_each(|row| state.add(row.clone()));
-        let refused = Settled::refused(unreachable());
+        let refused = Settled::turned_away(unreachable());
         for pending in batch {
             let row = match &mut pending.job {
                 Job::Call { draft, .. } | Job::Admit { draft, .. } => draft.finish(&refused).clone(),

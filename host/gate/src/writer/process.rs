@@ -95,7 +95,7 @@ impl Writer {
                 self.name_workspace(draft)?;
                 // Nobody waits for it any more, so it leaves the line without a charge to its envelope.
                 let mut settled = if pending.failure.is_none() && guest.cancel.is_pointless() {
-                    Settled::refused(cancelled(guest, Changed::Nothing))
+                    Settled::turned_away(cancelled(guest, Changed::Nothing))
                 } else {
                     self.admit(draft, &now)?
                 };

@@ -13,6 +13,7 @@ use tollgate_core::envelope::State;
 use super::{Transfer, TransferError, Transferred, plan};
 use crate::storage::endings::opened;
 use crate::storage::engine::sqlite::migrate::Step;
+use crate::storage::engine::sqlite::migrate::tests::earlier;
 use crate::storage::engine::{Engine, Once, sql};
 use crate::storage::fixture::{
     self, Place, add, change, disarm, in_file, key, ledger_in, on_postgres, prune,
@@ -238,6 +239,48 @@ fn a_database_is_the_same_on_a_server_and_back_in_a_file() {
     assert!(session.components().used_pages(&shop()).unwrap() > 0);
     add(&session, "y", 300);
     assert_eq!(fixture::verify(&session, Some(&back.head)), None);
+}
+
+#[test]
+fn a_file_of_an_earlier_version_is_upgraded_and_moves() {
+    let Some((_place, server)) = server() else {
+        return;
+    };
+    // What that version knows of is in rows of today as well.
+    let (folder, today) = file("okcy");
+    close_all(&today);
+    let head = today.read_session().unwrap().ledger().head().unwrap();
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join("t.db");
+    earlier(&path, &[("shop", STEPS)]);
+    let session = Database::existing(&path).write_session().unwrap();
+    let db = &session.sqlite().unwrap().db;
+    db.execute("ATTACH ?1 AS today", [folder.path().join("t.db").to_str().unwrap()])
+        .unwrap();
+    for table in ["core_envelopes", "core_operations"] {
+        let columns = "SELECT group_concat(name, ', ') FROM pragma_table_info(?1, 'main')";
+        let columns: String = db.query_row(columns, [table], |row| row.get(0)).unwrap();
+        db.execute_batch(&format!(
+            "INSERT INTO main.{table} ({columns}) SELECT {columns} FROM today.{table}"
+        ))
+        .unwrap();
+    }
+    db.execute_batch("INSERT INTO shop_items (id, name) VALUES (7, 'pear')")
+        .unwrap();
+    drop(session);
+    let source = Database::open(&path).unwrap();
+    source.migrate(&shop(), &steps()).unwrap();
+    let copied = copy(&source, &server).unwrap();
+    assert_eq!(copied.head, head);
+    let session = server.write_session().unwrap();
+    assert_eq!(fixture::verify(&session, Some(&head)), None);
+    let items = session.engine.table_of("shop", "shop_items");
+    let pears = format!("SELECT count(*) FROM {items} WHERE id = 7 AND name = 'pear'");
+    assert_eq!(number(&session, &pears), 1);
+    let closed = "SELECT count(*) FROM core_envelopes WHERE state <> 'OPEN'";
+    assert_eq!(number(&session, closed), 2);
+    add(&session, "y", 100);
+    assert_eq!(fixture::verify(&session, Some(&head)), None);
 }
 
 #[test]

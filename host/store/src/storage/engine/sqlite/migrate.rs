@@ -482,4 +482,4 @@ fn check_objects(session: &Session, namespace: &Namespace) -> Result<(), Migrati
 }
 
 #[cfg(test)]
-mod tests;
+pub(in crate::storage) mod tests;

@@ -256,7 +256,7 @@ const EARLIER: [(&str, &str, &str); 3] = [
 ];
 
 /// A database as the version before left it: without a reader, and with what components said then.
-fn earlier(path: &std::path::Path, components: &[(&str, &str)]) {
+pub(in crate::storage) fn earlier(path: &std::path::Path, components: &[(&str, &str)]) {
     let session = Database::existing(path).write_session().unwrap();
     let db = &session.sqlite().unwrap().db;
     let table = "CREATE TABLE core_migrations (pack TEXT NOT NULL, name TEXT NOT NULL, hash TEXT NOT NULL,
