@@ -84,6 +84,8 @@ pub(crate) struct Torture {
     checker: Checker,
     random: Rng,
     tally: Tally,
+    /// Time by which hosts have noticed that the server is back.
+    noticed: Instant,
 }
 
 impl Torture {
@@ -107,6 +109,7 @@ impl Torture {
             shared: Arc::default(),
             random: Rng::with_seed(seed),
             tally: Tally::default(),
+            noticed: Instant::now(),
         };
         let homes = torture.recipe.place.data.clone();
         for home in homes.into_iter().cycle().take(usize::try_from(hosts)?) {
@@ -320,7 +323,8 @@ impl Torture {
         self.hosts[at].signal(Signal::CONT)?;
         self.load();
         if is_zombie {
-            self.shared.known().outage = Outage::Over(Instant::now());
+            self.noticed = self.noticed.max(Instant::now());
+            self.shared.known().outage = Outage::Over(self.noticed);
         }
         Ok(())
     }
@@ -339,8 +343,10 @@ impl Torture {
                 self.checker.expect_burial(data)?;
             }
         }
-        let noticed = if time > PATIENCE { now + NOTICE } else { now };
-        self.shared.known().outage = Outage::Over(noticed);
+        // To a host that commits nothing between two outages they are one.
+        let is_long = time > PATIENCE || since < self.noticed;
+        self.noticed = if is_long { now + NOTICE } else { now };
+        self.shared.known().outage = Outage::Over(self.noticed);
         Ok(())
     }
 

@@ -255,8 +255,11 @@ fn a_file_of_an_earlier_version_is_upgraded_and_moves() {
     earlier(&path, &[("shop", STEPS)]);
     let session = Database::existing(&path).write_session().unwrap();
     let db = &session.sqlite().unwrap().db;
-    db.execute("ATTACH ?1 AS today", [folder.path().join("t.db").to_str().unwrap()])
-        .unwrap();
+    db.execute(
+        "ATTACH ?1 AS today",
+        [folder.path().join("t.db").to_str().unwrap()],
+    )
+    .unwrap();
     for table in ["core_envelopes", "core_operations"] {
         let columns = "SELECT group_concat(name, ', ') FROM pragma_table_info(?1, 'main')";
         let columns: String = db.query_row(columns, [table], |row| row.get(0)).unwrap();
