@@ -70,8 +70,11 @@ fn embedded(constant: &str, names: &[&str], folder: &Path, ahead: &Path) -> Opti
             );
         }
         let code = code.unwrap_or_else(|| "None".to_owned());
-        let manifest = manifest(&ahead.join(format!("{name}.json")), &hash);
-        let manifest = manifest.unwrap_or_else(|| "None".to_owned());
+        // Policies have none, and a script that waits for a missing file runs again each time.
+        let manifest = (names == BUILTIN)
+            .then(|| manifest(&ahead.join(format!("{name}.json")), &hash))
+            .flatten()
+            .unwrap_or_else(|| "None".to_owned());
         let _ = writeln!(
             list,
             "    Embedded {{ name: {name:?}, bytes: include_bytes!({:?}), sha256: {hash:?}, code: {code}, manifest: {manifest} }},",

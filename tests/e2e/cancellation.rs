@@ -134,6 +134,39 @@ async fn a_host_over_http_that_is_told_to_stop_ends_its_programs() {
 }
 
 #[tokio::test]
+async fn what_ends_in_the_line_is_refused_and_not_counted() {
+    let place = place();
+    let mut wire = start(&place);
+    let opened = wire.call(1, "envelope_open", &json!({"limits": {"max_mutations": 100}}));
+    let envelope = opened["result"]["structuredContent"]["envelope_id"]
+        .as_str()
+        .unwrap();
+    // More than may run at the same time.
+    for id in 2..40 {
+        let mut call = call(id);
+        call["params"]["arguments"]["envelope_id"] = envelope.into();
+        wire.send(call.to_string().as_bytes());
+    }
+    let charged = "SELECT mutation_count FROM core_envelopes";
+    until(async || place.sql(charged) != ["0"] && place.sql("SELECT op_id FROM core_intents").len() > 3)
+        .await;
+    wire.close_stdin();
+    assert!(wire.wait().success());
+    let ended =
+        place.sql("SELECT DISTINCT error_code FROM core_operations WHERE tool = 'workspace_access_run'");
+    assert_eq!(ended, ["CANCELLED"]);
+    let rows = |is: &str| {
+        let counted = place.sql(&format!(
+            "SELECT count(*) FROM core_operations WHERE tool = 'workspace_access_run' AND failure_class {is} 'refused'"
+        ));
+        counted[0].parse::<u32>().unwrap()
+    };
+    assert_eq!(place.sql(charged), [rows("<>").to_string()]);
+    assert_eq!(rows("<>") + rows("="), 38);
+    assert!(rows("=") > 0);
+}
+
+#[tokio::test]
 async fn a_host_that_is_killed_takes_its_programs_with_it() {
     let place = place();
     let mut wire = start(&place);

@@ -115,8 +115,13 @@ pub(crate) fn build_packs(profile: Profile) -> anyhow::Result<()> {
     ensure_target()?;
     let home = cargo_home()?;
     let component = profile.component();
-    // One build of all: the last step of each takes one core.
-    run(component_build(&home, component).args(packages()))?;
+    // One build of all, and the compiler that they need beside it: the last steps of each build take one core.
+    let mut compiler = std::thread::scope(|scope| {
+        let compiler = scope.spawn(|| precompile(profile));
+        run(component_build(&home, component).args(packages()))?;
+        let compiler = compiler.join();
+        compiler.unwrap_or_else(|_| bail!("the thread that builds the compiler panicked"))
+    })?;
     let built = component_folder(component);
     for (package, file) in PACKS {
         install(&built.join(format!("{file}.wasm")), &format!("{package}.wasm"))?;
@@ -127,7 +132,7 @@ pub(crate) fn build_packs(profile: Profile) -> anyhow::Result<()> {
             &format!("policies/{policy}.wasm"),
         )?;
     }
-    run(precompile(profile)?.arg(root().join("target/components")))
+    run(compiler.arg(root().join("target/components")))
 }
 
 /// Builds the tool that compiles components ahead. It shares the engine with the host, which is built once.

@@ -35,7 +35,7 @@ pub(crate) fn cargo() -> Command {
     // built again, each time that somebody calls cargo directly and then through xtask.
     for (name, _) in std::env::vars_os() {
         let text = name.to_string_lossy();
-        if ["CARGO_PKG_", "CARGO_MANIFEST_"]
+        if ["CARGO_PKG_", "CARGO_MANIFEST_", "OUT_DIR"]
             .iter()
             .any(|start| text.starts_with(start))
         {

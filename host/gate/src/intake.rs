@@ -51,6 +51,11 @@ impl Pending {
         &self.share
     }
 
+    /// Its place among all jobs that came.
+    pub(super) fn number(&self) -> u64 {
+        self.number
+    }
+
     /// Lets a call be recorded as failed instead of run again.
     pub(super) fn fail(&mut self, failure: &tollgate_sdk::ToolError) {
         self.settled = None;
@@ -173,6 +178,11 @@ impl Intake {
             recv(again) -> _ => self.has_rows = true,
         }
         Some(())
+    }
+
+    /// Number of jobs that came.
+    pub(super) fn arrived(&self) -> u64 {
+        self.arrived
     }
 
     /// Lanes that have nothing to do since the last look.

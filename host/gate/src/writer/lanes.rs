@@ -5,7 +5,7 @@
 //! so that answers and files leave in the order of the commits. What wants the turn of all, or waits for all that came before, is done
 //! by the dispatcher itself, once all lanes are idle.
 
-use std::collections::{BTreeMap, HashSet, VecDeque};
+use std::collections::{BTreeMap, HashMap, HashSet, VecDeque};
 use std::sync::Arc;
 use std::thread::JoinHandle;
 
@@ -32,8 +32,9 @@ struct Work {
 /// Work that a lane has begun.
 struct Busy {
     among: Among,
-    /// Connections whose rows of calls that are over it writes. What comes of them later is written later.
-    told_of: HashSet<String>,
+    /// Connections whose rows of calls that are over it writes, and the last job that came before the first of these calls was over.
+    /// What came of them later is written later.
+    told_of: HashMap<String, u64>,
 }
 
 /// The dispatcher and its lanes.
@@ -51,6 +52,10 @@ pub(super) struct Lanes {
     busy: BTreeMap<usize, Busy>,
     /// Rows of reads that are in no lane yet.
     rows: Vec<Operation>,
+    /// Connections of these rows, and the last job that came before the first of these calls was over.
+    since: HashMap<String, u64>,
+    /// Number of jobs that had come when rows were last taken. Calls whose rows are taken next were over after that.
+    came: u64,
 }
 
 impl Lanes {
@@ -92,6 +97,8 @@ impl Lanes {
             free: (0..number).rev().collect(),
             busy: BTreeMap::new(),
             rows: Vec::new(),
+            since: HashMap::new(),
+            came: 0,
         }
     }
 
@@ -119,6 +126,22 @@ impl Lanes {
         }
     }
 
+    /// Takes the rows that wait.
+    fn take_waiting(&mut self, intake: &Intake) {
+        let before = std::mem::replace(&mut self.came, intake.arrived());
+        for row in self.backlog.take() {
+            self.since.entry(row.connection.clone()).or_insert(before);
+            self.rows.push(row);
+        }
+        if !self.outage.is_hopeless() {
+            // Tried again at once, they would go to a lane and back for as long as the server is away.
+            let late = self.outage.take_late();
+            self.since
+                .extend(late.iter().map(|row| (row.connection.clone(), 0)));
+            self.rows.splice(..0, late);
+        }
+    }
+
     fn take_notice(&mut self, intake: &mut Intake) {
         for Idle { lane, .. } in intake.heard() {
             if self.busy.remove(&lane).is_some() {
@@ -130,11 +153,7 @@ impl Lanes {
     /// Gives jobs to lanes as far as they can begin. The others are put back.
     fn dispatch(&mut self, batch: Vec<Pending>, intake: &mut Intake) {
         self.take_notice(intake);
-        self.rows.extend(self.backlog.take());
-        if !self.outage.is_hopeless() {
-            // Tried again at once, they would go to a lane and back for as long as the server is away.
-            self.rows.splice(..0, self.outage.take_late());
-        }
+        self.take_waiting(intake);
         if !self.rows.iter().all(Turn::is_plain) {
             // Such as one that ends an envelope, which later calls see.
             return self.write_rows_first(batch, intake);
@@ -176,7 +195,7 @@ impl Lanes {
                 for_all.push(pending);
             }
             intake.put_back(batch.into());
-            let rows = std::mem::take(&mut self.rows);
+            let rows = self.take_all_rows();
             return self.writer.commit(&Turn::Alone, for_all, &rows, Some(intake));
         }
         let waits = !(left.is_empty() && plain.is_empty() && for_all.is_empty() && self.rows.is_empty());
@@ -200,7 +219,7 @@ impl Lanes {
         let telling: HashSet<String> = self
             .busy
             .values()
-            .flat_map(|busy| &busy.told_of)
+            .flat_map(|busy| busy.told_of.keys())
             .cloned()
             .collect();
         let rows = self.take_rows(|connection| !telling.contains(connection));
@@ -222,17 +241,20 @@ impl Lanes {
     fn write_rows_first(&mut self, batch: Vec<Pending>, intake: &mut Intake) {
         intake.put_back(batch);
         if self.busy.is_empty() {
-            let rows = std::mem::take(&mut self.rows);
+            let rows = self.take_all_rows();
             self.writer.commit(&Turn::Alone, Vec::new(), &rows, Some(intake));
         } else {
             intake.wait_for_news();
         }
     }
 
-    /// True if a lane writes rows of the job's connection, which come before its own.
+    /// True if a lane writes rows of the job's connection, of calls that were over before the job came: these rows come before its own.
+    /// A job waits for none of calls that were under way with it, or a client that reads all the time would keep its own writes waiting.
     fn is_told_of(&self, pending: &Pending) -> bool {
-        of_connection(&pending.job)
-            .is_some_and(|connection| self.busy.values().any(|busy| busy.told_of.contains(connection)))
+        of_connection(&pending.job).is_some_and(|connection| {
+            let mut told_of = self.busy.values().filter_map(|busy| busy.told_of.get(connection));
+            told_of.any(|before| pending.number() > *before)
+        })
     }
 
     /// Rows of connections.
@@ -240,15 +262,28 @@ impl Lanes {
         self.rows.extract_if(.., |row| is_of(&row.connection)).collect()
     }
 
+    fn take_all_rows(&mut self) -> Vec<Operation> {
+        self.since.clear();
+        std::mem::take(&mut self.rows)
+    }
+
     fn begin(&mut self, lane: usize, work: Work) {
-        let told = work.batch.iter().filter_map(|pending| match &pending.job {
-            Job::Record { operation, .. } => Some(&operation.connection),
-            _ => None,
-        });
-        let rows = work.rows.iter().map(|row| &row.connection);
+        let mut told_of = HashMap::new();
+        for row in &work.rows {
+            if let Some(before) = self.since.remove(&row.connection) {
+                told_of.insert(row.connection.clone(), before);
+            }
+        }
+        for pending in &work.batch {
+            if let Job::Record { operation, .. } = &pending.job {
+                let before = told_of.entry(operation.connection.clone());
+                let before = before.or_insert(pending.number());
+                *before = pending.number().min(*before);
+            }
+        }
         let busy = Busy {
             among: work.among.clone(),
-            told_of: told.chain(rows).cloned().collect(),
+            told_of,
         };
         match self.lanes[lane].send(work) {
             Ok(()) => drop(self.busy.insert(lane, busy)),
