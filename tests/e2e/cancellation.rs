@@ -137,7 +137,10 @@ async fn a_host_over_http_that_is_told_to_stop_ends_its_programs() {
 async fn what_ends_in_the_line_is_refused_and_not_counted() {
     let place = place();
     let mut wire = start(&place);
-    let opened = wire.call(1, "envelope_open", &json!({"limits": {"max_mutations": 100}}));
+    let opened = wire.ask(
+        &json!({"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": {
+        "name": "envelope_open", "arguments": {"limits": {"max_mutations": 100}}}}),
+    );
     let envelope = opened["result"]["structuredContent"]["envelope_id"]
         .as_str()
         .unwrap();

@@ -1,11 +1,12 @@
 //! Calls whose way to a PostgreSQL server is cut: at a commit, at its answer, and before. Without a server there is nothing to try.
+#![allow(clippy::disallowed_methods, reason = "tests make and look at files")]
 
 use std::time::{Duration, Instant};
 
 use proxy::{Cut, End, Proxy};
 use serde_json::{Value, json};
 
-use crate::harness::Place;
+use crate::harness::{Place, Session, until};
 use crate::share::share;
 
 /// End of the message that commits a row of the ledger.
@@ -232,4 +233,61 @@ async fn a_call_that_reads_and_loses_its_connection_is_told_so() {
     assert_eq!(refusal["code"], "STORAGE_UNREACHABLE", "{refusal:#}");
     session.ok("task_list", list()).await;
     session.close().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_run_that_ends_while_the_server_is_away_has_its_row_later() {
+    let Some((place, proxy)) = place(b"") else {
+        return;
+    };
+    let folder = place.path().join("w");
+    std::fs::create_dir(&folder).unwrap();
+    std::fs::write(
+        folder.join("run.sh"),
+        "touch began\nuntil [ -e go ]; do sleep 0.05; done\n",
+    )
+    .unwrap();
+    let config = "[workspaces.w]\npath = \"w\"\ntests.default = [\"sh\", \"run.sh\"]\n";
+    std::fs::write(place.config(), config).unwrap();
+    let session = place.serve(&["--tier", "full"]).await;
+    let envelope = session.ok("envelope_open", json!({})).await["envelope_id"].clone();
+    let run = session.call_raw("test_run", json!({"workspace": "w", "envelope_id": envelope}));
+    let away = async {
+        until(async || folder.join("began").exists()).await;
+        proxy.be_away(true);
+        std::fs::write(folder.join("go"), "").unwrap();
+    };
+    let (ran, ()) = tokio::join!(run, away);
+    let told = ran.structured_content.unwrap();
+    assert_eq!(told["error"]["code"], "OUTCOME_UNKNOWN", "{told:#}");
+    proxy.be_away(false);
+    // Its pack could not store how the tests ended.
+    let row = "SELECT error_code || ' ' || (SELECT count(*) FROM core_intents) FROM core_operations WHERE tool = 'test_run'";
+    until(async || place.sql(row) == ["OUTCOME_UNKNOWN 0"]).await;
+    let counted = "SELECT test_run_count FROM core_envelopes";
+    assert_eq!(place.sql(counted), ["1"]);
+    session.close().await;
+    assert_verified(&place);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_client_that_leaves_while_the_server_is_away_is_noticed_later() {
+    let Some((place, proxy)) = place(b"") else {
+        return;
+    };
+    let server = place.serve_http(&["--tier", "full"]);
+    let (leaves, stays) = (
+        Session::over_http(&server).await,
+        Session::over_http(&server).await,
+    );
+    leaves.ok("envelope_open", json!({})).await;
+    proxy.be_away(true);
+    // From now on nothing waits for the server any more.
+    let refusal = stays.refused("task_create", create("away")).await;
+    assert_eq!(refusal["code"], "STORAGE_UNREACHABLE", "{refusal:#}");
+    leaves.close().await;
+    proxy.be_away(false);
+    let closed = "SELECT state || ' ' || closed_by FROM core_envelopes";
+    until(async || place.sql(closed) == ["CLOSED_INTERRUPTED DISCONNECTED"]).await;
+    stays.close().await;
 }

@@ -41,6 +41,8 @@ pub(super) struct Pending {
     pub(super) is_buried: bool,
     /// True for a row that is written later, because the database cannot be reached.
     pub(super) is_kept: bool,
+    /// True for what is done later, because the database cannot be reached, although its caller is told of a failure.
+    pub(super) is_late: bool,
     /// Since when it was at work, and how that went.
     pub(super) maintained: Option<(Instant, StoreResult<()>)>,
 }
@@ -258,7 +260,8 @@ impl Intake {
         }
     }
 
-    fn take_in(&mut self, job: Job) {
+    /// Takes a job that came.
+    pub(super) fn take_in(&mut self, job: Job) {
         self.arrived += 1;
         let pending = Pending {
             share: job.share(),
@@ -269,6 +272,7 @@ impl Intake {
             settled: None,
             is_buried: false,
             is_kept: false,
+            is_late: false,
             maintained: None,
         };
         match pending.job {

@@ -61,7 +61,11 @@ impl Use {
     /// Text that a row of the pack has for the workspace. A pack that declares a table which it does not have has none.
     fn found(&self, session: &Session) -> Option<TextFound> {
         let found = session.components().text_at(self.stored.as_ref()?);
-        let found = found.inspect_err(|err| tracing::warn!(%err, "the workspace of a call was not read"));
+        // A transaction that has to wait for others begins anew, and the call is looked at once more.
+        let failed = found.as_ref().err().filter(|_| !session.must_begin_anew());
+        if let Some(err) = failed {
+            tracing::warn!(%err, "the workspace of a call was not read");
+        }
         found.ok()
     }
 

@@ -168,6 +168,7 @@ impl Writer {
                         }
                         None => {
                             self.abandon();
+                            self.outage.keep_what_happened(&mut batch);
                             return fail(batch, &unrecorded(&err));
                         }
                     }
@@ -177,7 +178,9 @@ impl Writer {
                     self.abandon();
                     batch.iter_mut().for_each(|pending| pending.settled = None);
                     if !self.outage.goes_on() {
-                        tracing::error!(%err, "the database cannot be reached; calls are refused");
+                        if self.outage.is_news() {
+                            tracing::error!(%err, "the database cannot be reached; calls are refused");
+                        }
                         return self.refuse(batch, rows);
                     }
                     tracing::debug!(%err, "the database cannot be reached; trying again");
@@ -209,6 +212,7 @@ impl Writer {
                         // A server that others keep busy is tried again.
                         tracing::error!(%err, "a commit failed; rows of reads wait");
                         self.outage.keep(rows, &mut []);
+                        self.outage.keep_what_happened(&mut batch);
                     } else {
                         tracing::error!(%err, rows = rows.len(), "a commit failed, and rows of reads with it");
                     }
@@ -223,6 +227,7 @@ impl Writer {
     /// Refuses calls while the database cannot be reached. Their rows are written when it is back.
     fn refuse(&mut self, mut batch: Vec<Pending>, rows: &[Operation]) {
         self.outage.keep(rows, &mut batch);
+        self.outage.keep_what_happened(&mut batch);
         fail(batch, &unreachable());
     }
 

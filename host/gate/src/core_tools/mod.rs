@@ -29,7 +29,7 @@ use tollgate_store::storage::{Session, Sighting, StoreError, StoreFailure};
 
 use crate::approvers::{Answerer, ApprovalSettings};
 use crate::envelope_settings::EnvelopeSettings;
-use crate::failure::unreachable;
+use crate::failure::{storage_failed, unreachable};
 use crate::seen::LookedAt;
 use crate::told::Told;
 
@@ -246,10 +246,15 @@ fn call<T: Tool>(cx: &CoreCx<'_>, arguments: &str) -> Result<Reply, ToolError> {
 
 /// A failure of the host's own storage, as the caller sees it.
 fn storage(err: StoreError) -> ToolError {
-    if err.failure() == StoreFailure::Lost {
-        return unreachable();
+    match err.failure() {
+        StoreFailure::Lost => return unreachable(),
+        // Others are in the way, and the call mostly runs once more.
+        StoreFailure::Busy | StoreFailure::Conflict => {
+            tracing::debug!(%err, "a core tool's statement had to wait too long");
+            return storage_failed(&err);
+        }
+        _ => tracing::error!(%err, "a core tool's statement failed"),
     }
-    tracing::error!(%err, "a core tool's statement failed");
     ToolError::new("STORAGE_FAILED", "storage failed")
         .remediation("Look at the host's log under the operation's id.")
 }

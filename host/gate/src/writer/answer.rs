@@ -88,11 +88,13 @@ pub(super) fn fail(batch: Vec<Pending>, failure: &ToolError) {
                 let _ = done.send(Ok(()));
             }
             Job::Record { operation, done, .. } => {
-                tracing::error!(
-                    op_id = operation.op_id,
-                    tool = operation.tool,
-                    "a ledger row could not be written"
-                );
+                if !pending.is_late {
+                    tracing::error!(
+                        op_id = operation.op_id,
+                        tool = operation.tool,
+                        "a ledger row could not be written"
+                    );
+                }
                 let _ = done.send(Err(failure.clone()));
             }
             Job::Interrupt { done, .. } | Job::Flush(done) | Job::Pulse(done) => {

@@ -127,7 +127,7 @@ impl Lanes {
     }
 
     /// Takes the rows that wait.
-    fn take_waiting(&mut self, intake: &Intake) {
+    fn take_waiting(&mut self, intake: &mut Intake) {
         let before = std::mem::replace(&mut self.came, intake.arrived());
         for row in self.backlog.take() {
             self.since.entry(row.connection.clone()).or_insert(before);
@@ -135,10 +135,11 @@ impl Lanes {
         }
         if !self.outage.is_hopeless() {
             // Tried again at once, they would go to a lane and back for as long as the server is away.
-            let late = self.outage.take_late();
-            self.since
-                .extend(late.iter().map(|row| (row.connection.clone(), 0)));
+            let (late, jobs) = self.outage.take_late();
+            let connections = late.iter().map(|row| (row.connection.clone(), 0));
+            self.since.extend(connections);
             self.rows.splice(..0, late);
+            jobs.into_iter().for_each(|job| intake.take_in(job));
         }
     }
 
@@ -312,18 +313,18 @@ impl Lanes {
         let mut at = 0;
         while at < batch.len() && together.len() < MAX_TOGETHER {
             let next = &batch[at];
-            let is_like = match Turn::of_job(&next.job) {
-                Turn::Among(other) => {
-                    other == *among && !intake.is_slow(next.share()) && !self.is_told_of(next)
-                }
-                // What waits for all that came before it is overtaken by nothing.
-                Turn::Alone => break,
+            // What waits for all that came before it is overtaken by nothing.
+            let Turn::Among(other) = Turn::of_job(&next.job) else {
+                break;
             };
-            match is_like.then(|| batch.remove(at)).flatten() {
+            let may_come = other == *among && !intake.is_slow(next.share()) && !self.is_told_of(next);
+            match may_come.then(|| batch.remove(at)).flatten() {
                 Some(like) => {
                     intake.serve(like.share());
                     together.push(like);
                 }
+                // Nor is what meets the others.
+                None if meet(&other, among) => break,
                 None => at += 1,
             }
         }

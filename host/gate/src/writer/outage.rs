@@ -1,11 +1,13 @@
 //! The time in which a server's database cannot be reached.
 //!
 //! Calls wait for the server for a while, counted from when it went away and not from when they came, so that none waits for
-//! those before it. After that each is refused at once. Their rows, and those of reads, wait here until the server is back.
+//! those before it. After that each is refused at once. Their rows, and those of reads, wait here until the server is back, and so
+//! does what has happened already and is not undone by a refusal: how a call ended that ran, and that a client went away.
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
+use tokio::sync::oneshot;
 use tollgate_core::effect::Effect;
 use tollgate_store::storage::Operation;
 
@@ -31,6 +33,10 @@ struct State {
     since: Option<Instant>,
     tried: Option<Instant>,
     late: Vec<Operation>,
+    /// What is done when the server is back, and nobody waits for any more.
+    jobs: Vec<Job>,
+    /// True if somebody was told that the server is away.
+    is_told: bool,
     /// Rows for which there was no room.
     dropped: u64,
 }
@@ -46,8 +52,10 @@ impl Outage {
     /// Notes that something was committed.
     pub(super) fn is_over(&self) {
         let mut state = self.state();
-        if let Some(since) = state.since.take() {
-            tracing::info!(
+        if let Some(since) = state.since.take()
+            && std::mem::take(&mut state.is_told)
+        {
+            tracing::warn!(
                 seconds = since.elapsed().as_secs(),
                 "the database's server is back"
             );
@@ -60,6 +68,11 @@ impl Outage {
         }
     }
 
+    /// True for the first call that is refused since the server went away.
+    pub(super) fn is_news(&self) -> bool {
+        !std::mem::replace(&mut self.state().is_told, true)
+    }
+
     /// True if the server was tried just now and is away for long.
     pub(super) fn is_hopeless(&self) -> bool {
         let state = self.state();
@@ -67,14 +80,19 @@ impl Outage {
             && state.tried.is_some_and(|tried| tried.elapsed() < BETWEEN_TRIES)
     }
 
-    /// Rows that waited.
-    pub(super) fn take_late(&self) -> Vec<Operation> {
-        std::mem::take(&mut self.state().late)
+    /// Rows and jobs that waited.
+    pub(super) fn take_late(&self) -> (Vec<Operation>, Vec<Job>) {
+        let mut state = self.state();
+        (std::mem::take(&mut state.late), std::mem::take(&mut state.jobs))
     }
 
     /// Has rows that wait tried again after a while, if nothing comes before.
     pub(super) fn look_again(&self, intake: &mut Intake) {
-        if !self.state().late.is_empty() {
+        let waits = {
+            let state = self.state();
+            !(state.late.is_empty() && state.jobs.is_empty())
+        };
+        if waits {
             intake.look_again_in(BETWEEN_TRIES);
         }
     }
@@ -103,6 +121,40 @@ impl Outage {
                 artifact_ids: None,
                 ..row
             });
+        }
+    }
+
+    /// Keeps what has happened whatever a batch's callers are told. A row that is there is not written again.
+    pub(super) fn keep_what_happened(&self, batch: &mut [Pending]) {
+        let mut state = self.state();
+        for pending in batch.iter_mut().filter(|pending| !pending.is_kept) {
+            let job = match &pending.job {
+                Job::Record {
+                    share,
+                    operation,
+                    task,
+                    ..
+                } if operation.effect == Effect::Run || task.is_some() => Job::Record {
+                    share: share.clone(),
+                    operation: operation.clone(),
+                    task: task.clone(),
+                    done: oneshot::channel().0,
+                },
+                Job::Interrupt {
+                    connection: Some(connection),
+                    ..
+                } => Job::Interrupt {
+                    connection: Some(connection.clone()),
+                    done: oneshot::channel().0,
+                },
+                _ => continue,
+            };
+            if state.jobs.len() < MAX_LATE {
+                state.jobs.push(job);
+                pending.is_late = true;
+            } else {
+                state.dropped += 1;
+            }
         }
     }
 

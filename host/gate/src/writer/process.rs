@@ -29,11 +29,12 @@ impl Writer {
                 let now_ms = self.runtime.equipment.clock.now_ms();
                 let session = self.session()?;
                 let op_id = &operation.op_id;
-                if operation.effect == Effect::Run
-                    && !session.intents().fulfil(op_id)?
-                    && session.ledger().has(op_id)?
-                {
-                    // Other hosts took this one for gone, and wrote the row.
+                let may_be_there = match operation.effect {
+                    Effect::Run => !session.intents().fulfil(op_id)?,
+                    _ => task.is_some(),
+                };
+                if may_be_there && session.ledger().has(op_id)? {
+                    // Other hosts took this one for gone, and wrote the row, or it came with a commit that nobody answered.
                     pending.is_buried = true;
                     return Ok(Ok(()));
                 }

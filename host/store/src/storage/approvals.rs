@@ -52,8 +52,10 @@ impl Approvals<'_> {
         self.0.engine.maybe(&sql, sql![component, key], stored)
     }
 
-    /// The limit that one more request would exceed, if it would exceed one.
+    /// The limit that one more request would exceed, if it would exceed one. Others who ask about the same component wait until
+    /// the transaction ends, whatever else they are about, and so count what it adds.
     pub fn full(self, component: &str, identity: Option<&str>, now_ms: i64) -> StoreResult<Option<u32>> {
+        self.0.engine.hold(&format!("approvals {component}"))?;
         let (all, own) = self.count_open_for(component, identity, now_ms)?;
         Ok(if all >= MAX_PENDING {
             Some(MAX_PENDING)

@@ -129,6 +129,18 @@ impl Engine {
         self.prepare(sql)?.exists(params)
     }
 
+    /// Keeps others who want the same lock waiting until the transaction ends. With a file nobody writes beside it.
+    pub(super) fn hold(&self, lock: &str) -> StoreResult<()> {
+        match self {
+            Engine::Sqlite(_) => Ok(()),
+            Engine::Postgres(postgres) => {
+                let key = postgres::lock_key(postgres.schema(), lock);
+                let sql = format!("SELECT 1 FROM pg_advisory_xact_lock({key})");
+                self.exists(Once(&sql), &[]).map(drop)
+            }
+        }
+    }
+
     /// Reads every row.
     pub(super) fn all<'t, T, C: FromIterator<T>>(
         &self,
