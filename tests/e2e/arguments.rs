@@ -46,6 +46,10 @@ fn each_mistake_is_a_typed_refusal_with_one_row() {
     let cases: Vec<(String, &str)> = vec![
         ("{}".to_owned(), "INVALID_ARGUMENTS"),
         (r#"{"title":3,"colour":"red"}"#.to_owned(), "INVALID_ARGUMENTS"),
+        (
+            r##"{"title":"a\u0000b","spec_markdown":"# G","workspace":"w","initial_phase":"spec_draft","actor":"a"}"##.to_owned(),
+            "INVALID_ARGUMENTS",
+        ),
         ("[]".to_owned(), "MALFORMED_ARGUMENTS"),
         (r#""text""#.to_owned(), "MALFORMED_ARGUMENTS"),
         (r#"{"title":"\ud800"}"#.to_owned(), "MALFORMED_ARGUMENTS"),

@@ -85,6 +85,19 @@ fn assert_refused(output: &Output, words: &str) {
     assert!(said(output).contains(words), "{}", said(output));
 }
 
+#[test]
+fn a_database_where_no_host_has_worked_is_not_verified_and_stays_empty() {
+    let mut place = Place::new();
+    if place.server().is_none() {
+        return;
+    }
+    std::fs::create_dir_all(place.data()).unwrap();
+    std::fs::set_permissions(place.data(), std::fs::Permissions::from_mode(0o700)).unwrap();
+    for _ in 0..2 {
+        assert_refused(&place.run(&["ledger", "verify"]), "no host has worked there");
+    }
+}
+
 #[tokio::test]
 async fn a_database_moves_to_a_server_and_back() {
     let Some(server) = Server::of_tests() else {

@@ -79,6 +79,20 @@ pub(super) fn check(
                 .context("limit", MAX_DEPTH),
         );
     }
+    if let Some(at) = text
+        .contains("\\u0000")
+        .then(|| with_nul(arguments, String::new()))
+        .flatten()
+    {
+        let what = "it holds the character U+0000, which no text of a database may";
+        return Err(refusal(
+            tool,
+            "INVALID_ARGUMENTS",
+            "the arguments hold a character that cannot be stored",
+        )
+        .remediation("Leave the character out; send other bytes than text as base64 or as a file.")
+        .blockers([problem(&at, what.to_owned())]));
+    }
     let Some(validator) = tool.arguments() else {
         return Err(refusal(tool, "HOST_FAILED", "the arguments cannot be checked"));
     };
@@ -95,6 +109,28 @@ pub(super) fn check(
             .remediation("Correct every field named in blockers and call again.")
             .blockers(blockers),
     )
+}
+
+/// Place of the first text or name with a NUL.
+fn with_nul(value: &Value, at: String) -> Option<String> {
+    let inside = |name: &dyn std::fmt::Display| match at.as_str() {
+        "" => name.to_string(),
+        at => format!("{at}.{name}"),
+    };
+    match value {
+        Value::String(text) => text.contains('\0').then_some(at),
+        Value::Array(values) => {
+            let mut places = values.iter().enumerate();
+            places.find_map(|(number, value)| with_nul(value, inside(&number)))
+        }
+        Value::Object(members) => members.iter().find_map(|(name, value)| {
+            if name.contains('\0') {
+                return Some(at.clone());
+            }
+            with_nul(value, inside(name))
+        }),
+        _ => None,
+    }
 }
 
 fn refusal(tool: &ToolEntry, code: &str, message: &str) -> ToolError {

@@ -24,6 +24,11 @@ pub fn remedy(err: &(dyn Error + 'static)) -> Option<&'static str> {
              keeps what is there beside it. Without a backup, move tollgate.db with its -wal away: the next start makes \
              a new one",
         ),
+        // A server says which right is missing.
+        StoreFailure::NotWritable if causes().any(|cause| cause.to_string().contains("SQLSTATE")) => Some(
+            "the role of the URL may not use the host's tables: use the role that owns them, or make one with \
+             `tollgate storage init`",
+        ),
         StoreFailure::NotWritable => Some(
             "tollgate writes in its data directory, also to read the ledger; to look at a copy that cannot be written, \
              put it elsewhere: `tollgate --data-dir DIR restore BACKUP`, or copy the directory",

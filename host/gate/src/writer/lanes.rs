@@ -35,6 +35,8 @@ struct Busy {
     /// Connections whose rows of calls that are over it writes, and the last job that came before the first of these calls was over.
     /// What came of them later is written later.
     told_of: HashMap<String, u64>,
+    /// Connections of its calls, each as often as it has one.
+    connections: Vec<String>,
 }
 
 /// The dispatcher and its lanes.
@@ -160,6 +162,7 @@ impl Lanes {
             return self.write_rows_first(batch, intake);
         }
         let mut batch = VecDeque::from(batch);
+        let crowded = self.crowded(&batch);
         // What may not be overtaken.
         let mut ahead: Vec<Among> = self.busy.values().map(|busy| busy.among.clone()).collect();
         let mut left = Vec::new();
@@ -170,7 +173,8 @@ impl Lanes {
                 for_all.push(pending);
                 break;
             };
-            let may_begin = !self.is_told_of(&pending) && !ahead.iter().any(|other| meet(other, &among));
+            let may_begin =
+                !self.is_told_of(&pending, &crowded) && !ahead.iter().any(|other| meet(other, &among));
             if may_begin && among == Among::default() {
                 plain.push(pending);
                 continue;
@@ -178,11 +182,13 @@ impl Lanes {
             ahead.push(among.clone());
             match self.free.pop_if(|_| may_begin) {
                 Some(lane) => {
-                    let batch = self.take_like(pending, &among, &mut batch, intake);
-                    let rows = self.take_rows(|connection| {
-                        let mut connections = batch.iter().map(|pending| of_connection(&pending.job));
-                        connections.any(|other| other == Some(connection))
-                    });
+                    let batch = self.take_like(pending, &among, &mut batch, &crowded, intake);
+                    let with: HashSet<&str> = batch
+                        .iter()
+                        .filter_map(|pending| of_connection(&pending.job))
+                        .filter(|connection| !crowded.contains(*connection))
+                        .collect();
+                    let rows = take_rows(&mut self.rows, |connection| with.contains(connection));
                     self.begin(lane, Work { among, batch, rows });
                 }
                 None => left.push(pending),
@@ -223,7 +229,7 @@ impl Lanes {
             .flat_map(|busy| busy.told_of.keys())
             .cloned()
             .collect();
-        let rows = self.take_rows(|connection| !telling.contains(connection));
+        let rows = take_rows(&mut self.rows, |connection| !telling.contains(connection));
         if plain.is_empty() && rows.is_empty() {
             return self.free.push(lane);
         }
@@ -250,17 +256,28 @@ impl Lanes {
     }
 
     /// True if a lane writes rows of the job's connection, of calls that were over before the job came: these rows come before its own.
-    /// A job waits for none of calls that were under way with it, or a client that reads all the time would keep its own writes waiting.
-    fn is_told_of(&self, pending: &Pending) -> bool {
-        of_connection(&pending.job).is_some_and(|connection| {
+    fn is_told_of(&self, pending: &Pending, crowded: &HashSet<String>) -> bool {
+        let connection = of_connection(&pending.job).filter(|connection| !crowded.contains(*connection));
+        connection.is_some_and(|connection| {
             let mut told_of = self.busy.values().filter_map(|busy| busy.told_of.get(connection));
             told_of.any(|before| pending.number() > *before)
         })
     }
 
-    /// Rows of connections.
-    fn take_rows(&mut self, is_of: impl Fn(&str) -> bool) -> Vec<Operation> {
-        self.rows.extract_if(.., |row| is_of(&row.connection)).collect()
+    /// Connections with more than one call that writes under way, which have no order. Such as those of callers of one identity over
+    /// HTTP, of whom some read all the time: where each write waited for reads before it, or took their rows along, they would pass one
+    /// at a time.
+    fn crowded(&self, batch: &VecDeque<Pending>) -> HashSet<String> {
+        let here = batch.iter().filter_map(|pending| of_connection(&pending.job));
+        let there = self
+            .busy
+            .values()
+            .flat_map(|busy| busy.connections.iter().map(String::as_str));
+        let mut seen = HashSet::new();
+        here.chain(there)
+            .filter(|connection| !seen.insert(*connection))
+            .map(str::to_owned)
+            .collect()
     }
 
     fn take_all_rows(&mut self) -> Vec<Operation> {
@@ -282,9 +299,14 @@ impl Lanes {
                 *before = pending.number().min(*before);
             }
         }
+        let connections = work
+            .batch
+            .iter()
+            .filter_map(|pending| of_connection(&pending.job));
         let busy = Busy {
             among: work.among.clone(),
             told_of,
+            connections: connections.map(str::to_owned).collect(),
         };
         match self.lanes[lane].send(work) {
             Ok(()) => drop(self.busy.insert(lane, busy)),
@@ -303,6 +325,7 @@ impl Lanes {
         first: Pending,
         among: &Among,
         batch: &mut VecDeque<Pending>,
+        crowded: &HashSet<String>,
         intake: &mut Intake,
     ) -> Vec<Pending> {
         intake.serve(first.share());
@@ -317,7 +340,8 @@ impl Lanes {
             let Turn::Among(other) = Turn::of_job(&next.job) else {
                 break;
             };
-            let may_come = other == *among && !intake.is_slow(next.share()) && !self.is_told_of(next);
+            let may_come =
+                other == *among && !intake.is_slow(next.share()) && !self.is_told_of(next, crowded);
             match may_come.then(|| batch.remove(at)).flatten() {
                 Some(like) => {
                     intake.serve(like.share());
@@ -330,6 +354,11 @@ impl Lanes {
         }
         together
     }
+}
+
+/// Takes the rows of connections.
+fn take_rows(rows: &mut Vec<Operation>, is_of: impl Fn(&str) -> bool) -> Vec<Operation> {
+    rows.extract_if(.., |row| is_of(&row.connection)).collect()
 }
 
 /// Connection of a job that writes a row of a call.

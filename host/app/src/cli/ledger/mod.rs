@@ -92,6 +92,14 @@ fn open_used(global: &Global) -> anyhow::Result<Opened> {
         "there is no ledger in {}: no host has worked there; --data-dir names another directory",
         data_dir.display()
     );
+    if let Some(server) = global.server(&config)? {
+        // Opened as one that is used, the database would get its tables.
+        let there = Database::on(server.clone()).read_session()?;
+        anyhow::ensure!(
+            there.maintenance().is_made()?,
+            "{server} has no tables of a host in the schema that the URL names; no host has worked there"
+        );
+    }
     open(global)
 }
 

@@ -1,10 +1,13 @@
 //! Tests of requests for approval.
 
+use std::time::Duration;
+
 use serde_json::json;
 use tollgate_sdk::{Answerers, Answering, ApprovalRequest, NextCall};
 
-use super::super::fixture::change;
+use super::super::fixture::{self, change};
 use super::super::session::Session;
+use super::super::{Among, StoreFailure};
 use super::stored::nobody;
 use super::*;
 
@@ -268,4 +271,26 @@ fn nobodys_many_requests_hide_those_of_others() {
         "the newest of all, and the first of its own"
     );
     assert_eq!(by(2).as_deref(), Some("token:ada"));
+}
+
+#[test]
+fn requests_of_one_component_are_counted_one_after_another() {
+    if !fixture::on_postgres() {
+        return;
+    }
+    let (_place, database) = fixture::database();
+    let (first, second) = (
+        database.write_session().unwrap(),
+        database.write_session().unwrap(),
+    );
+    second.wait_at_most(Duration::from_millis(50));
+    for session in [&first, &second] {
+        session.begin_write_among(&Among::default()).unwrap();
+    }
+    let full = |session: &Session, component: &str| session.approvals().full(component, None, 1);
+    assert_eq!(full(&first, "pack").unwrap(), None);
+    assert_eq!(full(&second, "other").unwrap(), None);
+    // What the first one adds is not committed yet, and has to count.
+    let waits = full(&second, "pack").unwrap_err();
+    assert_eq!(waits.failure(), StoreFailure::Busy, "{waits}");
 }

@@ -97,6 +97,14 @@ impl Server {
         let mut found = vec![Examined::ok("connection", self.to_string())];
         match self.asked(&wire, clock) {
             Ok(more) => found.extend(more),
+            Err(failure) if failure.kind() == StoreFailure::NotWritable => found.push(Examined {
+                weight: Weight::Fail,
+                about: "role",
+                what: failure.to_string(),
+                remedy: Some(
+                    "use the role that owns the host's tables, or make one: tollgate storage init --admin URL".to_owned(),
+                ),
+            }),
             Err(failure) => found.push(Examined {
                 weight: Weight::Fail,
                 about: "connection",
@@ -115,8 +123,9 @@ impl Server {
             true => Examined::ok("advisory locks", "a second connection waits for the first"),
             false => Examined::fail("advisory locks", &ServerError::NoLocks),
         });
-        found.push(triggers(wire)?);
-        found.extend(of_settings(&said));
+        let has_tables = has_tables(wire)?;
+        found.push(triggers(wire, has_tables)?);
+        found.extend(of_settings(&said, has_tables));
         found.push(self.transport(&said));
         found.push(clock_of(wire, clock)?);
         Ok(found)
@@ -148,7 +157,7 @@ fn of_judgement(judged: &Judged, said: &[Option<String>]) -> Examined {
 }
 
 /// Examines what the settings of the role and the database come to.
-fn of_settings(said: &[Option<String>]) -> Vec<Examined> {
+fn of_settings(said: &[Option<String>], has_tables: bool) -> Vec<Examined> {
     let text = |at: usize| said.get(at).and_then(Option::as_deref).unwrap_or_default();
     let mut found = vec![match text(1) {
         "off" => Examined::warn(
@@ -181,6 +190,14 @@ fn of_settings(said: &[Option<String>]) -> Vec<Examined> {
             "use a role of its own: tollgate storage init --admin URL makes one",
         ),
         (_, "t") => Examined::ok("role", "may create the schemas of components"),
+        _ if !has_tables => Examined {
+            weight: Weight::Fail,
+            ..Examined::warn(
+                "role",
+                "may not create schemas, and the host's is not there yet",
+                "grant it: GRANT CREATE ON DATABASE … TO …",
+            )
+        },
         _ => Examined::warn(
             "role",
             "may not create schemas, which components that are added need",
@@ -190,10 +207,15 @@ fn of_settings(said: &[Option<String>]) -> Vec<Examined> {
     found
 }
 
+/// True if the host's tables are there.
+fn has_tables(wire: &Wire) -> Result<bool, Failure> {
+    let found = wire.ask("SELECT to_regclass('core_operations')")?;
+    Ok(found.first().and_then(Option::as_deref).is_some())
+}
+
 /// Tries the guard of the ledger, if there is one yet.
-fn triggers(wire: &Wire) -> Result<Examined, Failure> {
-    let is_there = wire.ask("SELECT to_regclass('core_operations')")?;
-    if is_there.first().and_then(Option::as_deref).is_none() {
+fn triggers(wire: &Wire, has_tables: bool) -> Result<Examined, Failure> {
+    if !has_tables {
         return Ok(Examined::warn(
             "triggers",
             "not tried: the host's tables are not there yet",
@@ -245,7 +267,7 @@ mod tests {
         let said = |at: usize, text: &str| {
             let mut said = ["18.1", "on", "0", "0", "0", "f", "t", ""].map(|text| Some(text.to_owned()));
             said[at] = Some(text.to_owned());
-            let found = of_settings(&said);
+            let found = of_settings(&said, true);
             let worst = found.into_iter().find(|found| found.weight > Weight::Ok);
             worst.map(|found| (found.about, found.what))
         };
@@ -262,7 +284,8 @@ mod tests {
             assert!(found == about && what.starts_with(says), "{found}: {what}");
         }
         let none = [None, None, None, None, None, None, None, None];
-        assert_eq!(of_settings(&none).last().unwrap().weight, Weight::Warn);
+        assert_eq!(of_settings(&none, true).last().unwrap().weight, Weight::Warn);
+        assert_eq!(of_settings(&none, false).last().unwrap().weight, Weight::Fail);
     }
 
     #[test]

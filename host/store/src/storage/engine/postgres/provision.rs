@@ -60,8 +60,17 @@ pub enum ProvisionError {
     )]
     NoLogin(String),
     /// The database has another encoding.
-    #[error("the database {0} is there with the encoding {1}; name another with --name")]
+    #[error(
+        "the database {0} is there with the encoding {1}, and a host needs UTF8; name another with --name, or make this one anew with ENCODING \
+         'UTF8' TEMPLATE template0"
+    )]
     Encoding(String, String),
+    /// The database is to be made, and the role of the URL may not.
+    #[error(
+        "the role of --admin may not create the database {0}, so nothing was made; name one that may (ALTER ROLE … CREATEDB), or create the \
+         database first, with ENCODING 'UTF8' TEMPLATE template0"
+    )]
+    MayNotMake(String),
     /// A statement failed.
     #[error("{doing} failed: {reason}")]
     Failed {
@@ -79,6 +88,8 @@ impl Server {
             check(name)?;
         }
         let wire = session(self, Access::Write)?;
+        // Before anything else is made.
+        may_make_database(&wire, wanted)?;
         let role_made = make_role(&wire, wanted)?;
         let database_made = make_database(&wire, wanted)?;
         let mut there = self.clone();
@@ -202,6 +213,21 @@ fn make_role(wire: &Wire, wanted: &Wanted<'_>) -> Result<bool, ProvisionError> {
     wire.script(&sql, None)
         .map_err(failed(format!("making the role {role}")))?;
     Ok(true)
+}
+
+fn may_make_database(wire: &Wire, wanted: &Wanted<'_>) -> Result<(), ProvisionError> {
+    let may = first(
+        wire,
+        &format!(
+            "SELECT (SELECT rolcreatedb OR rolsuper FROM pg_roles WHERE rolname = current_user)
+                OR EXISTS (SELECT 1 FROM pg_database WHERE datname = {})",
+            literal(wanted.database)
+        ),
+    )?;
+    match may.as_deref() {
+        Some("t") => Ok(()),
+        _ => Err(ProvisionError::MayNotMake(wanted.database.to_owned())),
+    }
 }
 
 fn make_database(wire: &Wire, wanted: &Wanted<'_>) -> Result<bool, ProvisionError> {

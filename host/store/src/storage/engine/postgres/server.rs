@@ -57,8 +57,8 @@ pub enum ServerError {
     Certificates(String, String),
     /// No connection could be made.
     #[error(
-        "{place} cannot be reached or refuses the connection: {reason}; look if the server runs, and at the address, role and password \
-         of the URL"
+        "{place} cannot be reached or refuses the connection: {reason}; {}",
+        remedy(reason)
     )]
     Unreachable {
         /// Address, without the password.
@@ -132,6 +132,20 @@ pub enum ServerError {
         "the role of the URL may not create {0}; grant it CREATE on the database, or create the schema with that role as owner"
     )]
     MayNotCreate(String),
+}
+
+/// Remedy for a connection that is not made.
+fn remedy(reason: &str) -> &'static str {
+    let says = |words: &[&str]| words.iter().any(|word| reason.contains(word));
+    if says(&["SQLSTATE 3D000"]) {
+        "look at the database's name in the URL, or make the database: tollgate storage init"
+    } else if says(&["SQLSTATE 28P01", "SQLSTATE 28000"]) {
+        "look at the role and password of the URL, and at what pg_hba.conf of the server lets in"
+    } else if says(&["does not support TLS"]) {
+        "servers elsewhere are used with TLS alone: turn it on there (ssl = on), and name its certificate with sslrootcert"
+    } else {
+        "look if the server runs, and at the address, role and password of the URL"
+    }
 }
 
 impl ServerError {
