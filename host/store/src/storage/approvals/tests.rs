@@ -43,7 +43,7 @@ fn answer(status: ApprovalStatus, at_ms: i64) -> Answered {
 
 #[test]
 fn the_same_key_is_the_same_request_until_its_content_changes() {
-    let session = crate::storage::fixture::session();
+    let session = fixture::session();
     session.begin_write().unwrap();
     let first = ask(&session, &request("k", "staging"), None, 1);
     assert_eq!(ask(&session, &request("k", "staging"), None, 2), first);
@@ -82,7 +82,7 @@ fn the_same_key_is_the_same_request_until_its_content_changes() {
 
 #[test]
 fn hosts_that_ask_the_same_on_one_snapshot_have_one_request() {
-    let session = crate::storage::fixture::session();
+    let session = fixture::session();
     session.begin_write().unwrap();
     let new = |to: &str| NewApproval::new("pack", request("k", to), AskedBy::default(), (1, 1));
     for to in ["staging", "staging", "production", "staging"] {
@@ -107,7 +107,7 @@ fn hosts_that_ask_the_same_on_one_snapshot_have_one_request() {
 
 #[test]
 fn a_request_is_open_until_its_time_and_a_new_one_follows() {
-    let session = crate::storage::fixture::session();
+    let session = fixture::session();
     session.begin_write().unwrap();
     let timed = ApprovalRequest {
         until_ms: Some(100),
@@ -152,7 +152,7 @@ fn a_request_is_open_until_its_time_and_a_new_one_follows() {
 
 #[test]
 fn nobody_fills_the_list_for_others() {
-    let session = crate::storage::fixture::session();
+    let session = fixture::session();
     session.begin_write().unwrap();
     let full = |identity: Option<&str>| session.approvals().full("pack", identity, 1).unwrap();
     for number in 0..MAX_PENDING_OF_ONE {
@@ -181,7 +181,7 @@ fn nobody_fills_the_list_for_others() {
 
 #[test]
 fn each_request_is_told_once_and_pages_follow_each_other() {
-    let session = crate::storage::fixture::session();
+    let session = fixture::session();
     session.begin_write().unwrap();
     for number in 0..5 {
         ask(&session, &request(&format!("k{number}"), "x"), None, number);
@@ -208,7 +208,7 @@ fn each_request_is_told_once_and_pages_follow_each_other() {
 
 #[test]
 fn what_is_stored_reads_as_it_was_asked() {
-    let session = crate::storage::fixture::session();
+    let session = fixture::session();
     session.begin_write().unwrap();
     let whole = ApprovalRequest {
         requested_by: Some("ada".to_owned()),
@@ -240,7 +240,7 @@ fn what_is_stored_reads_as_it_was_asked() {
 
 #[test]
 fn nobodys_many_requests_hide_those_of_others() {
-    let session = crate::storage::fixture::session();
+    let session = fixture::session();
     session.begin_write().unwrap();
     for number in 0..5 {
         ask(

@@ -252,14 +252,11 @@ fn a_file_of_an_earlier_version_is_upgraded_and_moves() {
     let head = today.read_session().unwrap().ledger().head().unwrap();
     let dir = tempfile::tempdir().unwrap();
     let path = dir.path().join("t.db");
-    earlier(&path, &[("shop", STEPS)]);
-    let session = Database::existing(&path).write_session().unwrap();
-    let db = &session.sqlite().unwrap().db;
-    db.execute(
-        "ATTACH ?1 AS today",
-        [folder.path().join("t.db").to_str().unwrap()],
-    )
-    .unwrap();
+    earlier(&path, &[]);
+    let db = rusqlite::Connection::open(&path).unwrap();
+    let other = folder.path().join("t.db");
+    db.execute("ATTACH ?1 AS today", [other.to_str().unwrap()])
+        .unwrap();
     for table in ["core_envelopes", "core_operations"] {
         let columns = "SELECT group_concat(name, ', ') FROM pragma_table_info(?1, 'main')";
         let columns: String = db.query_row(columns, [table], |row| row.get(0)).unwrap();
@@ -268,11 +265,13 @@ fn a_file_of_an_earlier_version_is_upgraded_and_moves() {
         ))
         .unwrap();
     }
-    db.execute_batch("INSERT INTO shop_items (id, name) VALUES (7, 'pear')")
-        .unwrap();
-    drop(session);
+    drop(db);
     let source = Database::open(&path).unwrap();
     source.migrate(&shop(), &steps()).unwrap();
+    written(
+        &source,
+        &[("INSERT INTO shop_items (id, name) VALUES (7, 'pear')", vec![])],
+    );
     let copied = copy(&source, &server).unwrap();
     assert_eq!(copied.head, head);
     let session = server.write_session().unwrap();

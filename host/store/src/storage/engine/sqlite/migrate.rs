@@ -19,6 +19,14 @@ use crate::storage::engine::{Engine, Once, postgres, sql};
 use crate::storage::error::{StoreError, StoreResult};
 use crate::storage::session::{OpenError, Session};
 
+/// Makes the table of applied steps, before any step. Its words are the same in every version, because they are compared.
+const RECORD: &str = "CREATE TABLE IF NOT EXISTS core_migrations (
+                pack TEXT NOT NULL,
+                name TEXT NOT NULL,
+                hash TEXT NOT NULL,
+                PRIMARY KEY (pack, name)
+            ) STRICT";
+
 /// One step of a schema.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Step {
@@ -198,14 +206,7 @@ pub(in crate::storage) fn apply_core(session: &Session) -> Result<(), MigrationE
         })
         .collect();
     in_transaction(session, || {
-        session.sqlite()?.db.execute_batch(
-            "CREATE TABLE IF NOT EXISTS core_migrations (
-                pack TEXT NOT NULL,
-                name TEXT NOT NULL,
-                hash TEXT NOT NULL,
-                PRIMARY KEY (pack, name)
-            ) STRICT",
-        )?;
+        session.sqlite()?.db.execute_batch(RECORD)?;
         for step in missing(&applied(session, CORE_NAME)?, CORE_NAME, &steps)? {
             let ran = session.sqlite()?.db.execute_batch(&for_sqlite(&step.sql));
             ran.map_err(|err| failed(CORE_NAME, step, err.to_string()))?;

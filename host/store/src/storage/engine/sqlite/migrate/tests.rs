@@ -259,9 +259,7 @@ const EARLIER: [(&str, &str, &str); 3] = [
 pub(in crate::storage) fn earlier(path: &std::path::Path, components: &[(&str, &str)]) {
     let session = Database::existing(path).write_session().unwrap();
     let db = &session.sqlite().unwrap().db;
-    let table = "CREATE TABLE core_migrations (pack TEXT NOT NULL, name TEXT NOT NULL, hash TEXT NOT NULL,
-                 PRIMARY KEY (pack, name)) STRICT";
-    db.execute_batch(table).unwrap();
+    db.execute_batch(RECORD).unwrap();
     let host = CORE
         .iter()
         .filter(|(name, _)| *name < "0007")
