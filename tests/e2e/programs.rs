@@ -41,7 +41,7 @@ async fn only_what_was_granted_runs_and_nothing_is_expanded() {
         json!({"program": "/bin/sh"}),
         json!({"program": "./git"}),
         json!({"program": "no-such-program"}),
-        json!({"program": "echo", "arguments": ["a\u{0}b"]}),
+        json!({"program": "echo", "arguments": ["a\u{2400}b"]}),
         json!({"program": "echo", "workspace": "main", "in_transaction": true}),
         json!({"program": "git", "arguments": ["push"]}),
         json!({"program": "git", "arguments": ["commit", "-m", "x"]}),

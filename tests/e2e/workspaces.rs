@@ -39,7 +39,7 @@ async fn no_path_leads_out_and_no_write_outside_a_prefix() {
         "../outside/secret",
         "/etc/passwd",
         "up/secret",
-        "x\u{0}y",
+        "x\u{2400}y",
         "a\nb",
         "missing"
     ]);

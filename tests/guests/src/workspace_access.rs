@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use guests::Done;
 use schemars::JsonSchema;
-use serde::{Deserialize, Serialize};
+use serde::{Deserialize, Deserializer, Serialize};
 use tollgate_sdk::{
     Command, Cx, Effect, FileEntry, GitAccess, Migration, Pack, Tool, ToolError, Value, Want, Workspace,
     WorkspaceError, tools,
@@ -48,6 +48,7 @@ pub struct Look {
     /// Way to read: list, unless (list twice, the second time unless unchanged), stat or read.
     how: String,
     /// Paths to read, in this order.
+    #[serde(deserialize_with = "with_nul")]
     paths: Vec<String>,
     /// Announce the requests before. Default false.
     #[serde(default)]
@@ -89,6 +90,12 @@ impl Tool for Look {
         });
         Ok(Done::new(seen.collect::<Vec<_>>().join("\n")))
     }
+}
+
+/// Reads texts in which the picture of a NUL stands for the character itself, which arguments may not hold.
+fn with_nul<'de, D: Deserializer<'de>>(from: D) -> Result<Vec<String>, D::Error> {
+    let texts = Vec::<String>::deserialize(from)?;
+    Ok(texts.iter().map(|text| text.replace('\u{2400}', "\0")).collect())
 }
 
 fn names(entries: &[FileEntry]) -> String {
@@ -216,7 +223,7 @@ pub struct Run {
     /// Program to run, for example git.
     program: String,
     /// Arguments of the program.
-    #[serde(default)]
+    #[serde(default, deserialize_with = "with_nul")]
     arguments: Vec<String>,
     /// Text for standard input. Default empty.
     #[serde(default)]
