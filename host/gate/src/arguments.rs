@@ -79,19 +79,20 @@ pub(super) fn check(
                 .context("limit", MAX_DEPTH),
         );
     }
-    if let Some(at) = text
-        .contains("\\u0000")
-        .then(|| with_nul(arguments, String::new()))
-        .flatten()
-    {
+    let mut places = Vec::new();
+    if text.contains("\\u0000") {
+        note_nuls(arguments, String::new(), &mut places);
+    }
+    if !places.is_empty() {
         let what = "it holds the character U+0000, which no text of a database may";
+        let blockers = places.iter().take(MAX_PROBLEMS);
         return Err(refusal(
             tool,
             "INVALID_ARGUMENTS",
             "the arguments hold a character that cannot be stored",
         )
         .remediation("Leave the character out; send other bytes than text as base64 or as a file.")
-        .blockers([problem(&at, what.to_owned())]));
+        .blockers(blockers.map(|at| problem(at, what.to_owned()))));
     }
     let Some(validator) = tool.arguments() else {
         return Err(refusal(tool, "HOST_FAILED", "the arguments cannot be checked"));
@@ -111,25 +112,28 @@ pub(super) fn check(
     )
 }
 
-/// Place of the first text or name with a NUL.
-fn with_nul(value: &Value, at: String) -> Option<String> {
+/// Notes the places of all texts and names with a NUL.
+fn note_nuls(value: &Value, at: String, places: &mut Vec<String>) {
     let inside = |name: &dyn std::fmt::Display| match at.as_str() {
         "" => name.to_string(),
         at => format!("{at}.{name}"),
     };
     match value {
-        Value::String(text) => text.contains('\0').then_some(at),
+        Value::String(text) if text.contains('\0') => places.push(at),
         Value::Array(values) => {
-            let mut places = values.iter().enumerate();
-            places.find_map(|(number, value)| with_nul(value, inside(&number)))
-        }
-        Value::Object(members) => members.iter().find_map(|(name, value)| {
-            if name.contains('\0') {
-                return Some(at.clone());
+            for (number, value) in values.iter().enumerate() {
+                note_nuls(value, inside(&number), places);
             }
-            with_nul(value, inside(name))
-        }),
-        _ => None,
+        }
+        Value::Object(members) => {
+            if members.keys().any(|name| name.contains('\0')) {
+                places.push(at.clone());
+            }
+            for (name, value) in members {
+                note_nuls(value, inside(name), places);
+            }
+        }
+        _ => {}
     }
 }
 

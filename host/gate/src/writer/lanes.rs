@@ -33,7 +33,7 @@ struct Work {
 struct Busy {
     among: Among,
     /// Connections whose rows of calls that are over it writes, and the last job that came before the first of these calls was over.
-    /// What came of them later is written later.
+    /// Rows of what came of them later are written later.
     told_of: HashMap<String, u64>,
     /// Connections of its calls, each as often as it has one.
     connections: Vec<String>,

@@ -33,7 +33,7 @@ struct State {
     since: Option<Instant>,
     tried: Option<Instant>,
     late: Vec<Operation>,
-    /// What is done when the server is back, and nobody waits for any more.
+    /// Work for when the server is back. Nobody waits for it any more.
     jobs: Vec<Job>,
     /// True if somebody was told that the server is away.
     is_told: bool,
