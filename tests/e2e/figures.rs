@@ -21,7 +21,8 @@ fn file(path: &str) -> String {
     std::fs::read_to_string(project().join(path)).unwrap()
 }
 
-async fn scrape(server: &HttpServer, token: &str) -> String {
+/// The metrics of a server.
+pub(crate) async fn scrape(server: &HttpServer, token: &str) -> String {
     let request = reqwest::Client::new().get(server.at("/metrics"));
     let response = request
         .header("authorization", format!("Bearer {token}"))
@@ -31,7 +32,7 @@ async fn scrape(server: &HttpServer, token: &str) -> String {
 }
 
 /// The value of a sample.
-fn value(figures: &str, sample: &str) -> f64 {
+pub(crate) fn value(figures: &str, sample: &str) -> f64 {
     let line = figures
         .lines()
         .find_map(|line| line.strip_prefix(&format!("{sample} ")));
