@@ -51,15 +51,17 @@ pub(crate) fn check() -> anyhow::Result<String> {
         format!("{text}\n[patch.crates-io]\n{}", patches.concat()),
     )?;
     std::fs::copy(root().join("Cargo.lock"), author.join("Cargo.lock"))?;
+    // End-to-end tests build crates of authors there, with the same dependencies.
+    let built = target().join("tmp/authors");
     for arguments in [&["test", "--quiet"][..], &["build", "--quiet", "--target", WASM]] {
         let mut cargo = cargo();
         cargo
             .current_dir(&author)
             .args(arguments)
-            .env("CARGO_TARGET_DIR", work.join("author"));
+            .env("CARGO_TARGET_DIR", &built);
         run(&mut cargo)?;
     }
-    let component = work.join("author").join(WASM).join("debug/my_pack.wasm");
+    let component = built.join(WASM).join("debug/my_pack.wasm");
     ensure!(component.is_file(), "{} was not built", component.display());
     let came_to = format!(
         "{} {VERSION} packaged; a pack of them builds and passes its tests",
