@@ -8,8 +8,8 @@ use fastrand::Rng;
 use postgres::{Client, Config, NoTls};
 use rustix::process::{Pid, Signal, kill_process};
 
-/// Time that a server has to be back after a crash.
-const RECOVERY_TIMEOUT: Duration = Duration::from_secs(60);
+/// Time that a server has to be back after a crash. It syncs every file first, beside everything else that the disk has to do.
+const RECOVERY_TIMEOUT: Duration = Duration::from_secs(300);
 /// Pause between two looks for a server.
 const LOOK_INTERVAL: Duration = Duration::from_millis(20);
 /// Sessions of hosts.

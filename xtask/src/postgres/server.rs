@@ -33,8 +33,12 @@ touch "$2/ready"
 echo ready
 cat >/dev/null
 touch "$2/over"
+tries=0
 while kill -0 $keeper 2>/dev/null; do
-    kill -INT "$(cat "$2/pid")" 2>/dev/null || true
+    # A server that is asked to stop while it recovers may never end.
+    if [ $tries -lt 200 ]; then signal=INT; else signal=QUIT; fi
+    kill -$signal "$(cat "$2/pid")" 2>/dev/null || true
+    tries=$((tries + 1))
     sleep 0.05
 done
 "#;

@@ -4,6 +4,8 @@
 //! There a call has a transaction of its own, which holds its pack, or the part of it that the call is about, and its envelope and
 //! nothing else, and comes to the end of the ledger with its last statement.
 
+use std::collections::VecDeque;
+
 use tollgate_components::catalog::Body;
 use tollgate_core::effect::Effect;
 use tollgate_store::storage::{Among, Operation};
@@ -48,6 +50,30 @@ pub(super) fn meet(one: &Among, other: &Among) -> bool {
         || have(&one.keys, &other.shared)
         || have(&one.shared, &other.keys)
         || one.envelope.is_some() && one.envelope == other.envelope
+}
+
+/// Takes jobs about the same out of a line, as many as there is room for and as may come. None overtakes what it meets, nor what waits
+/// for all that came before it.
+pub(super) fn take_alike<T>(
+    line: &mut VecDeque<T>,
+    among: &Among,
+    room: usize,
+    turn: impl Fn(&T) -> Turn,
+    may_come: impl Fn(&T) -> bool,
+) -> Vec<T> {
+    let (mut taken, mut at) = (Vec::new(), 0);
+    while at < line.len() && taken.len() < room {
+        let Turn::Among(other) = turn(&line[at]) else {
+            break;
+        };
+        let comes = other == *among && may_come(&line[at]);
+        match comes.then(|| line.remove(at)).flatten() {
+            Some(like) => taken.push(like),
+            None if meet(&other, among) => break,
+            None => at += 1,
+        }
+    }
+    taken
 }
 
 /// Turn of a call that touches its pack's tables, its envelope and rows that belong to it alone. What counts over calls of
@@ -124,14 +150,44 @@ mod tests {
         assert_eq!(Turn::of_job(&Job::Flush(done)), Turn::Alone);
     }
 
-    #[test]
-    fn transactions_meet_in_a_pack_in_a_part_of_it_and_in_an_envelope() {
-        let names = |names: &[&str]| -> Vec<String> { names.iter().map(|name| (*name).to_owned()).collect() };
-        let among = |shared: &[&str], keys: &[&str], envelope: Option<&str>| Among {
+    fn among(shared: &[&str], keys: &[&str], envelope: Option<&str>) -> Among {
+        let names = |names: &[&str]| names.iter().map(|name| (*name).to_owned()).collect();
+        Among {
             shared: names(shared),
             keys: names(keys),
             envelope: envelope.map(str::to_owned),
+        }
+    }
+
+    /// Takes those that come with the part `a` of a pack out of a line of parts, in which `*` is the whole pack and `!` waits for all that
+    /// came before.
+    fn taken(line: &str, room: usize, stays: &str) -> (String, String) {
+        let part = |name: &str| match name {
+            "!" => Turn::Alone,
+            "*" => Turn::Among(among(&[], &["tasks"], None)),
+            name => Turn::Among(among(&["tasks"], &[&format!("tasks {}", &name[..1])], None)),
         };
+        let mut line: VecDeque<&str> = line.split(' ').collect();
+        let a = among(&["tasks"], &["tasks a"], None);
+        let taken = take_alike(&mut line, &a, room, |name| part(name), |name| *name != stays);
+        (taken.join(" "), Vec::from(line).join(" "))
+    }
+
+    #[test]
+    fn calls_that_come_along_overtake_nothing_that_they_meet() {
+        let is = |line, room, stays, along: &str, left: &str| {
+            assert_eq!(taken(line, room, stays), (along.to_owned(), left.to_owned()));
+        };
+        is("a1 b1 a2", 8, "", "a1 a2", "b1");
+        is("a1 b1 a2", 1, "", "a1", "b1 a2");
+        is("b1 * a1", 8, "", "", "b1 * a1");
+        is("a1 ! a2", 8, "", "a1", "! a2");
+        // One that may not come is waited for by those that are about the same.
+        is("a1 a2 a3", 8, "a2", "a1", "a2 a3");
+    }
+
+    #[test]
+    fn transactions_meet_in_a_pack_in_a_part_of_it_and_in_an_envelope() {
         let whole = among(&[], &["tasks"], None);
         let (one, other) = (
             among(&["tasks"], &["tasks a"], None),

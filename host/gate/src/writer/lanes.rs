@@ -13,7 +13,7 @@ use crossbeam_channel::{Receiver, Sender};
 use tollgate_store::storage::{Among, Operation};
 
 use super::Writer;
-use super::among::{Turn, meet};
+use super::among::{Turn, meet, take_alike};
 use super::outage::Outage;
 use crate::backlog::Backlog;
 use crate::intake::{Idle, Intake, Pending};
@@ -329,30 +329,18 @@ impl Lanes {
         intake: &mut Intake,
     ) -> Vec<Pending> {
         intake.serve(first.share());
-        let mut together = vec![first];
-        if intake.is_slow(together[0].share()) {
-            return together;
+        if intake.is_slow(first.share()) {
+            return vec![first];
         }
-        let mut at = 0;
-        while at < batch.len() && together.len() < MAX_TOGETHER {
-            let next = &batch[at];
-            // What waits for all that came before it is overtaken by nothing.
-            let Turn::Among(other) = Turn::of_job(&next.job) else {
-                break;
-            };
-            let may_come =
-                other == *among && !intake.is_slow(next.share()) && !self.is_told_of(next, crowded);
-            match may_come.then(|| batch.remove(at)).flatten() {
-                Some(like) => {
-                    intake.serve(like.share());
-                    together.push(like);
-                }
-                // Nor is what meets the others.
-                None if meet(&other, among) => break,
-                None => at += 1,
-            }
-        }
-        together
+        let alike = take_alike(
+            batch,
+            among,
+            MAX_TOGETHER - 1,
+            |next| Turn::of_job(&next.job),
+            |next| !intake.is_slow(next.share()) && !self.is_told_of(next, crowded),
+        );
+        alike.iter().for_each(|like| intake.serve(like.share()));
+        std::iter::once(first).chain(alike).collect()
     }
 }
 
