@@ -57,7 +57,12 @@ pub(crate) fn all(filter: Option<&str>, length: Length) -> anyhow::Result<String
         }
         test.envs(recorded.iter().map(|folder| (postgres::RECORD, folder)));
     })?;
-    ensure!(totals.passed > 0 || filter.is_some(), "no test ran");
+    let filter = filter.map(|name| format!(" whose name contains {name}"));
+    ensure!(
+        totals.passed > 0,
+        "there is no test{}",
+        filter.unwrap_or_default()
+    );
     Ok(totals.to_string())
 }
 
