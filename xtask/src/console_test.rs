@@ -7,7 +7,7 @@ use anyhow::{Context as _, ensure};
 use clap::Args;
 
 use crate::components::{self, Profile};
-use crate::run::{npm_packages, root, run, say, target};
+use crate::run::{cargo, npm_packages, root, run, say, target};
 
 /// Folder with the script and its manifests.
 const FOLDER: &str = "tests/console";
@@ -81,7 +81,7 @@ impl ConsoleTest {
             "--example",
             "sample",
         ];
-        run(Command::new("cargo").args(build).current_dir(root()))?;
+        run(cargo().args(build))?;
         let tools = npm_packages(FOLDER, &FILES)?;
         for script in ["console.mjs", "story.mjs"] {
             let mut node = self.script(script, &tools, &tollgate);
