@@ -1,10 +1,11 @@
-//! Building the components, and the host that embeds them.
+//! Builds of the components, and of the host that embeds them.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use anyhow::{Context as _, bail};
 
+use crate::docs::generated;
 use crate::run::{cargo, root, run, say, target};
 
 /// Target of components.
@@ -22,7 +23,7 @@ const PACKS: &[(&str, &str)] = &[
     ("convergence", "convergence"),
 ];
 
-/// The built-in policies: package, name of its component, and what the policy is called.
+/// The built-in policies: package, name of its component, and name of the policy.
 const POLICIES: &[(&str, &str, &str)] = &[
     ("cel-policy", "cel_policy", "cel"),
     ("loop-breaker", "loop_breaker", "loop-breaker"),
@@ -52,18 +53,18 @@ pub(crate) fn names() -> impl Iterator<Item = &'static str> {
 }
 
 /// Profile of the host.
-#[derive(Debug, Clone, Copy)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Profile {
     /// Debug code over optimised dependencies.
     Dev,
-    /// Optimised, and quick to build.
+    /// Optimised, with a fast build.
     Release,
     /// Optimised across crates, as it is shipped and measured.
     Dist,
 }
 
 impl Profile {
-    /// Folder of its programs.
+    /// Folder of the built programs.
     pub(crate) fn folder(self) -> PathBuf {
         target().join(match self {
             Profile::Dev => "debug",
@@ -72,8 +73,8 @@ impl Profile {
         })
     }
 
-    /// Cargo's profile of components that go with it.
-    fn component(self) -> &'static str {
+    /// Cargo's profile of the components in this build.
+    pub(crate) fn component(self) -> &'static str {
         match self {
             Profile::Dev | Profile::Release => "component",
             Profile::Dist => DIST,
@@ -81,13 +82,13 @@ impl Profile {
     }
 }
 
-/// Builds the built-in components, then `tollgate`, and returns where it is.
+/// Builds the built-in components and then `tollgate`. Returns its path.
 pub(crate) fn build_host(profile: Profile) -> anyhow::Result<PathBuf> {
     build_host_and(profile, &[])
 }
 
-/// The same with programs that go with it. One build, because what is optimised across crates differs with the
-/// programs that are linked.
+/// Builds the host together with other programs. A single build is needed, because optimisation across crates depends
+/// on the linked programs.
 pub(crate) fn build_host_and(profile: Profile, programs: &[&str]) -> anyhow::Result<PathBuf> {
     build_packs(profile)?;
     run(program_build(profile, "tollgate").args(programs.iter().flat_map(|program| ["--bin", program])))?;
@@ -96,13 +97,13 @@ pub(crate) fn build_host_and(profile: Profile, programs: &[&str]) -> anyhow::Res
     Ok(tollgate)
 }
 
-/// A build of a program, with the features that the whole workspace wants: whatever is built and tested,
-/// dependencies are built once.
+/// Command that builds a program with the features of the whole workspace, so that dependencies are built only once for
+/// all builds and tests.
 pub(crate) fn program_build(profile: Profile, program: &str) -> Command {
     let mut build = cargo();
     build.args(["build", "--workspace", "--exclude", "guests", "--bin", program]);
     match profile {
-        // What only tests depend on counts as soon as one of them is built. This one is small.
+        // Dependencies of tests count as soon as one test is built. This one is small.
         Profile::Dev => build.args(["--test", "tree"]),
         Profile::Release => build.arg("--release"),
         Profile::Dist => build.args(["--profile", "dist"]),
@@ -110,12 +111,13 @@ pub(crate) fn program_build(profile: Profile, program: &str) -> Command {
     build
 }
 
-/// Builds the built-in components into `target/components`, where the host's build looks, and compiles them ahead.
+/// Builds the built-in components into `target/components`, where the host's build expects them, and precompiles them.
 pub(crate) fn build_packs(profile: Profile) -> anyhow::Result<()> {
     ensure_target()?;
     let home = cargo_home()?;
     let component = profile.component();
-    // One build of all, and the compiler that they need beside it: the last steps of each build take one core.
+    // One build for all components, in parallel with the compiler for them: the last steps of each build use only one
+    // core.
     let mut compiler = std::thread::scope(|scope| {
         let compiler = scope.spawn(|| precompile(profile));
         run(component_build(&home, component).args(packages()))?;
@@ -132,16 +134,20 @@ pub(crate) fn build_packs(profile: Profile) -> anyhow::Result<()> {
             &format!("policies/{policy}.wasm"),
         )?;
     }
-    run(compiler.arg(root().join("target/components")))
+    compiler.arg(root().join("target/components"));
+    if profile == Profile::Dist {
+        compiler.arg("--small");
+    }
+    run(&mut compiler)
 }
 
-/// Builds the tool that compiles components ahead. It shares the engine with the host, which is built once.
+/// Builds the tool that precompiles components. It shares the engine with the host, which is built once.
 pub(crate) fn precompile(profile: Profile) -> anyhow::Result<Command> {
     run(&mut program_build(profile, "precompile"))?;
     Ok(Command::new(profile.folder().join("precompile")))
 }
 
-/// Builds the components that only tests use, into `target/components/guests`.
+/// Builds the components for tests into `target/components/guests`.
 pub(crate) fn build_guests() -> anyhow::Result<()> {
     ensure_target()?;
     let component = Profile::Dev.component();
@@ -157,22 +163,24 @@ pub(crate) fn build_guests() -> anyhow::Result<()> {
             )?;
         }
     }
-    // The build script made these.
-    for text in std::fs::read_dir(root().join("tests/guests/text"))? {
-        let text = text?.path();
-        let name = format!("{}.wasm", text.file_stem().unwrap_or_default().to_string_lossy());
-        install(&Path::new(env!("OUT_DIR")).join(&name), &format!("guests/{name}"))?;
+    // Components written in WebAssembly text.
+    let made = target().join("tmp/generated");
+    run(generated()?.arg("components").arg(&made))?;
+    for component in std::fs::read_dir(made)? {
+        let component = component?;
+        let name = component.file_name();
+        install(&component.path(), &format!("guests/{}", name.to_string_lossy()))?;
     }
     Ok(())
 }
 
-/// A build of components, with nothing of this machine in them.
+/// Command that builds components without traces of this machine.
 pub(crate) fn component_build(home: &Path, profile: &str) -> Command {
     let mut build = cargo();
     build.args(["build", "--quiet", "--target", WASM, "--profile", profile]);
-    // Messages of panics name the sources of dependencies, which are below Cargo's home.
+    // Panic messages contain the paths of dependencies' sources, which are below Cargo's home.
     let remap = format!("--remap-path-prefix={}=/cargo", home.display());
-    // The host runs vector instructions, and readers of large texts are several times faster with them.
+    // The host supports vector instructions, which make parsing of large texts several times faster.
     let flags = [&remap, "-Ctarget-feature=+simd128"].join("\x1f");
     build.env("CARGO_ENCODED_RUSTFLAGS", flags);
     build
@@ -192,7 +200,7 @@ fn component_folder(profile: &str) -> PathBuf {
     target().join(WASM).join(profile)
 }
 
-/// Copies a built component unless the same bytes are there: a new file would rebuild the host.
+/// Copies a built component, unless it is unchanged, because a new file would rebuild the host.
 #[allow(clippy::disallowed_methods, reason = "a build tool works with files")]
 fn install(from: &Path, name: &str) -> anyhow::Result<()> {
     let to = root().join("target/components").join(name);
@@ -206,14 +214,14 @@ fn install(from: &Path, name: &str) -> anyhow::Result<()> {
     std::fs::write(&to, bytes).with_context(|| format!("{} cannot be written", to.display()))
 }
 
-/// Adds the target that components need, if rustup has not got it.
+/// Adds the target for components, if rustup does not have it.
 fn ensure_target() -> anyhow::Result<()> {
     let installed = Command::new("rustup")
         .args(["target", "list", "--installed"])
         .current_dir(root())
         .output();
     let Ok(installed) = installed else {
-        // Without rustup the target may still be there; the build says so if it is not.
+        // Without rustup the target may still be installed. If not, the build fails with a message.
         return Ok(());
     };
     if String::from_utf8_lossy(&installed.stdout)

@@ -1,4 +1,4 @@
-//! `precompile COMPONENTS`: compiles the built-in components ahead and asks the packs what they are, so that a host
+//! `precompile COMPONENTS [--small]`: compiles the built-in components ahead and asks the packs what they are, so that a host
 //! starts without doing either. `cargo xtask build` runs it after the components and before the host.
 //!
 //! Beside `NAME.wasm` it makes `ahead/NAME.cwasm`: a line with the component's hash, that of the settings and
@@ -9,7 +9,7 @@
 use std::path::{Path, PathBuf};
 use std::sync::Mutex;
 
-use anyhow::Context as _;
+use anyhow::{Context as _, bail};
 use sha2::{Digest as _, Sha256};
 use wasmtime::component::types::ComponentItem;
 use wasmtime::component::{Component, Linker, ResourceType};
@@ -27,15 +27,20 @@ mod bindings {
     });
 }
 
-/// The level of compression. Code that is shipped is made once and read often; that of a debug build is made often, and the best
-/// level takes as long as compiling.
-const LEVEL: i32 = if cfg!(debug_assertions) { 3 } else { 19 };
+/// Level of compression. The highest one takes as long as compiling.
+const QUICK: i32 = 3;
+/// Level for code that is shipped, which is compressed once and read often.
+const SMALL: i32 = 19;
+const USAGE: &str = "usage: precompile COMPONENTS [--small]";
 
 fn main() -> anyhow::Result<()> {
-    let components: PathBuf = std::env::args_os()
-        .nth(1)
-        .context("usage: precompile COMPONENTS")?
-        .into();
+    let mut arguments = std::env::args_os().skip(1);
+    let components: PathBuf = arguments.next().context(USAGE)?.into();
+    let level = match arguments.next() {
+        None => QUICK,
+        Some(flag) if flag == "--small" => SMALL,
+        Some(_) => bail!(USAGE),
+    };
     let engine = tollgate_engine::baseline()
         .and_then(|config| Engine::new(&config))
         .map_err(|err| anyhow::anyhow!("there is no engine for this system: {err:#}"))?;
@@ -58,7 +63,7 @@ fn main() -> anyhow::Result<()> {
     let parts = Mutex::new(parts);
     let work = || -> anyhow::Result<()> {
         while let Some((file, to, is_pack)) = next(&parts) {
-            make(&engine, &file, &to, is_pack)
+            make(&engine, &file, &to, is_pack, level)
                 .with_context(|| format!("{} cannot be compiled ahead", file.display()))?;
         }
         Ok(())
@@ -82,7 +87,7 @@ fn next(parts: &Mutex<Vec<Part>>) -> Option<Part> {
     parts.lock().unwrap_or_else(|broken| broken.into_inner()).pop()
 }
 
-fn make(engine: &Engine, file: &Path, to: &Path, is_pack: bool) -> anyhow::Result<()> {
+fn make(engine: &Engine, file: &Path, to: &Path, is_pack: bool, level: i32) -> anyhow::Result<()> {
     let bytes = std::fs::read(file)?;
     let name = file.file_stem().context("it has no name")?.to_string_lossy();
     let hash = tollgate_engine::hex(&Sha256::digest(&bytes));
@@ -100,7 +105,7 @@ fn make(engine: &Engine, file: &Path, to: &Path, is_pack: bool) -> anyhow::Resul
     }
     let made = component.serialize().map_err(|err| anyhow::anyhow!("{err:#}"))?;
     let mut ahead = format!("{hash} {settings} {}\n", made.len()).into_bytes();
-    let mut compressor = zstd::stream::Encoder::new(&mut ahead, LEVEL)?;
+    let mut compressor = zstd::stream::Encoder::new(&mut ahead, level)?;
     compressor.include_checksum(true)?;
     std::io::Write::write_all(&mut compressor, &made)?;
     compressor.finish()?;
