@@ -741,7 +741,7 @@ typedef struct {
   } val;
 } tollgate_host_approvals_result_bool_error_t;
 
-// What is remembered under a key.
+// A key with its remembered text.
 typedef struct tollgate_host_memory_entry_t {
   policy_string_t   key;
   // Text that was put.

@@ -1,4 +1,4 @@
-//! Decisions that a component waits for, in the one list that persons answer.
+//! Requests for decisions that a component waits for, in the one list that people answer.
 
 use serde_json::{Map, Value};
 use thiserror::Error;
@@ -53,7 +53,7 @@ pub const MAX_NOTE: usize = 2_000;
 /// ```
 pub const MAX_ANSWERERS: usize = 100;
 
-/// Calls of the pack's own tools that answer a request.
+/// Calls to the pack's own tools that answer a request.
 ///
 /// ```
 /// use serde_json::json;
@@ -67,7 +67,7 @@ pub const MAX_ANSWERERS: usize = 100;
 pub struct Answering {
     /// Call that approves.
     pub approve: NextCall,
-    /// Call that rejects. If none, the host stores a rejection.
+    /// Call that rejects. If `None`, the host stores a rejection.
     pub reject: Option<NextCall>,
     /// Argument that takes the approver's name.
     pub by: Option<String>,
@@ -76,7 +76,7 @@ pub struct Answering {
 }
 
 impl Answering {
-    /// The call that approves, without more.
+    /// Creates the answering calls with only the call that approves.
     #[must_use]
     pub fn new(approve: NextCall) -> Answering {
         Answering {
@@ -88,7 +88,7 @@ impl Answering {
     }
 }
 
-/// Restrictions of who may answer, in addition to those of the operator.
+/// Restrictions on who may answer, in addition to those of the operator.
 ///
 /// ```
 /// use tollgate_sdk::Answerers;
@@ -100,9 +100,9 @@ impl Answering {
 pub struct Answerers {
     /// Names or identities; empty for everybody.
     pub names: Vec<String>,
-    /// Only callers whose identity the transport proved.
+    /// If true, only callers whose identity the transport proved may answer.
     pub proven: bool,
-    /// Another person than the requester.
+    /// If true, the requester may not answer.
     pub another: bool,
 }
 
@@ -117,26 +117,26 @@ pub struct Answerers {
 /// ```
 #[derive(Debug, Clone, PartialEq)]
 pub struct ApprovalRequest {
-    /// Key of the component's own, 1 to 200 bytes. The same key is the same request.
+    /// Key chosen by the component, 1 to 200 bytes. The same key is the same request.
     pub key: String,
     /// Title for people, 1 to 200 characters.
     pub title: String,
     /// Content of the decision, for example tool and arguments. At most 32 KiB of JSON.
     pub detail: Map<String, Value>,
-    /// Name of the requester. If none, the actor of the call.
+    /// Name of the requester. If `None`, the actor of the call.
     pub requested_by: Option<String>,
-    /// If true, asks anew if the request with this key was answered.
+    /// If true, asks again if the request with this key was already answered.
     pub renew: bool,
-    /// Time from which the request is not open any more, in milliseconds since 1970 UTC.
+    /// Time from which the request is no longer open, in milliseconds since 1970 UTC.
     pub until_ms: Option<i64>,
     /// Calls that answer, if the component's own tools do.
     pub answering: Option<Answering>,
-    /// Restrictions of who may answer.
+    /// Restrictions on who may answer.
     pub answerers: Option<Answerers>,
 }
 
 impl ApprovalRequest {
-    /// A request that the host keeps the answer of. A detail that is not an object becomes the field `value`.
+    /// Creates a request whose answer the host keeps. A detail that is not an object becomes the field `value`.
     #[must_use]
     pub fn new(key: impl Into<String>, title: impl Into<String>, detail: Value) -> ApprovalRequest {
         ApprovalRequest {
@@ -154,7 +154,7 @@ impl ApprovalRequest {
         }
     }
 
-    /// Checks the sizes; the error names the field that is wrong. Backends do this.
+    /// Checks the sizes. The error names the invalid field. Backends call this.
     pub fn check(&self) -> Result<(), ApprovalError> {
         let within = |what: &str, size: usize, max: usize| {
             let is_within = (1..=max).contains(&size);
@@ -225,7 +225,7 @@ pub enum ApprovalStatus {
 }
 
 impl ApprovalStatus {
-    /// The status as text.
+    /// Text of the status.
     #[must_use]
     pub fn as_str(self) -> &'static str {
         match self {
@@ -251,7 +251,7 @@ impl ApprovalStatus {
 pub struct Approval {
     /// Id for `approval_resolve`.
     pub id: String,
-    /// Key of the component's own.
+    /// Key chosen by the component.
     pub key: String,
     /// State of the request.
     pub status: ApprovalStatus,
@@ -279,7 +279,7 @@ pub struct Approval {
 /// ```
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
 pub enum ApprovalError {
-    /// Not in a `Read` tool.
+    /// The call is from a `Read` tool.
     #[error("a read tool cannot ask for an approval")]
     ReadOnly,
     /// A field has an invalid value.
@@ -313,7 +313,7 @@ impl From<ApprovalError> for ToolError {
     }
 }
 
-/// Decisions that the component waits for.
+/// Requests for decisions that the component waits for. Created by [`Cx::approvals`](crate::Cx::approvals).
 ///
 /// ```
 /// use serde_json::json;
@@ -341,7 +341,7 @@ impl<'a> Approvals<'a> {
         Approvals { host }
     }
 
-    /// Asks for a decision, and returns the request at once, with the answer if there is one already.
+    /// Asks for a decision and returns the request at once, with the answer if there is one already.
     pub fn ask(&self, request: &ApprovalRequest) -> Result<Approval, ApprovalError> {
         self.host.ask_approval(request)
     }
@@ -363,7 +363,7 @@ impl<'a> Approvals<'a> {
         self.host.settle_approval(key, status, by, note)
     }
 
-    /// Withdraws a request: no answer is needed any more. Returns false if no request with this key was open.
+    /// Withdraws a request that no longer needs an answer. Returns false if no request with this key was open.
     pub fn withdraw(&self, key: &str) -> Result<bool, ApprovalError> {
         self.settle(key, ApprovalStatus::Withdrawn, None, None)
     }

@@ -1,7 +1,7 @@
-//! Reading of a tool's arguments, with the refusal of unknown keys that serde gives up for flattened structs.
+//! Parsing of a tool's arguments. Refuses unknown keys, which serde does not do for flattened structs.
 //!
-//! `#[serde(flatten)]` and `#[serde(deny_unknown_fields)]` exclude each other. A struct with a flattened block of shared
-//! arguments therefore has neither the attribute nor `additionalProperties: false`. Both are added here.
+//! `#[serde(flatten)]` and `#[serde(deny_unknown_fields)]` cannot be combined. A struct with a flattened block of
+//! shared arguments therefore has neither the attribute nor `additionalProperties: false`. This module adds both.
 
 use schemars::JsonSchema;
 use schemars::generate::SchemaSettings;
@@ -11,7 +11,7 @@ use serde_json::{Map, Value};
 
 use crate::schema;
 
-/// The schema of a tool's arguments, closed even if parts of the struct are flattened.
+/// Schema of a tool's arguments, closed even if parts of the struct are flattened.
 pub(crate) fn schema<T: DeserializeOwned + JsonSchema>() -> Value {
     let mut schema = schema::input_schema::<T>();
     if let Value::Object(object) = &mut schema
@@ -22,9 +22,9 @@ pub(crate) fn schema<T: DeserializeOwned + JsonSchema>() -> Value {
     schema
 }
 
-/// Reads a tool's arguments. Unknown keys are refused if the schema refuses them.
+/// Parses a tool's arguments. Unknown keys are refused if the schema refuses them.
 ///
-/// Arguments that the gate has checked are not checked again, because making the schema takes longer than reading.
+/// Arguments that the gate has checked are not checked again, because generating the schema takes longer than parsing.
 pub(crate) fn read<T: DeserializeOwned + JsonSchema>(
     text: &str,
     is_checked: bool,
@@ -33,14 +33,14 @@ pub(crate) fn read<T: DeserializeOwned + JsonSchema>(
         Ok(arguments) => arguments,
         Err(err) => read_whole(text).ok_or(err)?,
     };
-    // Other structs refuse unknown keys while they are read.
+    // Other structs refuse unknown keys during parsing.
     if !is_checked && is_flattened::<T>() {
         refuse_unknown::<T>(text)?;
     }
     Ok(arguments)
 }
 
-/// Reads arguments whose whole numbers are written as 300.0, as some clients do. JSON Schema calls these integers.
+/// Parses arguments whose whole numbers are written as 300.0, as some clients do. JSON Schema calls these integers.
 fn read_whole<T: DeserializeOwned>(text: &str) -> Option<T> {
     let mut arguments: Value = serde_json::from_str(text).ok()?;
     let is_changed = make_whole(&mut arguments);
@@ -49,9 +49,9 @@ fn read_whole<T: DeserializeOwned>(text: &str) -> Option<T> {
         .flatten()
 }
 
-/// Makes integers of floating-point numbers without a fraction. Returns whether there were any.
+/// Converts floating-point numbers without a fraction to integers. Returns whether there were any.
 fn make_whole(value: &mut Value) -> bool {
-    /// Beyond it, a floating-point number stands for several integers.
+    /// Beyond this value, a floating-point number can represent several integers.
     const EXACT: f64 = 9_007_199_254_740_992.0;
     match value {
         Value::Array(entries) => any_whole(entries.iter_mut()),
@@ -69,7 +69,7 @@ fn make_whole(value: &mut Value) -> bool {
     }
 }
 
-/// Makes integers of all values, without stopping at the first.
+/// Converts all values, without stopping at the first.
 fn any_whole<'a>(values: impl Iterator<Item = &'a mut Value>) -> bool {
     let changed = values.map(make_whole).filter(|changed| *changed).count();
     changed > 0
@@ -112,7 +112,7 @@ fn is_flattened<T: DeserializeOwned>() -> bool {
     is_map
 }
 
-/// Deserializer without input, which notes whether a map was asked for.
+/// Deserializer without input, which records whether a map was requested.
 struct Probe<'a>(&'a mut bool);
 
 impl<'de> Deserializer<'de> for Probe<'_> {

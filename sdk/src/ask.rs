@@ -1,4 +1,4 @@
-//! Questions to the client and its user (elicitation): an error that an answer can resolve.
+//! Questions to the client and its user (elicitation), attached to an error that an answer can resolve.
 //!
 //! A tool that needs an answer returns [`ToolError::ask`]. All its writes are rolled back and no resource is
 //! held. If the client can answer, the call is repeated with the answer in [`Cx::answer`](crate::Cx::answer). A
@@ -60,12 +60,12 @@ pub enum AnsweredBy {
 }
 
 impl Question {
-    /// A question with a form described by a type.
+    /// Creates a question with a form described by a type.
     pub fn new<T: JsonSchema>(key: &str, message: impl Into<String>) -> Question {
         Question::with_form(key, message, schema::config_schema::<T>())
     }
 
-    /// A question with the given form.
+    /// Creates a question with the given form.
     pub fn with_form(key: &str, message: impl Into<String>, form: Value) -> Question {
         Question {
             key: key.to_owned(),
@@ -74,7 +74,7 @@ impl Question {
         }
     }
 
-    /// A question to the client's model. Needs [`Want::Client`](crate::Want::Client).
+    /// Creates a question to the client's model. Needs [`Want::Client`](crate::Want::Client).
     pub fn to_model(key: &str, message: impl Into<String>, max_tokens: u32) -> Question {
         Question {
             key: key.to_owned(),
@@ -83,7 +83,7 @@ impl Question {
         }
     }
 
-    /// A question for the client's folders. Needs [`Want::Client`](crate::Want::Client).
+    /// Creates a question for the client's folders. Needs [`Want::Client`](crate::Want::Client).
     #[must_use]
     pub fn for_roots(key: &str) -> Question {
         Question {
@@ -94,7 +94,7 @@ impl Question {
     }
 }
 
-/// Questions of a refused call, and the state that comes back with the answers.
+/// Questions of a refused call, and the state that is returned with the answers.
 ///
 /// ```
 /// # use tollgate_sdk::{Question, ToolError};
@@ -107,7 +107,7 @@ impl Question {
 pub struct Asking {
     /// Questions of the call.
     pub questions: Vec<Question>,
-    /// State that comes back with the answers, unchanged. The client can read the state.
+    /// State that is returned unchanged with the answers. The client can read the state.
     pub state: Option<String>,
 }
 
@@ -139,7 +139,7 @@ impl Action {
     }
 }
 
-/// Answer to a question. A client could invent the answer.
+/// Answer to a question. Do not trust the answer: a client can invent one.
 ///
 /// ```
 /// # use tollgate_sdk::{Action, Answer};
@@ -161,7 +161,7 @@ pub struct Answer {
 }
 
 impl Answer {
-    /// Form as a type, if the form was filled in and is valid.
+    /// Parses the form into a type, if the form was filled in and is valid.
     #[must_use]
     pub fn form<T: DeserializeOwned>(&self) -> Option<T> {
         match self.action {
@@ -192,7 +192,7 @@ impl ToolError {
         self
     }
 
-    /// Stores a state with the questions, which comes back with the answers.
+    /// Stores a state with the questions. The state is returned with the answers.
     #[must_use]
     pub fn remember(mut self, state: impl Into<String>) -> ToolError {
         self.asking.get_or_insert_default().state = Some(state.into());

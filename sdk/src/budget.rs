@@ -1,4 +1,4 @@
-//! Limits of the envelope around a call, and named budgets to reserve from.
+//! Limits of the envelope around a call, and named budgets from which a call can reserve units.
 
 use serde_json::json;
 use thiserror::Error;
@@ -16,7 +16,7 @@ use crate::{Host, NextCall, ToolError};
 pub struct Counter {
     /// `mutations`, `test_runs`, or the name of a configured budget.
     pub name: String,
-    /// Units that are used, or reserved by running calls.
+    /// Units that are used or are reserved by running calls.
     pub used: u64,
     /// Maximum; `None` if the units are counted but not limited.
     pub limit: Option<u64>,
@@ -60,7 +60,7 @@ impl Envelope {
 /// ```
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
 pub enum BudgetError {
-    /// The call belongs to no open envelope.
+    /// The call does not belong to an open envelope.
     #[error("the call belongs to no open envelope")]
     NoEnvelope,
     /// The operator configured no budget of this name, or did not grant the budget.
@@ -72,7 +72,7 @@ pub enum BudgetError {
     /// A `Read` tool cannot reserve.
     #[error("this tool only reads")]
     ReadOnly,
-    /// In a `Run` tool: a transaction is open.
+    /// A `Run` tool has an open transaction.
     #[error("a transaction is open; reserve before the transaction begins")]
     TransactionOpen,
     /// The host failed.
@@ -102,7 +102,7 @@ impl From<BudgetError> for ToolError {
     }
 }
 
-/// Reserved units, as a backend keeps them. Dropping the value returns all of them.
+/// Reserved units of a backend. Dropping the value returns all of them.
 ///
 /// ```
 /// use tollgate_sdk::BudgetError;

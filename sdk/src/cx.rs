@@ -33,9 +33,9 @@ pub struct Cx<'a> {
     host: &'a dyn Host,
     call: &'a CallInfo,
     keep_rows: Cell<bool>,
-    /// Counted mutations of batched calls that did not begin yet.
+    /// Counted mutations of batched calls that have not started yet.
     mutations_ahead: u64,
-    /// A call inside another call, whose arguments no gate has compared with the tool's schema.
+    /// True for a call inside another call, because the gate has not checked its arguments against the tool's schema.
     is_member: bool,
 }
 
@@ -85,12 +85,12 @@ impl<'a> Cx<'a> {
         Timestamp::from_ms(self.host.now_ms())
     }
 
-    /// A new identifier of a type.
+    /// Creates a new identifier of a type.
     pub fn new_id<I: Id>(&self) -> I {
         I::from_text(self.host.new_id(I::PREFIX))
     }
 
-    /// Configuration of the pack as a type. Fails with `CONFIG_INVALID` and the mistake.
+    /// Parses the pack's configuration into a type. Fails with `CONFIG_INVALID` and describes the mistake.
     pub fn config<T: DeserializeOwned>(&self) -> Result<T, ToolError> {
         let text = match self.call.config.as_str() {
             "" => "{}",
@@ -107,8 +107,8 @@ impl<'a> Cx<'a> {
         self.call.client.as_deref()
     }
 
-    /// Returns whether a person makes the call, by `tollgate call` in a terminal. The host proves it. A question
-    /// ([`ToolError::ask`](crate::ToolError::ask)) is answered there, too.
+    /// Returns whether a person makes the call with `tollgate call` in a terminal. The host proves this. Questions
+    /// ([`ToolError::ask`](crate::ToolError::ask)) are answered in the terminal as well.
     pub fn is_at_terminal(&self) -> bool {
         self.client() == Some(TERMINAL)
     }
@@ -123,19 +123,19 @@ impl<'a> Cx<'a> {
         &self.call.session_id
     }
 
-    /// Name of this call's connection, for [`is_connected`](Cx::is_connected) in later calls. `None` if no later call comes
-    /// over the connection, such as for a single request over HTTP, and in tools other than `Write`.
+    /// Name of this call's connection, for [`is_connected`](Cx::is_connected) in later calls. `None` if the connection
+    /// cannot carry later calls, for example a single request over HTTP, and in tools other than `Write`.
     pub fn connection(&self) -> Option<String> {
         self.host.connection()
     }
 
-    /// Checks whether a connection is open: neither it nor the host process that served it has ended.
+    /// Checks whether a connection is open, which means that neither the connection nor its host process has ended.
     pub fn is_connected(&self, name: &str) -> bool {
         self.host.is_connected(name)
     }
 
-    /// In a `Write` tool: keeps the rows of this call even if the call returns an error. For a record of
-    /// refusals; a call that may have changed anything else must not use this.
+    /// In a `Write` tool, keeps the rows of this call even if the call returns an error. Use this to record refusals.
+    /// Do not use this in a call that may have changed anything else.
     pub fn keep_rows(&self) {
         self.keep_rows.set(true);
     }
@@ -145,12 +145,12 @@ impl<'a> Cx<'a> {
         self.keep_rows.get()
     }
 
-    /// Answer of the user to the question with this key, if this call is repeated after asking.
+    /// Answer of the user to the question with this key, if this call was repeated after asking.
     pub fn answer(&self, key: &str) -> Option<&Answer> {
         self.call.answers.iter().find(|answer| answer.key == key)
     }
 
-    /// State stored with [`ToolError::remember`], if this call is repeated after asking.
+    /// State stored with [`ToolError::remember`], if this call was repeated after asking.
     pub fn remembered(&self) -> Option<&str> {
         self.call.remembered.as_deref()
     }
@@ -165,7 +165,7 @@ impl<'a> Cx<'a> {
         self.call.envelope_id.as_deref()
     }
 
-    /// Record of this call, and past ones if granted.
+    /// Record of this call, and of past operations if granted.
     pub fn ledger(&self) -> Ledger<'a> {
         Ledger::new(self.host)
     }
@@ -178,7 +178,8 @@ impl<'a> Cx<'a> {
         self.host.keep_artifact(kind, content)
     }
 
-    /// Decisions that the component waits for. In a `Run` tool they commit with the open transaction, or at once.
+    /// Requests for decisions that the component waits for. In a `Run` tool requests commit with the open transaction,
+    /// or at once if there is none.
     pub fn approvals(&self) -> Approvals<'a> {
         Approvals::new(self.host)
     }

@@ -35,7 +35,7 @@ pub enum Value {
 /// ```
 #[derive(Debug, Clone, PartialEq, Error)]
 pub enum DbError {
-    /// The statement is malformed, out of reach or not allowed.
+    /// The statement is malformed, not allowed, or uses a table of another owner.
     #[error("the statement was refused: {0}")]
     Refused(String),
     /// A constraint or trigger of the pack's own tables failed.
@@ -53,10 +53,10 @@ pub enum DbError {
     /// The deadline passed or the call was cancelled.
     #[error("the call ran out of time")]
     Interrupted,
-    /// In a `Run` tool: outside a transaction, or inside another one.
+    /// In a `Run` tool: the statement is outside any transaction, or a transaction is already open.
     #[error("wrong transaction state: {0}")]
     TransactionState(String),
-    /// A column has another type than the pack expects.
+    /// A column has a different type than the pack expects.
     #[error("column {column} does not hold {wanted}")]
     Type {
         /// Index in the select list, from 0.
@@ -94,7 +94,7 @@ pub enum DbError {
 pub struct Row(Vec<Value>);
 
 impl Row {
-    /// A row of values, for backends.
+    /// Creates a row from values, for backends.
     #[must_use]
     pub fn new(values: Vec<Value>) -> Row {
         Row(values)
@@ -164,7 +164,7 @@ impl<'a> Db<'a> {
         }
     }
 
-    /// Rows of a query, each converted to a `T`.
+    /// Rows of a query, each converted to `T`.
     pub fn query_as<T>(&self, sql: &str, params: &[Value]) -> Result<Vec<T>, DbError>
     where
         T: TryFrom<Row, Error = DbError>,
@@ -177,7 +177,7 @@ impl<'a> Db<'a> {
         Ok(self.query(sql, params)?.into_iter().next())
     }
 
-    /// First row of a query as a `T`, if there is one.
+    /// First row of a query converted to `T`, if there is one.
     pub fn query_one<T>(&self, sql: &str, params: &[Value]) -> Result<Option<T>, DbError>
     where
         T: TryFrom<Row, Error = DbError>,
@@ -229,7 +229,7 @@ pub trait ToValue {
 /// assert_eq!(Row::new(vec![Value::Real(21.5)]).get(0), Ok(Celsius(21.5)));
 /// ```
 pub trait FromValue: Sized {
-    /// Converts to the type, or returns `None` if the column holds something else.
+    /// Converts a value to the type, or returns `None` if the column holds another type.
     fn from_value(value: &Value) -> Option<Self>;
 }
 

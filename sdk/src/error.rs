@@ -23,11 +23,11 @@ use crate::{Asking, DbError};
 pub struct ToolError {
     /// Stable code in UPPER_SNAKE_CASE.
     pub code: String,
-    /// Message of one sentence.
+    /// Message in one sentence.
     pub message: String,
     /// Action that resolves the error.
     pub remediation: String,
-    /// Reasons, all at once.
+    /// Reasons, all of them at once.
     pub blockers: Vec<Blocker>,
     /// Facts by name.
     pub context: Map<String, Value>,
@@ -78,7 +78,7 @@ pub struct NextCall {
 }
 
 impl ToolError {
-    /// An error with a code and a message.
+    /// Creates an error with a code and a message.
     pub fn new(code: impl Into<String>, message: impl Into<String>) -> ToolError {
         ToolError {
             code: code.into(),
@@ -136,7 +136,7 @@ impl std::fmt::Display for ToolError {
 impl std::error::Error for ToolError {}
 
 impl Blocker {
-    /// A reason with a code and a message.
+    /// Creates a reason with a code and a message.
     pub fn new(code: impl Into<String>, message: impl Into<String>) -> Blocker {
         Blocker {
             code: code.into(),
@@ -162,7 +162,7 @@ impl Blocker {
 }
 
 impl NextCall {
-    /// A call with its arguments as a JSON object; any other value counts as no arguments.
+    /// Creates a call with its arguments as a JSON object. Any other value counts as no arguments.
     pub fn new(tool: impl Into<String>, arguments: Value) -> NextCall {
         let arguments = match arguments {
             Value::Object(arguments) => arguments,
@@ -176,8 +176,8 @@ impl NextCall {
 }
 
 impl From<DbError> for ToolError {
-    /// Converts storage errors with their remediation. An error of the host itself says only that storage
-    /// failed, because the log has the reason.
+    /// Converts a storage error, and adds a remediation. A failure of the host itself only reports that storage failed,
+    /// because the log has the reason.
     fn from(err: DbError) -> ToolError {
         let (code, remediation) = match &err {
             DbError::Full => (

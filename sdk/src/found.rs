@@ -17,15 +17,15 @@ use crate::{Operation, TestOutcome};
 pub struct FoundOperation {
     /// The operation.
     pub operation: Operation,
-    /// Outcome of the tests that it ran or was told of.
+    /// Outcome of the tests that the operation ran or reported.
     pub tests: Option<TestOutcome>,
-    /// Mutations that its envelope had counted when the operation began, including it. `None` outside of envelopes.
+    /// Mutations that the envelope had counted when the operation began, including this one. `None` outside envelopes.
     pub mutations: Option<u64>,
-    /// Edits of work trees that its envelope had counted when the operation began.
+    /// Edits of work trees that the envelope had counted when the operation began.
     pub edits: Option<u64>,
 }
 
-/// Work tree of a workspace, compared with the one in which an operation ran tests, with
+/// Work tree of a workspace, compared with the work tree in which an operation ran tests. Returned by
 /// [`Ledger::compare_work_tree`](crate::Ledger::compare_work_tree).
 ///
 /// ```
@@ -37,14 +37,14 @@ pub struct FoundOperation {
 /// ```
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct TestedTree {
-    /// Workspace of the operation. `None` if no call looked at its work tree.
+    /// Workspace of the operation. `None` if no call scanned its work tree.
     pub workspace: Option<String>,
-    /// True if the work tree is in the state that the operation found, or differs by files that the tests left
-    /// untracked or that `write` calls of this pack wrote. `None` if it cannot be compared.
+    /// True if the work tree has the state that the operation found. Files that the tests left untracked, and files
+    /// that `write` calls of this pack wrote, do not count as differences. `None` if the work tree cannot be compared.
     pub unchanged: Option<bool>,
-    /// True if the host looked at the work tree before this call, as `x-looks` of its tool asks. Otherwise
-    /// `unchanged` is about the newest known state.
+    /// True if the host scanned the work tree before this call, as `x-looks` in the tool's schema requests. Otherwise
+    /// `unchanged` refers to the newest known state.
     pub looked: bool,
-    /// Reason why it cannot be compared, or was not looked at.
+    /// Reason why the work tree cannot be compared or was not scanned.
     pub unseen: Option<String>,
 }

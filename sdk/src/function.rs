@@ -1,10 +1,11 @@
-//! Tools that are written as functions.
+//! Macro for tools that are written as functions.
 
-/// Writes a tool as a function: its name is the tool's, its parameters are the arguments, and its doc comment is the
-/// description. Between the comment and `fn` stand the effect, `read`, `write` or `run`, and the title. The macro makes
-/// a struct of the arguments with the function's name, which [`tools!`](crate::tools) takes, and needs no other crate.
+/// Declares a tool as a function. The function's name is the tool's name, its parameters are the arguments, and its doc
+/// comment is the description. Write the effect (`read`, `write` or `run`) and the title between the comment and `fn`.
+/// The macro generates an argument struct with the function's name, for use in [`tools!`](crate::tools). No other crate
+/// is needed.
 ///
-/// A tool with hints, a tier or a text of its own is a struct that implements [`Tool`](crate::Tool).
+/// A tool with hints, a tier or its own text is a struct that implements [`Tool`](crate::Tool).
 ///
 /// ```
 /// use tollgate_sdk::{Cx, Pack, ToolError, schemars, serde, tool, tools};

@@ -1,4 +1,4 @@
-//! Guest side: exports of the component over a [`Pack`], and a [`Host`] over its imports.
+//! Guest side: implements the component's exports with a [`Pack`], and a [`Host`] with its imports.
 
 pub mod policy;
 
@@ -14,7 +14,7 @@ use crate::{
     Value, Want, WorkTreeChange, WorkspaceError, WorkspaceInfo,
 };
 
-/// Bindings that `cargo xtask docs` makes of `wit/`.
+/// Bindings that `cargo xtask docs` generates from `wit/`.
 #[allow(
     unsafe_code,
     unreachable_pub,
@@ -210,7 +210,7 @@ fn wire_next_call(call: NextCall) -> component::NextCall {
     }
 }
 
-/// Imports of the component as a [`Host`].
+/// Implements [`Host`] with the imports of the component.
 struct Imports;
 
 impl Host for Imports {

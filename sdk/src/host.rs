@@ -1,4 +1,4 @@
-//! Interface of a backend: the component's imports on wasm, SQLite and fixed values natively.
+//! Interface of a backend: the component's imports on wasm, or SQLite with fixed values natively.
 
 use crate::budget::Reserved;
 use crate::workspace::Upcoming;
@@ -48,7 +48,7 @@ pub trait Host {
     fn begin(&self) -> Result<Box<dyn Transaction + '_>, DbError>;
     /// Milliseconds since 1970 UTC.
     fn now_ms(&self) -> i64;
-    /// A new identifier: `prefix_` and a sortable suffix.
+    /// Creates a new identifier: `prefix_` and a sortable suffix.
     fn new_id(&self, prefix: &str) -> String;
     /// Writes a line to the operator's log.
     fn log(&self, level: Level, message: &str);
@@ -60,15 +60,16 @@ pub trait Host {
     fn set_test_outcome(&self, _outcome: &TestOutcome) -> Result<(), LedgerError> {
         Ok(())
     }
-    /// See [`Ledger::seen_work_tree`](crate::Ledger::seen_work_tree). By default nobody looks.
+    /// See [`Ledger::seen_work_tree`](crate::Ledger::seen_work_tree). By default work trees are not scanned.
     fn seen_work_tree(&self, _workspace: &str) -> Result<SeenWorkTree, LedgerError> {
         Ok(SeenWorkTree::default())
     }
-    /// See [`Ledger::edits_over_envelopes`](crate::Ledger::edits_over_envelopes). By default nobody looks.
+    /// See [`Ledger::edits_over_envelopes`](crate::Ledger::edits_over_envelopes). By default work trees are not
+    /// scanned.
     fn edits_over_envelopes(&self, _workspace: &str) -> Result<Option<u64>, LedgerError> {
         Ok(None)
     }
-    /// See [`Ledger::changed_since`](crate::Ledger::changed_since). By default nobody looks.
+    /// See [`Ledger::changed_since`](crate::Ledger::changed_since). By default work trees are not scanned.
     fn changed_since(&self, _workspace: &str, _edits: u64) -> Result<Option<WorkTreeChange>, LedgerError> {
         Ok(None)
     }
@@ -108,7 +109,7 @@ pub trait Host {
     fn keep_artifact(&self, _kind: ArtifactKind, _content: &[u8]) -> Result<Option<String>, ArtifactError> {
         Ok(None)
     }
-    /// See [`Approvals::ask`](crate::Approvals::ask). By default nobody can be asked.
+    /// See [`Approvals::ask`](crate::Approvals::ask). By default requests fail.
     fn ask_approval(&self, _request: &ApprovalRequest) -> Result<Approval, ApprovalError> {
         Err(ApprovalError::ReadOnly)
     }
@@ -136,7 +137,7 @@ pub trait Host {
     }
     /// Reports progress to the client. By default progress is discarded.
     fn progress(&self, _done: u64, _total: Option<u64>, _message: &str) {}
-    /// Names of the workspaces that the pack may use. By default, here and below, there is none.
+    /// Names of the workspaces that the pack may use. By default, for this method and those below, there are none.
     fn workspace_names(&self) -> Vec<String> {
         Vec::new()
     }
@@ -238,8 +239,8 @@ pub enum Level {
     Error,
 }
 
-/// Name of the client if a person runs `tollgate call` in a terminal. The host proves it: clients have no names that
-/// begin with `tollgate`.
+/// Client name of a person who runs `tollgate call` in a terminal. The host proves this, because clients cannot have
+/// names that begin with `tollgate`.
 ///
 /// ```
 /// # use tollgate_sdk::{CallInfo, Cx, Pack, TERMINAL, native::Session};
@@ -273,6 +274,6 @@ pub struct CallInfo {
     pub session_id: String,
     /// Answers of the user, in a call that is repeated after asking.
     pub answers: Vec<Answer>,
-    /// State that the call stored when asking, if it is repeated.
+    /// State that the call stored when asking, if this call was repeated.
     pub remembered: Option<String>,
 }

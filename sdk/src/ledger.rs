@@ -1,11 +1,11 @@
-//! Event that a tool adds to the record of its call, and access to past operations.
+//! Events that a tool adds to the record of its call, and access to past operations.
 
 use thiserror::Error;
 
 use crate::policy::Denial;
 use crate::{Effect, FoundOperation, Host, TestedTree, ToolError};
 
-/// Names and fingerprints that describe the effect of a call. Never content.
+/// Names and fingerprints that describe the effect of a call, never content.
 ///
 /// ```
 /// # use tollgate_sdk::{CallInfo, Cx, Event, Pack, native::Session};
@@ -37,7 +37,7 @@ pub struct Event {
     pub short_diff: Option<String>,
 }
 
-/// Result of tests that a call ran or was told of.
+/// Result of tests that a call ran or reported.
 ///
 /// ```
 /// # use tollgate_sdk::{TestOutcome, TestResult};
@@ -49,7 +49,7 @@ pub enum TestResult {
     Passed,
     /// At least one failed.
     Failed,
-    /// The run itself went wrong, for example code that does not compile.
+    /// The run itself failed, for example because the code does not compile.
     Error,
     /// No test was found.
     NoTests,
@@ -59,7 +59,7 @@ pub enum TestResult {
     Killed,
 }
 
-/// Outcome of tests, apart from whether the call itself succeeded.
+/// Outcome of tests, independent of whether the call itself succeeded.
 ///
 /// ```
 /// # use tollgate_sdk::{TestOutcome, TestResult};
@@ -83,7 +83,7 @@ pub struct TestOutcome {
 }
 
 impl TestOutcome {
-    /// Outcome of which only the result is known.
+    /// Creates an outcome of which only the result is known.
     #[must_use]
     pub const fn new(result: TestResult) -> TestOutcome {
         TestOutcome {
@@ -95,7 +95,7 @@ impl TestOutcome {
     }
 }
 
-/// Work tree of a workspace as the calls of an envelope found it.
+/// State of a workspace's work tree, as observed by the calls of an envelope.
 ///
 /// ```
 /// # use tollgate_sdk::SeenWorkTree;
@@ -104,17 +104,17 @@ impl TestOutcome {
 /// ```
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct SeenWorkTree {
-    /// SHA-256 over paths, modes and contents of the files that Git does not ignore. `None` if no call looked at it.
+    /// SHA-256 of the paths, modes and contents of the files that Git does not ignore. `None` if no call scanned them.
     pub state: Option<String>,
-    /// Reason why it was not looked at, if it was not.
+    /// Reason why the work tree was not scanned.
     pub unseen: Option<String>,
-    /// Edits since the envelope's first look, by calls and by others. Files that test runs leave are not edits.
+    /// Edits since the envelope's first scan, by calls and by others. Files that test runs leave are not edits.
     pub edits: u64,
     /// Edits that no call made.
     pub observed_edits: u64,
-    /// True if the state at the opening of the envelope is known.
+    /// True if the state at the start of the envelope is known.
     pub has_baseline: bool,
-    /// Number of edits since the newest state was there before, if others came in between.
+    /// Number of edits since the work tree last had its newest state, if there were other states in between.
     pub oscillation: Option<u32>,
 }
 
@@ -135,7 +135,7 @@ pub struct WorkTreeChange {
     pub insertions: u64,
     /// Number of removed lines.
     pub deletions: u64,
-    /// Number of changed files whose lines are not counted: no text, too large, or without their old content.
+    /// Number of changed files whose lines are not counted: not text, too large, or without their old content.
     pub uncounted_files: u64,
     /// Number of files that were not compared, because too many differ from the last commit.
     pub uncompared_files: u64,
@@ -150,7 +150,7 @@ impl WorkTreeChange {
 }
 
 impl Event {
-    /// An event of a dotted type.
+    /// Creates an event with a dotted type.
     #[must_use]
     pub fn new(event_type: &str) -> Event {
         Event {
@@ -210,27 +210,27 @@ impl Event {
 /// ```
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct OperationFilter {
-    /// Only of this envelope.
+    /// Only operations of this envelope.
     pub envelope_id: Option<String>,
-    /// Only of this pack.
+    /// Only operations of this pack.
     pub pack: Option<String>,
-    /// Only of this tool.
+    /// Only operations of this tool.
     pub tool: Option<String>,
-    /// Only with this outcome.
+    /// Only operations with this outcome.
     pub success: Option<bool>,
-    /// Only with this failure fingerprint.
+    /// Only operations with this failure fingerprint.
     pub failure_fingerprint: Option<String>,
-    /// Only with this effect.
+    /// Only operations with this effect.
     pub effect: Option<Effect>,
-    /// Only over this connection.
+    /// Only operations over this connection.
     pub connection: Option<String>,
-    /// Only by this actor: a proven identity, or a claimed name with or without `claimed:`.
+    /// Only operations by this actor: a proven identity, or a claimed name with or without `claimed:`.
     pub actor: Option<String>,
-    /// Only with arguments of this hash.
+    /// Only operations with arguments of this hash.
     pub args_hash: Option<String>,
-    /// Only after this sequence number.
+    /// Only operations after this sequence number.
     pub after: Option<u64>,
-    /// Only since this time, in milliseconds since 1970 UTC.
+    /// Only operations since this time, in milliseconds since 1970 UTC.
     pub since_ms: Option<i64>,
     /// Sorts the newest first instead of the oldest.
     pub newest_first: bool,
@@ -266,7 +266,7 @@ pub struct Operation {
     pub tool: String,
     /// Time in milliseconds since 1970 UTC.
     pub at_ms: i64,
-    /// Outcome; `None` if unknown.
+    /// Outcome, or `None` if unknown.
     pub success: Option<bool>,
     /// Code of the error.
     pub error_code: Option<String>,
@@ -287,7 +287,7 @@ pub struct Operation {
 }
 
 impl Operation {
-    /// Checks whether both come from the same row: calls inside a call are separate operations of its row.
+    /// Checks whether two operations come from the same row. Calls inside a call are separate operations of its row.
     ///
     /// ```
     /// # use tollgate_sdk::Operation;
@@ -326,7 +326,7 @@ pub struct Slot {
     pub slots: u32,
     /// Time for which a call holds its slot, from its admission on, in milliseconds.
     pub milliseconds: u64,
-    /// If true, a failed call keeps its slot. Otherwise the slot is released, as with [`Ledger::take_once`].
+    /// If true, a failed call keeps its slot. Otherwise a failed call releases its slot, as with [`Ledger::take_once`].
     pub kept_by_failed: bool,
     /// If true, read calls are counted by this host alone, without a commit each. Other calls are always
     /// counted over all hosts of the data directory.
@@ -340,7 +340,7 @@ pub struct Slot {
 }
 
 impl Slot {
-    /// A slot with the code and reason of a denial. Without a remediation in the denial, the host says when to
+    /// Creates a slot with the code and reason of a denial. If the denial has no remediation, the host says when to
     /// call again.
     #[must_use]
     pub fn new(key: &str, slots: u32, milliseconds: u64, denial: &Denial) -> Slot {
@@ -368,7 +368,7 @@ impl Slot {
 /// ```
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
 pub enum LedgerError {
-    /// The component has no grant for queries, or is a policy that tries to append.
+    /// The component has no grant for queries, or a policy tried to append.
     #[error("this component has no permission for this ledger operation")]
     Denied,
     /// The event, or all events of the call together, are too large.
@@ -422,14 +422,14 @@ impl<'a> Ledger<'a> {
         Ledger { host }
     }
 
-    /// Adds to the record of this call, even if the call ends with a tool error. Of several events the last
-    /// fingerprint counts; names accumulate.
+    /// Adds to the record of this call, even if the call ends with a tool error. If a call adds several events, the
+    /// last fingerprint counts and names accumulate.
     pub fn append(&self, event: &Event) -> Result<(), LedgerError> {
         self.host.append_event(event)
     }
 
-    /// Records the outcome of tests that this call ran or was told of, apart from whether the call itself succeeds. Of
-    /// several, the last counts.
+    /// Records the outcome of tests that this call ran or reported, independent of whether the call itself succeeds. If
+    /// called several times, the last outcome counts.
     ///
     /// ```
     /// # use tollgate_sdk::{CallInfo, Cx, Pack, TestOutcome, TestResult, native::Session};
@@ -444,7 +444,7 @@ impl<'a> Ledger<'a> {
         self.host.set_test_outcome(outcome)
     }
 
-    /// Work tree of a workspace, as the calls of this call's envelope found it.
+    /// State of a workspace's work tree, as observed by the calls of this call's envelope.
     ///
     /// ```
     /// # use tollgate_sdk::{CallInfo, Cx, Pack, native::Session};
@@ -458,8 +458,8 @@ impl<'a> Ledger<'a> {
         self.host.seen_work_tree(workspace)
     }
 
-    /// Edits of a workspace by calls and by others, in all envelopes and between them, as far as calls found them. The
-    /// number never falls. `None` if no call looked at the work tree.
+    /// Number of observed edits of a workspace, by calls and by others, in all envelopes and between them. The number
+    /// never decreases. `None` if no call scanned the work tree.
     ///
     /// ```
     /// # use tollgate_sdk::{CallInfo, Cx, Pack, native::Session};
@@ -472,9 +472,8 @@ impl<'a> Ledger<'a> {
         self.host.edits_over_envelopes(workspace)
     }
 
-    /// Changes in a workspace until this call, since the envelope's state after that many edits
-    /// ([`SeenWorkTree::edits`]). `None` if one of the states is not known, or outside of `run` tools and in
-    /// transactions.
+    /// Changes in a workspace from the envelope's state after `edits` edits ([`SeenWorkTree::edits`]) until this call.
+    /// `None` if one of the states is unknown, inside a transaction, or in a tool that is not a `Run` tool.
     ///
     /// ```
     /// # use tollgate_sdk::{CallInfo, Cx, Pack, native::Session};
@@ -490,9 +489,9 @@ impl<'a> Ledger<'a> {
 
     /// Past operations of all packs, oldest first by default, if granted.
     ///
-    /// A policy also gets the calls inside a call, after that call and with its `seq`, `op_id` and outcome.
-    /// While a policy evaluates a call inside another, the calls of the same request that were already
-    /// evaluated come as the newest, with `seq` 0 and as successful.
+    /// A policy also gets the calls inside a call. These follow that call and have its `seq`, `op_id` and outcome.
+    /// While a policy evaluates a call inside another, the calls of the same request that were already evaluated are
+    /// the newest operations. Their `seq` is 0, and they count as successful.
     pub fn query(&self, filter: &OperationFilter) -> Result<Vec<Operation>, LedgerError> {
         self.host.query_ledger(filter)
     }
@@ -502,8 +501,8 @@ impl<'a> Ledger<'a> {
         self.host.query_whole(filter)
     }
 
-    /// The operation with this id, if granted. `None` if there is no such operation, if it was pruned, or if it is
-    /// not one of the caller's own and the caller sees only those.
+    /// Finds the operation with this id, if granted. `None` if the operation does not exist or was pruned. Also `None`
+    /// if the caller may see only its own operations and this is another caller's.
     ///
     /// ```
     /// # use tollgate_sdk::{CallInfo, Cx, Pack, Want, native::Session};
@@ -517,8 +516,8 @@ impl<'a> Ledger<'a> {
         self.host.find_operation(op_id)
     }
 
-    /// Compares the work tree of a workspace with the one in which an operation ran, if granted. Of an operation that
-    /// [`find`](Ledger::find) does not return, nothing is known.
+    /// Compares the work tree of a workspace with the one in which an operation ran, if granted. The result is empty
+    /// for an operation that [`find`](Ledger::find) does not return.
     ///
     /// ```
     /// # use tollgate_sdk::{CallInfo, Cx, Pack, Want, native::Session};
@@ -532,8 +531,8 @@ impl<'a> Ledger<'a> {
         self.host.compare_work_tree(op_id, workspace)
     }
 
-    /// Takes something that counts once, such as an approval, for the call that a policy evaluates before it
-    /// runs. Returns false if another call holds it until `until_ms`, or another call inside the same one does.
+    /// Takes something that counts once, such as an approval, for the call that a policy is about to admit. Returns
+    /// false if another call holds the key until `until_ms`, or if another call inside the same call holds it.
     ///
     /// ```
     /// use tollgate_sdk::policy::{CannotJudge, Denial, PolicyCx, Request, Verdict};
@@ -551,13 +550,13 @@ impl<'a> Ledger<'a> {
         self.host.take_once(key, until_ms)
     }
 
-    /// Takes a slot for the call that a policy evaluates before it runs. Returns `None` if a slot is free.
-    /// Otherwise returns the milliseconds until one is free, and the policy denies the call. Calls inside the
-    /// same call count as well.
+    /// Takes a slot for the call that a policy is about to admit. Returns `None` if a slot is free. Otherwise returns
+    /// the milliseconds until a slot is free, and the policy should deny the call. Calls inside the same call count as
+    /// well.
     ///
-    /// The call takes the slot in its own commit, and holds it from then on. If other calls took all slots in
-    /// between, the call is refused with the slot's code and does not run. So there are never more holders of a
-    /// key than slots.
+    /// The call takes the slot in its own commit and holds the slot from then on. If other calls took all slots in
+    /// between, the call is refused with the slot's code and does not run. A key therefore never has more holders than
+    /// slots.
     pub fn take_slot(&self, slot: &Slot) -> Result<Option<u64>, LedgerError> {
         self.host.take_slot(slot)
     }

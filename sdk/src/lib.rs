@@ -1,10 +1,9 @@
-//! SDK for Tollgate's packs and policies: tools, storage, errors, verdicts, and a native backend for their tests.
+//! SDK for Tollgate's packs and policies: tools, storage, errors, verdicts, and a native backend for testing them.
 //!
 //! # A pack
 //!
-//! A pack offers tools. A tool is its argument struct: the fields are the parameters, and agents read the doc
-//! comments. [`Tool::run`] does the work with the help of [`Cx`]. Errors are [`ToolError`]s; an error rolls back
-//! all rows of the call.
+//! A pack offers tools. A tool is its argument struct: the fields are the parameters, and agents read the doc comments.
+//! [`Tool::run`] does the work, using [`Cx`]. Errors are [`ToolError`]s. An error rolls back all rows of the call.
 //!
 //! ```
 //! use schemars::JsonSchema;
@@ -70,7 +69,7 @@
 //!
 //! # A policy
 //!
-//! A policy evaluates calls, before they run and when their result is known. A policy is its settings struct; see
+//! A policy evaluates calls before they run and when their result is known. A policy is its settings struct. See
 //! [`policy`].
 //!
 //! ```
@@ -152,7 +151,7 @@ mod tool;
 pub mod workspace;
 
 pub mod policy;
-// Hidden modules are shared by hosts and the native backend.
+// Hidden modules that hosts and the native backend share.
 #[doc(hidden)]
 #[cfg(target_family = "wasm")]
 #[doc(hidden)]
@@ -203,8 +202,9 @@ pub use workspace::{
     FileEntry, FileKind, GitAccess, Listing, MAX_WRITE, TestCommand, Workspace, WorkspaceError, WorkspaceInfo,
 };
 
-/// Crates of types in this one's interface, so that a component needs them neither as dependencies nor in the same version.
-/// Derives say where they are: `#[serde(crate = "tollgate_sdk::serde")]`, `#[schemars(crate = "tollgate_sdk::schemars")]`.
+/// Crates whose types appear in the SDK's interface. A component uses them from here and needs no dependencies of its
+/// own on the same versions. Derives need their paths: `#[serde(crate = "tollgate_sdk::serde")]`, `#[schemars(crate =
+/// "tollgate_sdk::schemars")]`.
 pub use {schemars, serde, serde_json};
 
 #[doc(hidden)]

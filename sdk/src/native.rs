@@ -1,10 +1,9 @@
-//! A native backend over SQLite with a fixed clock and counted ids, so that packs are tested
-//! without wasm.
+//! Native backend over SQLite, with a fixed clock and sequential ids, for testing packs without wasm.
 //!
-//! [`Session`] runs each call as the host does: a `Write` tool in a transaction that an error rolls
-//! back, a `Read` tool without the right to write. A [`Script`] feeds it lines of `tool {arguments}` and prints
-//! the outcomes, for tests to compare. A [`Workspace`] is a real directory, and
-//! programs are really run, as far as the pack asked for them and the session allows them.
+//! [`Session`] runs each call as the host does: a `Write` tool in a transaction that an error rolls back, and a `Read`
+//! tool without permission to write. [`Script`] runs lines of `tool {arguments}` in a session and prints the outcomes,
+//! for tests to compare. [`Workspace`] is a real directory. Programs really run, if the pack requests them and the
+//! session allows them.
 
 mod approvals;
 mod backend;
@@ -59,10 +58,10 @@ use crate::{
 /// ```
 pub const EPOCH_MS: i64 = 1_767_225_600_000;
 
-/// Remedy for tests with tables when the SDK was built without a database for them.
+/// Remedy for tests that use tables when the SDK was built without a database.
 const MISSING_STORAGE: &str = "to test tables, enable the feature `storage` of tollgate-sdk in Cargo.toml: [dev-dependencies] tollgate-sdk = { …, features = [\"storage\"] }";
 
-/// Fails to compile if a pack has tables, and the SDK has no database for their tests.
+/// Fails to compile if a pack has tables and the SDK has no database for testing them.
 ///
 /// # Panics
 /// If the pack has migrations, and the feature `storage` is missing.
@@ -75,7 +74,7 @@ pub const fn require_storage(pack: &Pack) {
     );
 }
 
-/// The host process, as packs see it.
+/// Id of the host process, as packs see it.
 const SESSION_ID: &str = "00000000-0000-7000-8000-000000000000";
 
 /// A pack over an in-memory or file database.
@@ -116,21 +115,21 @@ pub struct Session {
     is_checked: bool,
 }
 
-/// Answers a question of a call, or leaves it without an answer.
+/// Answers a question of a call, or returns `None` to leave the question unanswered.
 type Answerer = fn(&Question) -> Option<Answer>;
 
 impl Session {
-    /// The pack over an empty in-memory database.
+    /// Opens the pack over an empty in-memory database.
     ///
     /// # Panics
-    /// If a migration fails: the pack's own mistake, which a test should show.
+    /// If a migration fails. That is a mistake in the pack, which a test should show.
     #[must_use]
     pub fn new(pack: &'static Pack) -> Session {
         let all = 0..pack.migrations.len();
         Session::over(pack, Storage::new(pack.name, pack.migrations, all))
     }
 
-    /// The tables of a policy start with another name than its own.
+    /// Opens a policy, whose table names start with `policy_` and its name.
     pub(crate) fn new_policy(pack: &'static Pack) -> Session {
         let owner = format!("policy-{}", pack.name);
         let storage = Storage::new(&owner, pack.migrations, 0..pack.migrations.len());
@@ -139,18 +138,18 @@ impl Session {
         session
     }
 
-    /// Lets a policy read, or write if it judges the result of a `Write` call.
+    /// Lets a policy read, or write if it evaluates the result of a `Write` call.
     pub(crate) fn judge_on(&self, effect: Effect) {
         self.backend.storage.allow(effect);
     }
 
-    /// Begins what a policy does to its tables after a call.
+    /// Begins the changes that a policy makes to its tables after a call.
     pub(crate) fn begin_judgement(&self, effect: Effect) {
         self.judge_on(effect);
         self.begin("judgement");
     }
 
-    /// Ends it, and undoes it unless the result passed.
+    /// Ends these changes, and rolls them back unless the result passed.
     pub(crate) fn end_judgement(&self, is_kept: bool) {
         self.end("judgement", is_kept);
     }
@@ -179,14 +178,14 @@ impl Session {
         }
     }
 
-    /// Registers a directory. The pack gets of it what it asked for in its `wants`.
+    /// Registers a directory. The pack gets the access to it that its `wants` request.
     #[must_use]
     pub fn workspace(mut self, workspace: Workspace) -> Session {
         self.backend.workspaces.add(workspace);
         self
     }
 
-    /// Grants a program that the pack asked for.
+    /// Grants a program that the pack requests.
     #[must_use]
     pub fn allow_program(mut self, program: &str) -> Session {
         self.backend.workspaces.allow(program);
@@ -206,35 +205,35 @@ impl Session {
         self
     }
 
-    /// Sets the MCP client's name for the calls that follow.
+    /// Sets the MCP client's name for the following calls.
     pub fn set_client(&self, client: &str) {
         self.call.borrow_mut().client = Some(client.to_owned());
     }
 
-    /// Answers the questions of the calls that follow, which were asked with this state.
+    /// Sets the answers for the following calls, and the state that was stored with their questions.
     pub fn set_answers(&self, answers: Vec<Answer>, state: Option<&str>) {
         let mut call = self.call.borrow_mut();
         call.answers = answers;
         call.remembered = state.map(str::to_owned);
     }
 
-    /// Answers questions of the calls that follow, as a client does whose user is there. A call that asks is repeated once,
-    /// with the answers.
+    /// Answers questions of the following calls, as a client with a user does. A call that asks is repeated once with
+    /// the answers.
     pub fn answer_with(&self, answerer: fn(&Question) -> Option<Answer>) {
         self.answerer.set(Some(answerer));
     }
 
-    /// Answers no questions of the calls that follow.
+    /// Leaves questions of the following calls unanswered.
     pub fn answer_nothing(&self) {
         self.answerer.set(None);
     }
 
-    /// Sets the proven identity for the calls that follow.
+    /// Sets the proven identity for the following calls.
     pub fn set_identity(&self, identity: &str) {
         self.call.borrow_mut().identity = Some(identity.to_owned());
     }
 
-    /// Puts the calls that follow into an envelope, or into none. It counts them as the host does.
+    /// Puts the following calls into an envelope, or into none. The envelope counts them as the host does.
     pub fn set_envelope(&self, id: Option<&str>) {
         self.call.borrow_mut().envelope_id = id.map(str::to_owned);
         let counter = |name: &str| Counter {
@@ -254,7 +253,7 @@ impl Session {
         self.backend.record.count("mutations", mutations);
     }
 
-    /// Has the envelope count this many edits of work trees, with those of editors.
+    /// Sets the number of edits of work trees that the envelope has counted, including those of editors.
     pub fn set_edits(&self, edits: u64) {
         if let Some(envelope) = &mut *self.backend.record.envelope.borrow_mut() {
             envelope.counters.retain(|counter| counter.name != "edits");
@@ -266,13 +265,13 @@ impl Session {
         }
     }
 
-    /// The requests for approval so far, the oldest first, with their answers: see [`Approvals`](crate::Approvals).
+    /// Requests for approval so far, oldest first, with their answers. See [`Approvals`](crate::Approvals).
     #[must_use]
     pub fn approvals(&self) -> Vec<(ApprovalRequest, Approval)> {
         self.backend.requests.all()
     }
 
-    /// Answers the open request with a key, as a person does. A name such as `token:ada` counts as a proven identity.
+    /// Answers the open request with a key, as a person would. A name such as `token:ada` counts as a proven identity.
     ///
     /// # Panics
     /// If there is no open request with the key.
@@ -292,7 +291,7 @@ impl Session {
         self.backend.record.set_budget(name, limit);
     }
 
-    /// Keeps artifacts for the pack from now on, as an operator does who switches them on.
+    /// Keeps artifacts for the pack from now on, as if the operator had enabled them.
     pub fn keep_artifacts(&self) {
         self.backend.record.keeps_artifacts.set(true);
     }
@@ -303,7 +302,7 @@ impl Session {
         self.backend.record.artifacts.borrow().clone()
     }
 
-    /// Sets what the calls of the envelope found in a workspace, for
+    /// Sets the work tree that the calls of the envelope observed in a workspace, for
     /// [`Ledger::seen_work_tree`](crate::Ledger::seen_work_tree).
     pub fn set_work_tree(&self, workspace: &str, seen: SeenWorkTree) {
         self.backend
@@ -323,7 +322,7 @@ impl Session {
             .insert(workspace.to_owned(), edits);
     }
 
-    /// Sets what changed in a workspace since a number of edits, for
+    /// Sets the changes in a workspace since a number of edits, for
     /// [`Ledger::changed_since`](crate::Ledger::changed_since).
     pub fn set_change(&self, workspace: &str, edits: u64, change: WorkTreeChange) {
         self.backend
@@ -333,18 +332,18 @@ impl Session {
             .insert((workspace.to_owned(), edits), change);
     }
 
-    /// Sets what queries of the ledger find.
+    /// Sets the operations that queries of the ledger find.
     pub fn set_operations(&self, operations: Vec<Operation>) {
         self.backend.record.operations.replace(operations);
     }
 
-    /// Sets the operations that [`Ledger::find`](crate::Ledger::find) knows.
+    /// Sets the operations that [`Ledger::find`](crate::Ledger::find) returns.
     pub fn set_found(&self, found: Vec<FoundOperation>) {
         self.backend.record.found.replace(found);
     }
 
-    /// Sets what a comparison with the work tree of an operation finds, for
-    /// [`Ledger::compare_work_tree`](crate::Ledger::compare_work_tree). Without it nothing is known.
+    /// Sets the result of a comparison with the work tree of an operation, for
+    /// [`Ledger::compare_work_tree`](crate::Ledger::compare_work_tree). By default nothing is known.
     pub fn set_tree(&self, op_id: &str, tree: TestedTree) {
         self.backend
             .record
@@ -353,7 +352,7 @@ impl Session {
             .insert(op_id.to_owned(), tree);
     }
 
-    /// Sets the connection of the calls that follow, for [`Cx::connection`]. `None` is a connection that does not last.
+    /// Sets the connection of the following calls, for [`Cx::connection`]. `None` is a connection that does not last.
     pub fn set_connection(&self, name: Option<&str>) {
         self.backend.record.connection.replace(name.map(str::to_owned));
     }
@@ -368,13 +367,13 @@ impl Session {
         self.backend.record.taken.replace(keys);
     }
 
-    /// The slots that calls took, the oldest first: see [`Ledger::take_slot`](crate::Ledger::take_slot).
+    /// Slots that calls took, oldest first. See [`Ledger::take_slot`](crate::Ledger::take_slot).
     #[must_use]
     pub fn slots(&self) -> Vec<Slot> {
         self.backend.record.slots.borrow().clone()
     }
 
-    /// Sets which slots calls have.
+    /// Sets the slots that calls hold.
     pub fn set_slots(&self, slots: Vec<Slot>) {
         self.backend.record.slots.replace(slots);
     }
@@ -385,19 +384,19 @@ impl Session {
         self.backend.record.events.borrow().clone()
     }
 
-    /// The newest outcome of tests that a call recorded, for [`Ledger::set_test_outcome`](crate::Ledger::set_test_outcome).
+    /// Newest outcome of tests that a call recorded with [`Ledger::set_test_outcome`](crate::Ledger::set_test_outcome).
     #[must_use]
     pub fn test_outcome(&self) -> Option<TestOutcome> {
         self.backend.record.test_outcome.borrow().clone()
     }
 
-    /// The envelope as a call would see it now.
+    /// Envelope as a call would see it now.
     #[must_use]
     pub fn envelope(&self) -> Option<Envelope> {
         self.backend.record.current()
     }
 
-    /// Lets time pass. Every call takes one second beside.
+    /// Advances the clock. In addition, every call takes one second.
     pub fn advance_ms(&self, ms: i64) {
         self.backend.now.set(self.backend.now.get() + ms);
     }
@@ -424,7 +423,7 @@ impl Session {
         self.call_once(entry, &again, arguments)
     }
 
-    /// The call with answers to what it asked, if anybody answers.
+    /// Repeats the call's context with answers to its questions, if there is an answerer.
     fn answered(&self, refusal: &ToolError, call: &CallInfo) -> Option<CallInfo> {
         let (asking, answerer) = (refusal.asking.as_ref()?, self.answerer.get()?);
         Some(CallInfo {
@@ -458,7 +457,7 @@ impl Session {
         })
     }
 
-    /// Mutations that a write call counts in its envelope: one, or one for each of its members that writes.
+    /// Mutations that a write call counts in its envelope: one, or one for each batched call that writes.
     fn mutations(&self, entry: &Entry, arguments: &str) -> u64 {
         let arguments: Json = serde_json::from_str(arguments).unwrap_or_default();
         let members = entry.hints.members.map(|name| &arguments[name]);
@@ -486,16 +485,16 @@ impl Session {
         said.map(|reply| reply.text.unwrap_or_default())
     }
 
-    /// Runs lines of `tool {arguments}` and returns a line of each outcome, as [`Script`] says.
+    /// Runs lines of `tool {arguments}` and returns a line for each outcome. See [`Script`].
     ///
     /// # Panics
-    /// If a line cannot be read, or a call that has to succeed fails.
+    /// If a line is malformed, or if a call that must succeed fails.
     #[must_use]
     pub fn script(&self, script: &str) -> String {
         Script::new(self).run(script)
     }
 
-    /// The backend, for calling store functions without a tool around them.
+    /// Backend of the session, for calling store functions without a tool around them.
     pub fn backend(&self) -> &Backend {
         &self.backend
     }

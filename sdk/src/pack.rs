@@ -2,7 +2,7 @@
 
 use crate::{Entry, GitAccess, PromptEntry};
 
-/// A tool pack: its name, requested capabilities, tables and tools.
+/// A tool pack: name, requested capabilities, tables and tools.
 ///
 /// ```
 /// use tollgate_sdk::{Migration, Pack, Want};
@@ -37,8 +37,8 @@ pub struct Pack {
     pub prompts: &'static [PromptEntry],
     /// Generates the JSON Schema of the pack's `config` table, if it has one.
     pub config_schema: Option<fn() -> serde_json::Value>,
-    /// Name of the `Run` tool that renders the pack's files in a workspace, given `{"workspace": name}`. The
-    /// host calls the tool if another host crashed between a commit and the following file writes.
+    /// Name of the `Run` tool that renders the pack's files in a workspace, given `{"workspace": name}`. The host calls
+    /// the tool if another host crashed after a commit and before the file writes that follow it.
     pub render_tool: Option<&'static str>,
 }
 
@@ -91,7 +91,7 @@ impl Pack {
 /// ```
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Want {
-    /// Reads the named workspace; `*` means all of them.
+    /// Reads the named workspace, or all workspaces if the name is `*`.
     WorkspaceRead(&'static str),
     /// Writes below a prefix of its workspaces, for example `.gsd/`.
     WorkspaceWrite(&'static str),
@@ -99,19 +99,19 @@ pub enum Want {
     Process(&'static str),
     /// Runs the test commands that the operator registered, exactly as registered.
     Tests,
-    /// Runs git, within the limits of each workspace.
+    /// Runs git, within the limits set for each workspace.
     Git(GitAccess),
     /// Reads past operations of every pack.
     LedgerQuery,
     /// Reserves units of the named budget.
     Budget(&'static str),
-    /// Keeps artifacts with its operations.
+    /// Keeps artifacts with the pack's operations.
     Artifacts,
-    /// Asks the client for more than a form for its user; see [`Question`](crate::Question).
+    /// Asks the client for more than a form that its user fills in. See [`Question`](crate::Question).
     Client(ClientPart),
 }
 
-/// Part of a client that a pack may want to use.
+/// Part of a client that a pack may request.
 ///
 /// ```
 /// # use tollgate_sdk::{ClientPart, Pack, Want};

@@ -1,7 +1,8 @@
-//! Paths in arguments, and globs that they match. For policies that allow and deny paths.
+//! Paths in arguments, and globs that match them, for policies that allow and deny paths.
 
-/// A path of a workspace as its files are named: relative, with `/`, without `.` and double slashes. `None` if the path is absolute,
-/// begins in a home directory, leaves the workspace with `..` or contains a NUL.
+/// Normalises a path to the form of a workspace's file names: relative, with `/`, without `.` and double slashes.
+/// Returns `None` if the path is absolute, begins in a home directory, leaves the workspace with `..` or contains a
+/// NUL.
 ///
 /// ```
 /// use tollgate_sdk::paths::inside;
@@ -28,8 +29,8 @@ pub fn inside(path: &str) -> Option<String> {
     Some(parts.join("/"))
 }
 
-/// True if a glob matches a path that [`inside`] returned. `*` stays within a folder, `**` does not; `?`, `[a-z]` and `{a,b}` work as
-/// in a shell. A broken glob matches nothing, so check globs with [`mistake`] first.
+/// Returns whether a glob matches a path that [`inside`] returned. `*` does not match `/`, `**` does. `?`, `[a-z]` and
+/// `{a,b}` work as in a shell. An invalid glob matches nothing, so check globs with [`mistake`] first.
 ///
 /// ```
 /// use tollgate_sdk::paths::matches;
@@ -42,7 +43,7 @@ pub fn matches(glob: &str, path: &str) -> bool {
     fast_glob::glob_match(glob, path)
 }
 
-/// The mistake in a glob, for [`Policy::problems`](crate::policy::Policy::problems).
+/// Describes the mistake in a glob, for [`Policy::problems`](crate::policy::Policy::problems).
 ///
 /// ```
 /// use tollgate_sdk::paths::mistake;

@@ -114,7 +114,7 @@ pub fn command(info: &WorkspaceInfo, programs: &[String], command: &Command) -> 
     }
 }
 
-/// Checks whether any file system takes a name for `.git`.
+/// Checks whether some file system would treat a name as `.git`.
 #[must_use]
 pub fn is_git_name(name: &str) -> bool {
     // Characters that HFS+ ignores, and suffixes that NTFS ignores.

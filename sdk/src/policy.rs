@@ -1,6 +1,6 @@
-//! Policies: a settings struct with `before` and `after`, which evaluate calls.
+//! Policies, which evaluate calls: a settings struct with `before` and `after`.
 //!
-//! A policy is its settings: the fields are the keys of its `config` table, and doc comments are their
+//! A policy is its settings struct: the fields are the keys of its `config` table, and the doc comments are their
 //! descriptions.
 //!
 //! ```
@@ -36,6 +36,7 @@
 //! assert_eq!(judge.before(&Request::of("task_get", r#"{}"#)).verdict, Verdict::Pass);
 //! ```
 
+mod facts;
 mod host;
 pub mod memory;
 mod verdict;
@@ -49,6 +50,7 @@ use serde_json::{Map, Value};
 
 use crate::{Cx, Effect, LedgerError, Migration, OperationFilter, Want, canonical_json};
 
+pub use facts::Facts;
 pub use host::PolicyHost;
 pub use memory::{Memory, MemoryChange, MemoryError, Remembered};
 pub use verdict::{Denial, JudgedOperation, Note, OwnVerdict, Problem, Question, Review, Verdict};
@@ -80,7 +82,7 @@ pub enum Phase {
     label = "a policy is the struct of its settings",
     note = "derive `Deserialize` of serde and `JsonSchema` of schemars for `{Self}`, and write `impl Policy for {Self}`"
 )]
-/// A policy. Derive `Deserialize` with `deny_unknown_fields`, and `JsonSchema`. Give optional settings a
+/// A policy. Derive `Deserialize` with `deny_unknown_fields`, and `JsonSchema`. Mark optional settings with
 /// `#[serde(default)]`.
 ///
 /// ```
@@ -123,7 +125,7 @@ pub trait Policy: DeserializeOwned + JsonSchema {
     const VERSION: &'static str = "0.1.0";
     /// One line for people.
     const SUMMARY: &'static str;
-    /// Phases that the policy evaluates. The method of another phase is never called.
+    /// Phases that the policy evaluates. The method for any other phase is never called.
     const PHASE: Phase;
     /// Capabilities that the operator must grant.
     const WANTS: &'static [Want] = &[];
@@ -191,7 +193,7 @@ pub struct Request {
 }
 
 impl Request {
-    /// A `Write` call of a tool, for tests. The arguments are JSON text; their canonical form serves as their
+    /// Creates a `Write` call of a tool, for tests. The arguments are JSON text. Their canonical form serves as their
     /// hash.
     ///
     /// # Panics
@@ -216,14 +218,14 @@ impl Request {
         }
     }
 
-    /// Returns whether a person makes the call, by `tollgate call` in a terminal. The host proves it.
+    /// Returns whether a person makes the call with `tollgate call` in a terminal. The host proves this.
     #[must_use]
     pub fn is_at_terminal(&self) -> bool {
         self.client.as_deref() == Some(crate::TERMINAL)
     }
 
-    /// Actor: the proven identity, else the claim in the argument `actor` or `actor_name`. A claim in the form
-    /// of an identity, such as `token:ada`, is ignored, because the transport would have proved it.
+    /// Actor: the proven identity, or else the claim in the argument `actor` or `actor_name`. A claim that looks like
+    /// an identity, such as `token:ada`, is ignored, because the transport would have proved a real one.
     #[must_use]
     pub fn actor(&self) -> Option<&str> {
         self.identity
@@ -231,8 +233,8 @@ impl Request {
             .or_else(|| self.claimed().filter(|claimed| !is_like_identity(claimed)))
     }
 
-    /// Actor as the ledger records it: the proven identity, or `claimed:` and the name in the arguments. For
-    /// [`OperationFilter::actor`](crate::OperationFilter::actor).
+    /// Actor as the ledger records it, for [`OperationFilter::actor`](crate::OperationFilter::actor): the proven
+    /// identity, or `claimed:` and the name in the arguments.
     #[must_use]
     pub fn recorded_actor(&self) -> Option<String> {
         let claimed = || Some(format!("claimed:{}", self.claimed()?));
@@ -247,7 +249,7 @@ impl Request {
         named("actor").or_else(|| named("actor_name"))
     }
 
-    /// Note of an earlier policy under a key.
+    /// Note that an earlier policy left under a key.
     #[must_use]
     pub fn note(&self, key: &str) -> Option<&str> {
         self.notes
@@ -258,7 +260,7 @@ impl Request {
     }
 }
 
-/// Checks for the form of an identity: `token:NAME`, or an issuer's URL, `#` and the subject.
+/// Checks whether a name has the form of an identity: `token:NAME`, or an issuer's URL, `#` and the subject.
 fn is_like_identity(name: &str) -> bool {
     let name = name.trim();
     name.starts_with("token:") || (name.contains('#') && name.contains(':'))
@@ -285,14 +287,14 @@ pub struct Outcome {
     pub error_code: Option<String>,
     /// Structured result or error.
     pub body: Value,
-    /// Text that is shown instead of the JSON, if there is one.
+    /// Text shown instead of the JSON, if there is one.
     pub text: Option<String>,
     /// Time since the call reached the gate, in milliseconds.
     pub duration_ms: u64,
 }
 
-/// Error that prevented an evaluation, created from any error by `?`. The call is denied, unless the operator
-/// configured the policy to fail open.
+/// Error that prevented an evaluation. `?` converts any error to it. The call is denied, unless the operator configured
+/// the policy to fail open.
 ///
 /// ```
 /// # use tollgate_sdk::policy::CannotJudge;
@@ -312,14 +314,14 @@ pub struct Outcome {
 pub struct CannotJudge(pub String);
 
 impl<E: Into<Box<dyn std::error::Error>>> From<E> for CannotJudge {
-    /// The message of any error, such as `anyhow::Error`, and of those that caused it.
+    /// Converts any error, including `anyhow::Error`, to its message and the messages of its causes.
     fn from(err: E) -> CannotJudge {
         let err = err.into();
         let mut message = err.to_string();
         let mut cause = err.source();
         while let Some(err) = cause {
             let why = err.to_string();
-            // Some errors have the message of their cause in their own.
+            // Some errors already contain the message of their cause.
             if !message.contains(&why) {
                 message = format!("{message}: {why}");
             }
@@ -329,7 +331,7 @@ impl<E: Into<Box<dyn std::error::Error>>> From<E> for CannotJudge {
     }
 }
 
-/// Context of a policy: everything in [`Cx`], and notes for later policies.
+/// Context of a policy: everything in [`Cx`], plus notes for later policies.
 ///
 /// ```
 /// use tollgate_sdk::policy::{CannotJudge, PolicyCx, Request, Verdict};
@@ -367,19 +369,20 @@ impl<'a> PolicyCx<'a> {
         });
     }
 
-    /// Memory of the policy over all calls, committed with the row of the judged call whatever becomes of the call.
+    /// Memory of the policy over all calls. Changes are committed with the row of the evaluated call, whatever its
+    /// outcome.
     pub fn memory(&self) -> Memory<'a> {
         Memory::new(self.host)
     }
 
-    /// JSON Schema of the arguments that the judged tool takes. `None` if the tool is not known, such as for a recorded
-    /// call of a removed pack.
+    /// JSON Schema of the evaluated tool's arguments. `None` if the tool is unknown, for example in a recorded call of
+    /// a removed pack.
     pub fn input_schema(&self) -> Option<Value> {
         serde_json::from_str(&self.host.input_schema()?).ok()
     }
 
-    /// Past operations with this policy's verdicts on them, also by the code of their refusal or failure. The policy asks
-    /// with [`Want::LedgerQuery`].
+    /// Past operations with this policy's verdicts on them. They can be filtered by the code of their refusal or
+    /// failure. Requires [`Want::LedgerQuery`].
     pub fn query_judged(
         &self,
         filter: &OperationFilter,
@@ -388,7 +391,7 @@ impl<'a> PolicyCx<'a> {
         self.host.query_judged(filter, error_code)
     }
 
-    /// Notes that were left. For backends.
+    /// Notes that the policy left. For backends.
     #[must_use]
     pub fn into_notes(self) -> Vec<Note> {
         self.notes.into_inner()

@@ -33,16 +33,16 @@ pub struct Command {
     pub program: String,
     /// Arguments of the program.
     pub arguments: Vec<String>,
-    /// Bytes for standard input.
+    /// Standard input of the program.
     pub stdin: Vec<u8>,
     /// Timeout. Limited by the call's own deadline.
     pub timeout: Duration,
-    /// Maximum bytes of each stream that are returned: the first and the last half.
+    /// Maximum returned bytes of each stream: the first and the last half.
     pub output_limit: u32,
 }
 
 impl Command {
-    /// A program without arguments, with a timeout of one minute and 64 KiB of each stream.
+    /// Creates a command without arguments, with a timeout of one minute and at most 64 KiB of each stream.
     pub fn new(program: impl Into<String>) -> Command {
         Command {
             program: program.into(),
@@ -53,7 +53,7 @@ impl Command {
         }
     }
 
-    /// A registered test command, exactly as registered.
+    /// Creates a registered test command, exactly as registered.
     #[must_use]
     pub fn test(test: &TestCommand) -> Command {
         let mut argv = test.argv.iter().cloned();
@@ -81,7 +81,7 @@ impl Command {
         self
     }
 
-    /// Sets the maximum bytes of each stream that are returned.
+    /// Sets the maximum returned bytes of each stream.
     #[must_use]
     pub fn output_limit(mut self, bytes: u32) -> Command {
         self.output_limit = bytes;
@@ -121,7 +121,7 @@ pub enum Ending {
 /// ```
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Output {
-    /// Whole output, or the first and the last half of the limit with nothing in between.
+    /// Whole output, or only the first and last bytes up to the limit, half each.
     pub bytes: Vec<u8>,
     /// Total number of bytes.
     pub total: u64,
@@ -200,7 +200,7 @@ impl Outcome {
     }
 }
 
-/// Reason why nothing was run.
+/// Reason why no process was run.
 ///
 /// ```
 /// # use tollgate_sdk::{ProcessError, ToolError};
@@ -209,7 +209,7 @@ impl Outcome {
 /// ```
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
 pub enum ProcessError {
-    /// The pack may not run this, or not in a tool of this effect.
+    /// The pack may not run this command, or not in a tool with this effect.
     #[error("not allowed: {0}")]
     Denied(String),
     /// The workspace does not exist or is not granted.

@@ -1,4 +1,4 @@
-//! Prompts with which people start work, and the table that lists them.
+//! Prompts that people use to start work, and the table that lists them.
 
 use std::fmt;
 
@@ -13,8 +13,8 @@ use crate::{Content, Cx, Reply, ToolError, schema};
     label = "a prompt is the struct of its arguments",
     note = "derive `Deserialize` of serde and `JsonSchema` of schemars for `{Self}`, and write `impl Prompt for {Self}`"
 )]
-/// A prompt. The struct's fields are its arguments, which are texts. The doc comments of fields and struct are
-/// shown by clients. A prompt may read storage and cannot change anything.
+/// A prompt. The struct's fields are its arguments, all of them text. Clients show the doc comments of the struct and
+/// its fields. A prompt may read storage and cannot change anything.
 ///
 /// ```
 /// use tollgate_sdk::{Cx, Prompt, ToolError};
@@ -87,9 +87,9 @@ pub struct PromptEntry {
     pub name: &'static str,
     /// See [`Prompt::TITLE`].
     pub title: &'static str,
-    /// Generates the schema of the arguments; its `description` is the prompt's.
+    /// Generates the schema of the arguments. Its `description` is the prompt's description.
     pub schema: fn() -> Value,
-    /// Parses the arguments and runs the prompt. The text is the reply's.
+    /// Parses the arguments and runs the prompt. The reply's text is the prompt's text.
     pub call: fn(&Cx<'_>, &str) -> Result<Reply, ToolError>,
 }
 

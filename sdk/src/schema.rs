@@ -172,8 +172,8 @@ fn flatten_constants(object: &mut Map<String, Value>) {
     }
 }
 
-/// Joins the lines of each paragraph, because line breaks of a comment mean nothing in a schema. A line that
-/// starts like a list item remains one.
+/// Joins the lines of each paragraph, because line breaks of a comment are meaningless in a schema. A line that starts
+/// like a list item keeps its line break.
 fn unwrap(text: &str) -> String {
     let mut out = String::with_capacity(text.len());
     let mut lines = text.lines().map(str::trim).peekable();

@@ -3,6 +3,8 @@
 //! Some rules must hold, because otherwise a client refuses the whole list. The host enforces them when it loads a
 //! component. Other rules help readers of the list. Tests of packs and `tollgate packs check` report both kinds.
 
+use std::ops::RangeInclusive;
+
 use serde_json::{Map, Value};
 
 use crate::Effect;
@@ -17,14 +19,61 @@ const LONGEST_DESCRIPTION: usize = 1 << 10;
 const LARGEST_SCHEMA: usize = 16 << 10;
 /// Deepest nesting of objects and arrays in a schema.
 const DEEPEST: usize = 5;
-/// Shortest description of a parameter that can say what the value is and where it comes from, in characters.
-const SHORTEST_PARAMETER: usize = 25;
+/// Least that the description of a tool says: more than its name.
+const OF_TOOL: Least = Least { length: 25, words: 1 };
+/// Least that the description of a parameter says: what the value is and where it comes from.
+const OF_PARAMETER: Least = Least { length: 25, words: 2 };
+/// Least that the description of a field of the reply says: more than its name.
+const OF_FIELD: Least = Least { length: 10, words: 1 };
+/// Words that explain nothing, in any description.
+const EMPTY_WORDS: [&str; 10] = ["a", "an", "the", "this", "is", "its", "of", "s", "value", "given"];
+/// First words of descriptions that nobody has written yet.
+const PLACEHOLDERS: [&str; 3] = ["todo", "tbd", "fixme"];
+/// Characters that no reader sees: those that Unicode calls ignorable by default, and annotations.
+const INVISIBLE: [RangeInclusive<char>; 17] = [
+    '\u{ad}'..='\u{ad}',
+    '\u{34f}'..='\u{34f}',
+    '\u{61c}'..='\u{61c}',
+    '\u{115f}'..='\u{1160}',
+    '\u{17b4}'..='\u{17b5}',
+    '\u{180b}'..='\u{180f}',
+    '\u{200b}'..='\u{200f}',
+    '\u{202a}'..='\u{202e}',
+    '\u{2060}'..='\u{206f}',
+    '\u{3164}'..='\u{3164}',
+    '\u{fe00}'..='\u{fe0f}',
+    '\u{feff}'..='\u{feff}',
+    '\u{ffa0}'..='\u{ffa0}',
+    '\u{fff0}'..='\u{fffb}',
+    '\u{1bca0}'..='\u{1bca3}',
+    '\u{1d173}'..='\u{1d17a}',
+    '\u{e0000}'..='\u{e0fff}',
+];
 /// Deepest nesting of a schema that uses all of JSON Schema.
 const DEEPEST_FULL: usize = 24;
 /// Dialect that a schema names in order to use all of JSON Schema.
 const DIALECT: &str = "https://json-schema.org/draft/2020-12/schema";
 /// Keywords for which some client refuses the whole list.
 const BANNED: [&str; 7] = ["$ref", "$schema", "$defs", "oneOf", "anyOf", "allOf", "not"];
+/// Keywords with schemas that clients do not show, so that nobody reads the descriptions in there.
+const UNREAD: [&str; 16] = [
+    "definitions",
+    "patternProperties",
+    "prefixItems",
+    "additionalItems",
+    "contains",
+    "propertyNames",
+    "dependencies",
+    "dependentSchemas",
+    "unevaluatedItems",
+    "unevaluatedProperties",
+    "contentSchema",
+    "$dynamicRef",
+    "$recursiveRef",
+    "if",
+    "then",
+    "else",
+];
 
 /// A tool as clients see it.
 #[derive(Debug, Clone)]
@@ -52,7 +101,8 @@ pub struct Faults {
     pub refused: Vec<String>,
     /// Faults that make the tool hard to understand.
     pub unclear: Vec<String>,
-    /// Parameters whose descriptions are too short to explain them, or only repeat their names.
+    /// Descriptions of the tool, its parameters and the fields of its reply that are too short to explain them, only
+    /// repeat their names, or are placeholders.
     pub vague: Vec<String>,
 }
 
@@ -97,8 +147,14 @@ pub fn faults(tool: &Surface<'_>) -> Faults {
             tool.title
         ));
     }
-    if tool.description.is_empty() {
+    let name = tool.names.first().copied().unwrap_or_default();
+    if words(tool.description).is_empty() {
         faults.refuse("the tool has no description".to_owned());
+    } else if is_vague(name, tool.description, OF_TOOL) {
+        let start = &tool.description[..tool.description.floor_char_boundary(80)];
+        faults
+            .vague
+            .push(format!("the tool is described only as {start:?}"));
     }
     let length = tool.description.len();
     if length > LONGEST_DESCRIPTION {
@@ -129,6 +185,7 @@ pub fn faults(tool: &Surface<'_>) -> Faults {
                 "the input schema uses all of JSON Schema 2020-12, which some clients refuse".to_owned(),
             );
             schema.values().for_each(|value| faults.walk_full(value, 1));
+            faults.read_full(schema, side, 0);
         } else {
             faults.walk(schema, side, 0);
         }
@@ -144,11 +201,96 @@ fn is_name(name: &str, longest: usize) -> bool {
             .all(|c| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '_')
 }
 
-/// Returns whether the description of a parameter explains nothing beyond its name.
-fn is_vague(name: &str, description: &str) -> bool {
-    let text = description.trim().trim_end_matches('.').to_lowercase();
-    let text = text.strip_prefix("the ").unwrap_or(&text).replace(' ', "_");
-    description.chars().count() < SHORTEST_PARAMETER || text == name.to_lowercase()
+/// Least that a description says.
+#[derive(Clone, Copy)]
+struct Least {
+    /// Visible characters.
+    length: usize,
+    /// Distinct words beside those of the name and [`EMPTY_WORDS`].
+    words: usize,
+}
+
+/// Returns whether a description explains nothing beyond the name, or is a placeholder.
+fn is_vague(name: &str, description: &str, least: Least) -> bool {
+    let said = words(description);
+    let Some(first) = said.first() else {
+        return true;
+    };
+    if length(description) < least.length || PLACEHOLDERS.contains(&first.to_lowercase().as_str()) {
+        return true;
+    }
+    let mut known = parts(&words(name));
+    known.push(known.concat());
+    let mut further: Vec<String> = Vec::new();
+    for word in parts(&said) {
+        let is_known = known
+            .iter()
+            .chain(&further)
+            .any(|other| is_form(&word, other) || is_form(other, &word));
+        if !is_known && !EMPTY_WORDS.contains(&word.as_str()) {
+            further.push(word);
+        }
+        if further.len() == least.words {
+            return false;
+        }
+    }
+    true
+}
+
+/// Text that readers see, with one space for all white space between two words.
+fn visible(text: &str) -> String {
+    let is_visible = |c: &char| {
+        let is_hidden = INVISIBLE.iter().any(|range| range.contains(c));
+        !is_hidden && (!c.is_control() || c.is_whitespace())
+    };
+    let text: String = text.chars().filter(is_visible).collect();
+    text.split_whitespace().collect::<Vec<_>>().join(" ")
+}
+
+/// Number of visible characters. Dots, spaces and other signs in a row count as two at most.
+fn length(text: &str) -> usize {
+    let mut signs = 0;
+    let text = visible(text);
+    let counted = text.chars().filter(|c| {
+        signs = if c.is_alphanumeric() { 0 } else { signs + 1 };
+        signs <= 2
+    });
+    counted.count()
+}
+
+/// Visible words of a text.
+fn words(text: &str) -> Vec<String> {
+    let text = visible(text);
+    let words = text.split(|c: char| !c.is_alphanumeric());
+    words.filter(|word| !word.is_empty()).map(str::to_owned).collect()
+}
+
+/// Lower-case parts of words, which `camelCase` joins.
+fn parts(words: &[String]) -> Vec<String> {
+    let mut parts = Vec::new();
+    for word in words {
+        let mut part = String::new();
+        let mut was_lower = false;
+        for c in word.chars() {
+            if was_lower && c.is_uppercase() {
+                parts.push(std::mem::take(&mut part));
+            }
+            was_lower = c.is_lowercase();
+            part.extend(c.to_lowercase());
+        }
+        parts.push(part);
+    }
+    parts
+}
+
+/// Returns whether a word is another one or its plural.
+fn is_form(word: &str, other: &str) -> bool {
+    match word.strip_prefix(other) {
+        Some(end) => matches!(end, "" | "s" | "es"),
+        None => other
+            .strip_suffix('y')
+            .is_some_and(|stem| word.strip_suffix("ies") == Some(stem)),
+    }
 }
 
 impl Faults {
@@ -165,7 +307,7 @@ impl Faults {
         self.unclear.push(fault);
     }
 
-    /// Looks for what no client should follow: other documents, and endless nesting.
+    /// Finds faults that make a full schema unsafe for clients: references to other documents, and endless nesting.
     fn walk_full(&mut self, value: &Value, depth: usize) {
         if depth > DEEPEST_FULL {
             return self.refuse(format!("input is nested deeper than {DEEPEST_FULL}"));
@@ -187,12 +329,67 @@ impl Faults {
         }
     }
 
+    /// Finds vague descriptions in a full schema, wherever it describes a property.
+    fn read_full(&mut self, schema: &Map<String, Value>, path: &str, depth: usize) {
+        if depth > DEEPEST_FULL {
+            return;
+        }
+        for (keyword, value) in schema {
+            match (keyword.as_str(), value) {
+                ("properties" | "patternProperties", Value::Object(properties)) => {
+                    for (name, property) in properties {
+                        let path = format!("{path}.{name}");
+                        let Value::Object(property) = property else {
+                            continue;
+                        };
+                        let described = property.get("description").and_then(Value::as_str);
+                        if let Some(text) = described {
+                            self.read(name, text, &path);
+                        }
+                        self.read_full(property, &path, depth + 1);
+                    }
+                }
+                // Names there are not parameters, and values there are no schemas.
+                ("$defs" | "definitions" | "dependentSchemas", Value::Object(schemas)) => {
+                    for schema in schemas.values().filter_map(Value::as_object) {
+                        self.read_full(schema, path, depth + 1);
+                    }
+                }
+                ("const" | "default" | "enum" | "examples", _) => {}
+                (_, Value::Object(schema)) => self.read_full(schema, path, depth + 1),
+                (_, Value::Array(schemas)) => {
+                    for schema in schemas.iter().filter_map(Value::as_object) {
+                        self.read_full(schema, path, depth + 1);
+                    }
+                }
+                _ => {}
+            }
+        }
+    }
+
+    /// Finds faults of a property's description.
+    fn read(&mut self, name: &str, description: &str, path: &str) {
+        let least = match path.starts_with("input") {
+            true => OF_PARAMETER,
+            false => OF_FIELD,
+        };
+        if words(description).is_empty() {
+            self.unclear(format!("{path} has no description"));
+        } else if is_vague(name, description, least) {
+            self.vague
+                .push(format!("{path} is described only as {description:?}"));
+        }
+    }
+
     fn walk(&mut self, schema: &Map<String, Value>, path: &str, depth: usize) {
         if depth > DEEPEST {
             return self.refuse(format!("{path} is nested deeper than {DEEPEST}"));
         }
         for banned in BANNED.iter().filter(|key| schema.contains_key(**key)) {
             self.refuse(format!("{path} uses {banned}"));
+        }
+        for unread in UNREAD.iter().filter(|key| schema.contains_key(**key)) {
+            self.unclear(format!("{path} uses {unread}"));
         }
         if schema.contains_key("const") {
             self.unclear(format!("{path} uses const"));
@@ -202,7 +399,11 @@ impl Faults {
                 Some(Value::Object(items)) => self.walk(items, &format!("{path}[]"), depth + 1),
                 _ => self.refuse(format!("{path} is an array without items")),
             },
-            Some(Value::String(_)) => {}
+            Some(Value::String(_)) => {
+                if schema.contains_key("items") {
+                    self.unclear(format!("{path} has items and is not an array"));
+                }
+            }
             Some(_) => self.refuse(format!("{path} has several types")),
             None => self.refuse(format!("{path} has no type")),
         }
@@ -227,14 +428,20 @@ impl Faults {
                 self.refuse(format!("{path} has no type"));
                 continue;
             };
-            match property.get("description").and_then(Value::as_str) {
-                None | Some("") => self.unclear(format!("{path} has no description")),
-                Some(text) if path.starts_with("input") && is_vague(name, text) => {
-                    self.vague.push(format!("{path} is described only as {text:?}"));
-                }
-                Some(_) => {}
-            }
+            let described = property.get("description").and_then(Value::as_str);
+            self.read(name, described.unwrap_or_default(), &path);
             self.walk(property, &path, depth + 1);
+        }
+        // An empty schema is the same as true.
+        match schema.get("additionalProperties") {
+            Some(Value::Object(others)) if !others.is_empty() => {
+                let before = self.refused.len();
+                self.walk(others, &format!("{path}.*"), depth + 1);
+                // A host must still load packs of versions that did not look there.
+                let found = self.refused.split_off(before);
+                self.unclear.extend(found);
+            }
+            _ => {}
         }
     }
 }
@@ -250,6 +457,22 @@ mod tests {
         value.as_object().unwrap().clone()
     }
 
+    /// A surface whose only faults are those of its schemas.
+    fn fine_but_for_schemas<'a>(
+        input: &'a Map<String, Value>,
+        output: &'a Map<String, Value>,
+    ) -> Surface<'a> {
+        Surface {
+            names: vec!["fine_name"],
+            title: "A title",
+            description: "Call somebody on the phone.",
+            effect: Effect::Read,
+            destructive: false,
+            input,
+            output,
+        }
+    }
+
     #[test]
     fn everything_wrong_is_named() {
         let input = object(
@@ -262,7 +485,7 @@ mod tests {
             deep = json!({"type": "array", "items": deep, "description": "Rows."});
         }
         let output = object(json!({"type": "array", "items": {"$ref": "#/x"}, "properties": {"rows": deep}}));
-        let description = "x".repeat(2_000);
+        let description = "Call somebody. ".repeat(200);
         let told = faults(&Surface {
             names: vec!["Bad Name", "fine_name"],
             title: "",
@@ -281,7 +504,7 @@ mod tests {
         expect![[r#"
             the name "Bad Name" does not match ^[a-z][a-z0-9_]{0,39}$
             the tool has no title
-            the description has 2000 bytes, more than 1024
+            the description has 3000 bytes, more than 1024
             input uses anyOf
             input.a has several types
             input.b is an array without items
@@ -299,7 +522,7 @@ mod tests {
             input.d has no description
             input.d uses const
             --
-        "#]]
+            output.rows is described only as "Rows.""#]]
         .assert_eq(&told);
     }
 
@@ -307,15 +530,8 @@ mod tests {
     fn a_schema_that_names_its_dialect_uses_all_of_it_within_one_document() {
         let told = |schema: Value| {
             let input = object(schema);
-            let told = faults(&Surface {
-                names: vec!["fine_name"],
-                title: "A title",
-                description: "Call somebody.",
-                effect: Effect::Read,
-                destructive: false,
-                input: &input,
-                output: &object(json!({"type": "object", "properties": {}})),
-            });
+            let output = object(json!({"type": "object", "properties": {}}));
+            let told = faults(&fine_but_for_schemas(&input, &output));
             (told.refused, told.unclear)
         };
         let mut schema = json!({"type": "object", "additionalProperties": false, "allOf": [{"required": ["a"]}],
@@ -361,20 +577,80 @@ mod tests {
             }}),
         );
         let output = object(json!({"type": "object", "properties": {"job": property("The job.")}}));
-        let found = faults(&Surface {
-            names: vec!["fine_name"],
-            title: "A title",
-            description: "Add rows to a table.",
-            effect: Effect::Write,
-            destructive: false,
-            input: &input,
-            output: &output,
-        });
+        let found = faults(&fine_but_for_schemas(&input, &output));
         assert_eq!((found.refused, found.unclear), (Vec::new(), Vec::new()));
         expect![[r#"
             input.job_id is described only as "The job."
             input.expected_configuration_revision is described only as "The expected configuration revision."
-            input.rows[].name is described only as "Name.""#]]
+            input.rows[].name is described only as "Name."
+            output.job is described only as "The job.""#]]
         .assert_eq(&found.vague.join("\n"));
+    }
+
+    #[test]
+    fn the_table_of_descriptions_holds() {
+        let table: Value = serde_json::from_str(include_str!("../tests/descriptions.json")).unwrap();
+        let empty = object(json!({"type": "object", "additionalProperties": false}));
+        for case in table["descriptions"].as_array().unwrap() {
+            let [kind, name, text, expected] = [0, 1, 2, 3].map(|at| case[at].as_str().unwrap());
+            let described = object(
+                json!({"type": "object", "additionalProperties": false, "properties": {
+                    name: {"type": "string", "description": text}
+                }}),
+            );
+            let mut surface = fine_but_for_schemas(&empty, &empty);
+            match kind {
+                "parameter" => surface.input = &described,
+                "field" => surface.output = &described,
+                _ => {
+                    surface.names = vec![name];
+                    surface.description = text;
+                }
+            }
+            let found: Vec<String> = faults(&surface).into_all().collect();
+            let told = match found.join("\n") {
+                told if told.is_empty() => "fine",
+                told if told.contains("is described only as") => "vague",
+                told if told.contains("has no description") => "none",
+                _ => "other",
+            };
+            assert_eq!(
+                (told, found.len()),
+                (expected, usize::from(expected != "fine")),
+                "{case}: {found:?}"
+            );
+        }
+        for case in table["schemas"].as_array().unwrap() {
+            let mut property = json!({"type": "object", "description": "Rows to add to the table, by key."});
+            for (keyword, value) in case[0].as_object().unwrap() {
+                property[keyword] = value.clone();
+            }
+            let input = object(
+                json!({"type": "object", "additionalProperties": false, "properties": {"a": property}}),
+            );
+            let found = faults(&fine_but_for_schemas(&input, &empty));
+            let found = found
+                .into_all()
+                .map(|fault| fault.split(" only as").next().unwrap().to_owned());
+            assert_eq!(json!(found.collect::<Vec<_>>()), case[1], "{case}");
+        }
+    }
+
+    #[test]
+    fn a_schema_that_uses_all_of_json_schema_explains_its_parameters() {
+        let vague = json!({"properties": {"a": {"type": "string", "description": "The a."}}});
+        let input = object(
+            json!({"$schema": DIALECT, "type": "object", "additionalProperties": false,
+            "properties": {"b": {"items": vague}}, "anyOf": [vague], "then": vague, "$defs": {"c": vague},
+            "examples": [vague]}),
+        );
+        let output = object(json!({"type": "object"}));
+        let mut found = faults(&fine_but_for_schemas(&input, &output)).vague;
+        found.sort();
+        let told = "input.a is described only as \"The a.\"";
+        assert_eq!(
+            found,
+            [told, told, told, "input.b.a is described only as \"The a.\""]
+        );
     }
 }

@@ -102,6 +102,15 @@ macro_rules! id {
             }
         }
 
+        $crate::__text_schema!($name, $schema);
+    };
+}
+
+/// Implements `JsonSchema` with a fixed schema for a type that is text.
+#[doc(hidden)]
+#[macro_export]
+macro_rules! __text_schema {
+    ($name:ident, $schema:tt) => {
         impl $crate::reexport::schemars::JsonSchema for $name {
             fn schema_name() -> std::borrow::Cow<'static, str> {
                 stringify!($name).into()
@@ -178,16 +187,7 @@ macro_rules! text_enum {
             }
         }
 
-        impl $crate::reexport::schemars::JsonSchema for $name {
-            fn schema_name() -> std::borrow::Cow<'static, str> {
-                stringify!($name).into()
-            }
-            fn json_schema(
-                _: &mut $crate::reexport::schemars::SchemaGenerator,
-            ) -> $crate::reexport::schemars::Schema {
-                $crate::reexport::schemars::json_schema!({"type": "string", "enum": [$($text),+]})
-            }
-        }
+        $crate::__text_schema!($name, {"type": "string", "enum": [$($text),+]});
 
         impl $crate::ToValue for $name {
             fn to_value(&self) -> $crate::Value {

@@ -101,7 +101,7 @@ impl FromValue for Timestamp {
 }
 
 const DAY_MS: i64 = 86_400_000;
-/// Last year that has four digits.
+/// Last year with four digits.
 const LAST_YEAR: i64 = 9_999;
 
 /// Milliseconds since 1970 of RFC 3339 text. The separator may be any character, as RFC 3339 allows.
@@ -151,13 +151,13 @@ fn number(digits: &[u8]) -> Option<i64> {
     })
 }
 
-/// Nanoseconds of the digits behind the point. Further digits are dropped.
+/// Nanoseconds from the digits after the decimal point. Further digits are dropped.
 fn nanoseconds(digits: &[u8]) -> Option<i64> {
     let padded = digits.iter().copied().chain(std::iter::repeat(b'0')).take(9);
     (!digits.is_empty()).then(|| padded.fold(0, |value, byte| value * 10 + i64::from(byte - b'0')))
 }
 
-/// Milliseconds that a zone is ahead of UTC: `Z`, or `+01:00`.
+/// Milliseconds by which a zone is ahead of UTC: `Z`, or `+01:00`.
 fn offset_ms(zone: &[u8]) -> Option<i64> {
     let (sign, hour, minute) = match zone {
         [b'Z' | b'z'] => return Some(0),
@@ -192,7 +192,7 @@ const fn days_since_1970(year: i64, month: i64, day: i64) -> i64 {
     cycle * CYCLE_DAYS + year * 365 + year / 4 - year / 100 + day_of_year - DAYS_BEFORE_1970
 }
 
-/// Year, month and day of a number of days from 1970.
+/// Year, month and day of a day counted from 1970.
 const fn date_of(days: i64) -> (i64, i64, i64) {
     let days = days + DAYS_BEFORE_1970;
     let (cycle, day) = (days.div_euclid(CYCLE_DAYS), days.rem_euclid(CYCLE_DAYS));
@@ -223,7 +223,7 @@ mod tests {
         assert_eq!(Timestamp::parse("yesterday"), None);
     }
 
-    /// The crate `time`, whose results the code here has to match.
+    /// Parser of the crate `time`, whose results this code must match.
     fn parse_with_time(text: &str) -> Option<i64> {
         let instant = OffsetDateTime::parse(text, &Rfc3339).ok()?;
         i64::try_from(instant.unix_timestamp_nanos() / 1_000_000).ok()
@@ -280,7 +280,7 @@ mod tests {
         let format = "[year]-[month]-[day]T[hour]:[minute]:[second].[subsecond digits:3]Z";
         let format = format_description::parse_borrowed::<2>(format).unwrap();
         let (first, last) = (-377_705_116_800_000_i64, 253_402_300_799_999_i64);
-        // About three months, and a time of day that differs.
+        // About three months, and a different time of day.
         let step = 97 * DAY_MS + 7_654_321;
         for ms in (0..=(last - first) / step)
             .map(|count| first + count * step)

@@ -47,7 +47,7 @@ pub enum Effect {
 /// ```
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Tier {
-    /// Daily tools, listed by default.
+    /// Tools for daily use, listed by default.
     Core,
     /// Listed with `--tier standard`.
     Standard,
@@ -84,7 +84,7 @@ pub struct Hints {
     /// True if the tool reaches beyond this host.
     pub open_world: bool,
     /// For a tool that runs other tools of its pack: the argument that lists them, an array of objects with
-    /// `tool` and `args`. The gate evaluates and counts each under its own name before the call.
+    /// `tool` and `args`. Before the call, the gate evaluates and counts each under its own name.
     pub members: Option<&'static str>,
 }
 
@@ -105,6 +105,11 @@ impl Hints {
     pub const DESTRUCTIVE: Hints = Hints {
         destructive: true,
         ..Hints::ADDITIVE
+    };
+    /// Overwrites data with the arguments, and has no further effect when repeated.
+    pub const REPLACING: Hints = Hints {
+        destructive: true,
+        ..Hints::IDEMPOTENT
     };
 }
 
@@ -165,15 +170,15 @@ pub trait Tool: DeserializeOwned + JsonSchema {
     const EFFECT: Effect;
     /// Listing in which the tool appears.
     const TIER: Tier = Tier::Standard;
-    /// Hints for clients besides the effect. For a `Read` tool the host ignores `destructive`.
+    /// Hints for clients besides the effect. The host ignores `destructive` for a `Read` tool.
     const HINTS: Hints = Hints::ADDITIVE;
-    /// Other names that call the tool and are not listed.
+    /// Other names under which the tool can be called. They are not listed.
     const ALIASES: &'static [&'static str] = &[];
 
     /// Structured reply, which serialises to a JSON object.
     type Output: Serialize + JsonSchema;
 
-    /// Runs the tool. On an error, all rows that it wrote are rolled back.
+    /// Runs the tool. An error rolls back all rows that the call wrote.
     fn run(self, cx: &Cx<'_>) -> Result<Self::Output, ToolError>;
 
     /// Text for people instead of the JSON, if the JSON is hard to read.
@@ -256,11 +261,11 @@ pub struct Entry {
     pub hints: Hints,
     /// See [`Tool::ALIASES`].
     pub aliases: &'static [&'static str],
-    /// Generates the input schema; its `description` is the tool's.
+    /// Generates the input schema. Its `description` is the tool's description.
     pub input_schema: fn() -> Value,
     /// Generates the output schema.
     pub output_schema: fn() -> Value,
-    /// Parses the arguments, runs the tool, serialises the reply.
+    /// Parses the arguments, runs the tool and serialises the reply.
     pub call: fn(&Cx<'_>, &str) -> Result<Reply, ToolError>,
 }
 

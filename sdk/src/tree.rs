@@ -1,9 +1,9 @@
-//! Files below one opened directory, as a workspace offers them. Shared by the host and the native backend, so
-//! that a pack's tests have the same rules as its users.
+//! Files below one opened directory, as a workspace offers them. The host and the native backend share this code, so
+//! that a pack's tests have the same rules as production.
 //!
-//! The operating system resolves every path below the directory, so that no link leads out, not even one
-//! created between a check and a use. Writing walks directory by directory and follows no links: a granted
-//! prefix cannot be turned into another place.
+//! The operating system resolves every path below the directory, so no link leads out, not even one created between a
+//! check and a use. Writing opens one directory at a time and follows no links, so a granted prefix cannot be
+//! redirected to another place.
 
 use std::ffi::CStr;
 use std::hash::{DefaultHasher, Hash, Hasher};
@@ -26,7 +26,7 @@ use crate::{FileEntry, FileKind, Listing, WorkspaceError};
 const MAX_PATH: usize = 1024;
 /// Maximum number of entries of a listed directory.
 const MAX_SCANNED: usize = 100_000;
-/// Number of entries between two checks whether to continue.
+/// Number of entries between two checks for cancellation.
 const STEP: usize = 64;
 /// Size of the buffer for names, in bytes.
 const NAMES: usize = 16 << 10;
@@ -131,7 +131,7 @@ impl Tree {
         self.list_while(directory, after, limit, &|| true)
     }
 
-    /// Like [`list`](Tree::list), cancelled when `go_on` returns false.
+    /// Like [`list`](Tree::list), but stops when `go_on` returns false.
     pub fn list_while(
         &self,
         directory: &str,
@@ -178,7 +178,7 @@ impl Tree {
         self.list_unless_while(directory, known, limit, &|| true)
     }
 
-    /// Like [`list_unless`](Tree::list_unless), cancelled when `go_on` returns false.
+    /// Like [`list_unless`](Tree::list_unless), but stops when `go_on` returns false.
     pub fn list_unless_while(
         &self,
         directory: &str,
@@ -295,7 +295,7 @@ impl Tree {
         Ok(dir)
     }
 
-    /// Replaces a file by a new one with the same permissions.
+    /// Replaces a file with a new one that has the same permissions.
     fn replace(
         &self,
         parent: &Dir,
@@ -419,7 +419,7 @@ fn leads_out(err: &std::io::Error) -> bool {
     err.kind() == ErrorKind::PermissionDenied && err.raw_os_error().is_none()
 }
 
-/// Checks whether a link was found where none is followed.
+/// Checks whether an operation failed on a link that it must not follow.
 fn is_link(err: &std::io::Error) -> bool {
     err.raw_os_error() == Some(rustix::io::Errno::LOOP.raw_os_error())
 }
@@ -529,7 +529,8 @@ fn nanoseconds(found: u64) -> i64 {
     i64::try_from(found).unwrap_or_default()
 }
 
-/// Later of the times of modification and of change. A program sets the first as it likes, the second is the system's.
+/// Later of the modification time and the change time. Programs can set the first freely. Only the system sets the
+/// second.
 fn latest(modified: (i64, i64), changed: (i64, i64)) -> i64 {
     let (seconds, nanoseconds) = modified.max(changed);
     milliseconds(seconds, nanoseconds)

@@ -65,7 +65,7 @@ pub enum GitAccess {
 /// ```
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct TestCommand {
-    /// Name, `default` or another one.
+    /// Name of the command. `default` is the default.
     pub name: String,
     /// Program and arguments.
     pub argv: Vec<String>,
@@ -82,8 +82,8 @@ pub struct TestCommand {
 pub struct WorkspaceInfo {
     /// Name of the workspace.
     pub name: String,
-    /// Prefixes below which the pack may write: `.gsd/` is a directory, `.` everything, and a path without a
-    /// trailing slash one file.
+    /// Prefixes below which the pack may write. `.gsd/` is a directory, `.` is everything, and a path without a
+    /// trailing slash is one file.
     pub write_prefixes: Vec<String>,
     /// Access to git; `None` if there is none.
     pub git: Option<GitAccess>,
@@ -105,8 +105,8 @@ impl WorkspaceInfo {
     }
 }
 
-/// Checks whether a prefix covers a path: `.` covers everything, a directory with a trailing slash what is
-/// below it, and any other prefix only itself.
+/// Checks whether a prefix covers a path. `.` covers everything, a directory with a trailing slash covers its contents,
+/// and any other prefix covers only itself.
 ///
 /// ```
 /// # use tollgate_sdk::workspace::covers;
@@ -159,9 +159,9 @@ pub struct FileEntry {
     pub path: String,
     /// Kind of the entry.
     pub kind: FileKind,
-    /// Size in bytes; 0 for anything but a file.
+    /// Size in bytes, or 0 for anything other than a file.
     pub size: u64,
-    /// Time of modification in milliseconds since 1970 UTC: of the content or of the entry itself, whichever is later, so
+    /// Modification time in milliseconds since 1970 UTC. Later of the times of the content and of the entry itself, so
     /// that a program cannot set the time back.
     pub modified_ms: i64,
 }
@@ -330,9 +330,9 @@ impl<'a> Workspace<'a> {
         self.host.list_files(self.name(), directory, after, limit)
     }
 
-    /// Like [`list`](Workspace::list) from the beginning, unless the directory's fingerprint is `known`: then
-    /// `None`, at no cost in the pack, however many entries there are. Changes during the listing are found by
-    /// the next one.
+    /// Like [`list`](Workspace::list) from the beginning, unless the directory's fingerprint is `known`. In that case
+    /// returns `None`, at no cost in the pack, however many entries there are. Changes during the listing are found by
+    /// the next listing.
     pub fn list_unless(
         &self,
         directory: &str,
@@ -373,26 +373,25 @@ impl<'a> Workspace<'a> {
         }
     }
 
-    /// At most `limit` bytes of a file from `offset`, and never more than [`MAX_READ`]; empty at its end.
+    /// At most `limit` bytes of a file from `offset`, and never more than [`MAX_READ`]. Empty at the end of the file.
     pub fn read_at(&self, path: &str, offset: u64, limit: u32) -> Result<Vec<u8>, WorkspaceError> {
         self.host.read_file(self.name(), path, offset, limit)
     }
 
-    /// Announces upcoming requests, in this order, so that the host can prefetch while the pack works. The only
-    /// effect is speed; a result may be as old as its announcement. Writing and running programs discard all
-    /// announcements.
+    /// Announces upcoming requests, in order, so that the host can prefetch while the pack works. The only effect is
+    /// speed. A result may be as old as its announcement. Writing and running programs discards all announcements.
     pub fn read_ahead(&self, next: &[Upcoming<'_>]) {
         self.host.read_ahead(self.name(), next);
     }
 
-    /// Replaces a file atomically and durably, creating missing directories. In a `Write` tool the write
-    /// happens after the call's commit, and not at all if the call fails.
+    /// Replaces a file atomically and durably, and creates missing directories. In a `Write` tool the write happens
+    /// after the call's commit. If the call fails, nothing is written.
     pub fn write(&self, path: &str, content: &[u8]) -> Result<(), WorkspaceError> {
         self.host.write_file(self.name(), path, content)
     }
 
-    /// Appends to a file durably, creating the file if missing. In a `Write` tool the write happens after the
-    /// call's commit, and not at all if the call fails.
+    /// Appends to a file durably, and creates the file if it is missing. In a `Write` tool the write happens after the
+    /// call's commit. If the call fails, nothing is written.
     pub fn append(&self, path: &str, content: &[u8]) -> Result<(), WorkspaceError> {
         self.host.append_file(self.name(), path, content)
     }

@@ -25,7 +25,7 @@ struct Noted {
     /// The file is older than what it shows.
     #[serde(skip_serializing_if = "Option::is_none")]
     stale: Option<bool>,
-    /// Why.
+    /// Reasons for it.
     #[serde(skip_serializing_if = "Option::is_none")]
     warnings: Option<Vec<String>>,
 }

@@ -22,7 +22,8 @@ pub(crate) struct Access<'a> {
 }
 
 impl Access<'_> {
-    /// Checks whether the directory is in a repository: its own, one of the workspace, or one that contains the workspace.
+    /// Checks whether the directory is in a repository: its own, one of the workspace, or one that contains the
+    /// workspace.
     fn in_repository(&self, paths: &BTreeMap<String, String>) -> bool {
         let has_git = |directory: &str| {
             let place = format!("{directory}/.git");
@@ -99,8 +100,8 @@ fn may_run(info: &WorkspaceInfo, words: &[String]) -> bool {
     registered || (words.first().is_some_and(|program| program == "git") && info.git.is_some())
 }
 
-/// Warns about everything that will fail for lack of a grant or of a repository, before any work is done. `paths` has the
-/// directories of workspaces that are in a repository.
+/// Warns about everything that will fail for lack of a grant or of a repository, before any work is done. `paths` has
+/// the directories of workspaces that are in a repository.
 pub(crate) fn warnings(
     cx: &Cx<'_>,
     repo_root: Option<&str>,
@@ -154,7 +155,7 @@ pub(crate) fn nobody(cx: &Cx<'_>, job: &Job, steps: &[Step]) -> Option<String> {
     }
     let git = Git::open_to_write(cx, job.repo_root.as_deref()).ok()?;
     (!git.knows_committer().ok()?).then(|| {
-        "Git knows no user.name and user.email here: pass author_name and author_email to git_commit, or a person sets \
+        "Git has no user.name and user.email here: pass author_name and author_email to git_commit, or a person sets \
          them with git config"
             .to_owned()
     })
@@ -169,11 +170,11 @@ fn lacking(access: &Result<Access<'_>, String>, need: Need<'_>, in_repository: b
     let info = access.workspace.info();
     match need {
         Need::Git if info.git.is_none() => Some(format!(
-            "workspace {} allows no git; set git = \"read\"",
+            "workspace {} does not allow Git; set git = \"read\"",
             access.root.workspace
         )),
         Need::Git if !in_repository => Some(format!(
-            "{} is in no Git repository; run git init there, or use gates on files and commands",
+            "{} is not in a Git repository; run git init there, or use gates on files and commands",
             access.root.text()
         )),
         Need::Command(words) if !may_run(info, words) => {

@@ -77,7 +77,7 @@ fn without_actor(arguments: &str) -> Result<Option<String>, ToolError> {
         Value::Null => {}
         other => refusals.add(crate::error::Reason::argument(
             ACTOR,
-            format!("is {other}, but has to be a text"),
+            format!("is {other}, but must be text"),
         )),
     }
     refusals.finish()?;

@@ -33,7 +33,7 @@ pub(crate) enum Reason {
     },
     #[error("{0}")]
     UnknownGate(String),
-    #[error("the batch that {0} opened has to be committed first")]
+    #[error("the batch that {0} opened must be committed first")]
     BatchOpen(String),
     #[error("batch commits are not allowed by this job's policies")]
     BatchForbidden,
@@ -51,7 +51,7 @@ pub(crate) enum Reason {
     Repository(String),
     #[error("workspace {workspace} does not allow this pack to write {path}")]
     WriteDenied { workspace: String, path: String },
-    #[error("`{0}` is there and is not a regular file")]
+    #[error("`{0}` exists and is not a regular file")]
     NotAFile(String),
     #[error("there is no map of the repository yet")]
     MapMissing,
@@ -145,8 +145,8 @@ impl tollgate_kit::Reason for Reason {
             Reason::WrongStatus(Illegal {
                 status: Status::Complete | Status::Failed | Status::Archived,
                 ..
-            }) => "The job is over. Look at it with job_get, or begin another with conductor_init.",
-            Reason::WrongStatus(_) => "Bring the job into one of allowed_statuses first.",
+            }) => "The job has ended. Look at it with job_get, or start another with conductor_init.",
+            Reason::WrongStatus(_) => "Move the job to one of allowed_statuses first.",
             Reason::WrongStep { .. } | Reason::StepNotActive(_) => {
                 "Call job_next_step_prompt and work on the step that it gives."
             }
@@ -159,10 +159,10 @@ impl tollgate_kit::Reason for Reason {
             Reason::VariableMissing(_) => "Give each variable a value in `variables`.",
             Reason::TemplateExists(_) => "Choose another name, or pass replace=true.",
             Reason::TemplateBuiltin(_) => "Choose another name.",
-            Reason::Bundle(_) => "Import a bundle that job_export_bundle made with format json.",
+            Reason::Bundle(_) => "Import a bundle that job_export_bundle exported with format json.",
             Reason::Git(GitFault::Unavailable(_)) => {
                 "The operator sets git in [workspaces.NAME], for example git = \"read\", or git = \"write\" for commits and \
-                 branches. Git's refusal in the message names the key where another one is missing."
+                 branches. If another key is missing, the message names it."
             }
             Reason::Git(GitFault::NoRepository(_)) => {
                 "Name a workspace, or a path in one, that is a repository."
@@ -171,9 +171,9 @@ impl tollgate_kit::Reason for Reason {
             Reason::Git(GitFault::NothingToCommit) => "Name paths that git_status shows as changed.",
             Reason::Git(GitFault::Path { .. }) => "Name paths inside the repository, relative to its root.",
             Reason::Git(GitFault::Filters(_)) => {
-                "A person moves filters that are wanted to their own configuration (git config --global) and removes the \
-                 others, or the operator accepts them with git_config in [workspaces.NAME], for example \
-                 git_config = [\"filter.lfs.*\"]."
+                "A person moves wanted filters to their own configuration (git config --global) and removes the \
+                 others, or the operator accepts them with git_config in [workspaces.NAME], for example git_config = \
+                 [\"filter.lfs.*\"]."
             }
             Reason::Git(GitFault::TooMuch { .. }) => {
                 "Add files that should not be tracked to .gitignore, and commit the others."
@@ -186,15 +186,17 @@ impl tollgate_kit::Reason for Reason {
                 "Give the job a repo_root that is a registered workspace, or a directory in one."
             }
             Reason::WriteDenied { .. } => {
-                "The operator allows the paths with write in [workspaces.NAME], for example write = [\".\"]. Documents lie \
-                 at the top of a workspace; job_export_bundle returns them in any case."
+                "The operator allows the paths with write in [workspaces.NAME], for example write = [\".\"]. Documents \
+                 are at the top of a workspace; job_export_bundle returns them in any case."
             }
-            Reason::NotAFile(_) => "Remove what has the document's place, or leave it out with documents.",
+            Reason::NotAFile(_) => {
+                "Remove what is at the document's path, or omit the document with `documents`."
+            }
             Reason::MapMissing => "Create the map with repo_map_update.",
             Reason::Description(_) => {
                 "Describe existing files, each in one line that says more than the file's name."
             }
-            Reason::NotInMap(_) => "Ask for a path as repo_map_query shows it, or update the map.",
+            Reason::NotInMap(_) => "Pass a path as repo_map_query shows it, or update the map.",
         }
     }
 

@@ -178,7 +178,7 @@ static QUESTIONS: &[Question] = &[
         "hidden_dependencies",
         false,
         "Where are the hidden dependencies?",
-        "What a step silently needs comes before it.",
+        "Work that a step silently depends on must come before it.",
     ),
     question(
         5,
@@ -192,7 +192,7 @@ static QUESTIONS: &[Question] = &[
         "decide_now",
         false,
         "What would you regret not deciding now?",
-        "Decisions made late cost the steps before them.",
+        "Late decisions can invalidate earlier steps.",
     ),
     question(
         5,

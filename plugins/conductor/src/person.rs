@@ -30,7 +30,7 @@ pub(crate) fn allows(cx: &Cx<'_>, change: &str, tool: &str) -> Result<&'static s
             Some(Consent { allow: true }) => Ok("the client's user"),
             _ => Err(
                 ToolError::new("PERSON_DECLINED", format!("a person declined: {change}"))
-                    .remediation("Go on without this change, or ask the person what to do instead."),
+                    .remediation("Continue without this change, or ask the person what to do instead."),
             ),
         };
     }

@@ -14,7 +14,7 @@ use crate::error::Refusals;
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema)]
 #[schemars(deny_unknown_fields)]
 pub(crate) struct Risk {
-    /// Event that can go wrong. In one sentence.
+    /// Possible problem, in one sentence.
     pub risk: String,
     /// Mitigation: what prevents the risk or limits its effect.
     #[serde(skip_serializing_if = "Option::is_none")]

@@ -198,7 +198,7 @@ fn objective(material: &Material<'_>, room: Room) -> String {
         text += &step.instruction_prompt;
     } else {
         text += &clip_to(&step.instruction_prompt, room.instruction);
-        text += "\n[cut: job_get with the step has the whole instruction]";
+        text += "\n[cut: job_get with step_id shows the whole instruction]";
     }
     text.push('\n');
     if step.checkpoint && !is_inserted(step) {

@@ -170,7 +170,7 @@ fn faults_gap(ready: &Readiness<'_>) -> Option<Gap> {
                 code: "FAULTS_MISSING",
                 field: "answers".to_owned(),
                 message: format!(
-                    "nobody looked for faults in the plan: {} not answered",
+                    "the plan was not examined for faults: {} not answered",
                     match open.as_slice() {
                         [one] => format!("{one} is"),
                         several => format!("{} are", several.join(", ")),

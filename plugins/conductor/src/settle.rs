@@ -156,7 +156,7 @@ fn feedback(outcome: &Outcome<'_>, next_action: NextAction) -> String {
             };
             let keep = match mistakes::is_of_form(rejection) {
                 true => "",
-                false => " mistake_draft, made through tool_call, keeps the lesson.",
+                false => " To record the lesson, make the call in mistake_draft through tool_call.",
             };
             format!(
                 "{id} is not accepted (stage {}). Fix exactly the rejection_reasons and submit again.{keep}{stuck}",

@@ -358,7 +358,7 @@ fn undelivered(facts: &Facts) -> Option<String> {
         Some(format!("{path} {why}"))
     });
     let missing: Vec<String> = missing.collect();
-    (!missing.is_empty()).then(|| format!("deliverables are not there: {}", decide::some(&missing)))
+    (!missing.is_empty()).then(|| format!("deliverables are missing: {}", decide::some(&missing)))
 }
 
 /// Claimed files that Git does not show as changed.

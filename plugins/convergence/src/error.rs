@@ -69,7 +69,8 @@ pub(crate) fn git_too_slow(workspace: &str) -> ToolError {
         format!("git did not finish in time in workspace {workspace}"),
     )
     .remediation(
-        "Remove named pipes such as a .gitignore that is one, add large generated directories to .gitignore, and call again.",
+        "Remove named pipes (for example a .gitignore that is a pipe), add large generated directories to .gitignore, \
+         and call again.",
     )
     .context("workspace", workspace)
 }
@@ -80,7 +81,7 @@ pub(crate) fn unreadable(workspace: &str, path: Option<&String>) -> ToolError {
         "FILES_UNREADABLE",
         format!("changed files of workspace {workspace} cannot be read"),
     )
-    .remediation("Make them readable for the host's user, or add them to .gitignore.")
+    .remediation("Make them readable by the host's user, or add them to .gitignore.")
     .context("workspace", workspace)
     .context("path", path.map(String::as_str))
 }

@@ -35,7 +35,7 @@ pub enum Status {
 /// A path that is not as it was.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Change {
-    /// Which.
+    /// The path itself.
     pub path: RepoPath,
     /// Kind of the change.
     pub status: Status,

@@ -2,7 +2,8 @@
 
 pub(crate) mod mutations;
 
-use tollgate_sdk::{Db, DbError, Row, Timestamp, params};
+use tollgate_kit::from_row;
+use tollgate_sdk::{Db, DbError, Timestamp, params};
 
 use crate::cycle::Sightings;
 
@@ -74,15 +75,8 @@ pub(crate) struct Passed {
     pub told: i64,
 }
 
-impl TryFrom<Row> for Passed {
-    type Error = DbError;
-
-    fn try_from(row: Row) -> Result<Passed, DbError> {
-        Ok(Passed {
-            seen: row.get(0)?,
-            told: row.get(1)?,
-        })
-    }
+from_row! {
+    Passed { seen, told }
 }
 
 /// Verdict on a test run.
@@ -105,34 +99,12 @@ pub(crate) struct Seen {
     pub last_at: Timestamp,
 }
 
-impl TryFrom<Row> for Seen {
-    type Error = DbError;
-
-    fn try_from(row: Row) -> Result<Seen, DbError> {
-        Ok(Seen {
-            fingerprint: row.get(0)?,
-            seen: row.get(1)?,
-            first_changes: row.get(2)?,
-            last_changes: row.get(3)?,
-            by_edits: row.get(4)?,
-            last_id: row.get(5)?,
-            last_at: row.get(6)?,
-        })
-    }
+from_row! {
+    Seen { fingerprint, seen, first_changes, last_changes, by_edits, last_id, last_at }
 }
 
-impl TryFrom<Row> for Sightings {
-    type Error = DbError;
-
-    fn try_from(row: Row) -> Result<Sightings, DbError> {
-        Ok(Sightings {
-            detail: row.get(0)?,
-            seen: row.get(1)?,
-            first: row.get(2)?,
-            last: row.get(3)?,
-            place: row.get(4)?,
-        })
-    }
+from_row! {
+    Sightings { detail, seen, first, last, place }
 }
 
 /// Sightings of a failure, for each of its details and places. With `since`, only those after these runs whose changes are edits.
@@ -167,16 +139,8 @@ pub(crate) struct Earlier {
     pub first_edits: Option<u64>,
 }
 
-impl TryFrom<Row> for Earlier {
-    type Error = DbError;
-
-    fn try_from(row: Row) -> Result<Earlier, DbError> {
-        Ok(Earlier {
-            envelopes: row.get(0)?,
-            first_at: row.get(1)?,
-            first_edits: row.get(2)?,
-        })
-    }
+from_row! {
+    Earlier { envelopes, first_at, first_edits }
 }
 
 /// Counts the other envelopes in which a failure of the workspace was seen.
@@ -232,18 +196,8 @@ pub(crate) struct Previous {
     pub workspace_edits: Option<u64>,
 }
 
-impl TryFrom<Row> for Previous {
-    type Error = DbError;
-
-    fn try_from(row: Row) -> Result<Previous, DbError> {
-        Ok(Previous {
-            passed: row.get(0)?,
-            failed: row.get(1)?,
-            changes: row.get(2)?,
-            by_edits: row.get(3)?,
-            workspace_edits: row.get(4)?,
-        })
-    }
+from_row! {
+    Previous { passed, failed, changes, by_edits, workspace_edits }
 }
 
 /// The newest run of a test command by the same witness that no limit cut off: in the workspace over all envelopes and
@@ -281,16 +235,8 @@ pub(crate) fn failures(db: &Db<'_>, scope: &Scope, limit: u32) -> Result<Vec<See
     )
 }
 
-impl TryFrom<Row> for Verdict {
-    type Error = DbError;
-
-    fn try_from(row: Row) -> Result<Verdict, DbError> {
-        Ok(Verdict {
-            non_progress: row.get(0)?,
-            flaky: row.get(1)?,
-            regression: row.get(2)?,
-        })
-    }
+from_row! {
+    Verdict { non_progress, flaky, regression }
 }
 
 /// Condition on a run that tells how a scope is: of the host, failed, or where the host ran nothing.
@@ -351,17 +297,8 @@ pub(crate) struct RunCounts {
     pub is_empty: bool,
 }
 
-impl TryFrom<Row> for RunCounts {
-    type Error = DbError;
-
-    fn try_from(row: Row) -> Result<RunCounts, DbError> {
-        Ok(RunCounts {
-            all: row.get(0)?,
-            failed: row.get(1)?,
-            last_id: row.get(2)?,
-            is_empty: row.get(3)?,
-        })
-    }
+from_row! {
+    RunCounts { all, failed, last_id, is_empty }
 }
 
 /// Counts the test runs of a scope.

@@ -338,9 +338,9 @@ impl Act<'_> {
             task: None,
         };
         if let Some(slice_id) = &unit.slice {
-            found.slice = slice::get(db, workspace, &unit.milestone, slice_id)?;
+            found.slice = slice::get(db, workspace, unit.milestone.slice(slice_id))?;
             if let Some(task_id) = &unit.task {
-                found.task = task::get(db, workspace, &unit.milestone, slice_id, task_id)?;
+                found.task = task::get(db, workspace, unit.milestone.slice(slice_id).task(task_id))?;
             }
         }
         let scene = Scene {
@@ -354,6 +354,33 @@ impl Act<'_> {
                 Violation::NotFound(unit) => Violation::missing(db, workspace, unit)?,
                 other => other,
             });
+        }
+        Ok(found)
+    }
+
+    /// Like [`Act::scene`], and checks that the milestone's dependencies permit the action.
+    pub(crate) fn unblocked_scene(
+        &self,
+        action: Action,
+        unit: &Unit,
+        refusals: &mut Refusals,
+    ) -> Result<Found, DbError> {
+        let found = self.scene(action, unit, refusals)?;
+        if let Some(milestone) = &found.milestone {
+            self.dependencies(action, &milestone.plan.depends_on, refusals)?;
+        }
+        Ok(found)
+    }
+
+    /// Reads the task of the call and its parents, and checks that the caller may work on it.
+    pub(crate) fn task_scene(&self, action: Action, refusals: &mut Refusals) -> Result<Found, DbError> {
+        let found = self.unblocked_scene(action, &self.unit, refusals)?;
+        if let Some(slice) = &found.slice {
+            self.slice_dependencies(slice, refusals)?;
+        }
+        let holder = self.ownership(&self.unit, refusals)?;
+        if let Some(task) = &found.task {
+            refusals.extend(self.under_way(&self.unit, &task.head, holder.as_ref())?);
         }
         Ok(found)
     }
@@ -378,7 +405,7 @@ impl Act<'_> {
     pub(crate) fn slice_dependencies(&self, slice: &Slice, refusals: &mut Refusals) -> Result<(), DbError> {
         let mut statuses = Vec::new();
         for id in &slice.plan.depends {
-            let known = slice::get(self.db(), self.workspace(), &self.unit.milestone, id)?;
+            let known = slice::get(self.db(), self.workspace(), self.unit.milestone.slice(id))?;
             statuses.push((id.clone(), known.map(|slice| slice.status)));
         }
         refusals.extend(guard::slice_dependencies(&self.unit, &statuses));
@@ -387,15 +414,11 @@ impl Act<'_> {
 
     /// Owner of a unit, by a claim on it or on its slice.
     pub(crate) fn holder(&self, unit: &Unit) -> Result<Option<Holder>, DbError> {
-        for unit in [Some(unit.clone()), unit.parent_slice()].into_iter().flatten() {
-            if let Some(claim) = claim::get(self.db(), self.workspace(), &unit.to_string(), self.now())? {
-                return Ok(Some(Holder {
-                    unit,
-                    owner: claim.owner,
-                }));
-            }
-        }
-        Ok(None)
+        let claim = claim::covering(self.db(), self.workspace(), unit, self.now())?;
+        Ok(claim.map(|(unit, claim)| Holder {
+            unit,
+            owner: claim.owner,
+        }))
     }
 
     /// Checks that the caller may act on a unit that may be claimed.
@@ -403,6 +426,19 @@ impl Act<'_> {
         let holder = self.holder(unit)?;
         refusals.extend(guard::ownership(holder.as_slice(), self.caller.actor));
         Ok(holder)
+    }
+
+    /// Checks that the caller may act on tasks of the unit's slice.
+    pub(crate) fn ownership_of_all(
+        &self,
+        tasks: &[TaskHead],
+        refusals: &mut Refusals,
+    ) -> Result<(), DbError> {
+        for task in tasks {
+            let unit = Unit::task(&self.unit.milestone, &task.slice, &task.id);
+            self.ownership(&unit, refusals)?;
+        }
+        Ok(())
     }
 
     /// Refuses an actor who neither started a task in progress nor holds a claim that covers the task.

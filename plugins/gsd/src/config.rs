@@ -4,21 +4,13 @@ use std::collections::BTreeMap;
 
 use schemars::JsonSchema;
 use serde::Deserialize;
-use tollgate_sdk::text_enum;
-
-text_enum! {
-    /// Proof that a completed task needs.
-    pub(crate) enum EvidenceRule {
-        Optional = "optional",
-        Required = "required",
-    }
-}
+use tollgate_kit::runs::EvidenceRule;
 
 /// Configuration of one workspace. Missing keys have the value that applies to all workspaces.
 #[derive(Debug, Clone, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct WorkspaceConfig {
-    /// `required` completes tasks of this workspace only with a test run that passed on the work tree of now.
+    /// `required` completes tasks of this workspace only with a test run that passed on the current work tree.
     pub evidence: Option<EvidenceRule>,
 }
 
@@ -32,7 +24,7 @@ pub(crate) struct Config {
     /// Requires a passed validation, newer than the milestone's last change, before completion (default
     /// true).
     pub require_validation: bool,
-    /// `required` completes tasks only with a test run that passed on the work tree of now (default optional).
+    /// `required` completes tasks only with a test run that passed on the current work tree (default optional).
     pub evidence: EvidenceRule,
     /// Configuration of single workspaces by name.
     pub workspaces: BTreeMap<String, WorkspaceConfig>,

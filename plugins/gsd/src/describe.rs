@@ -187,7 +187,7 @@ impl View<'_> {
     }
 
     fn slice(&self, milestone: &MilestoneId, id: &SliceId) -> Result<Option<Described>, DbError> {
-        let Some(slice) = slice::get(self.db, self.workspace, milestone, id)? else {
+        let Some(slice) = slice::get(self.db, self.workspace, milestone.slice(id))? else {
             return Ok(None);
         };
         let Slice {
@@ -205,7 +205,7 @@ impl View<'_> {
         text.part("demo", &plan.demo);
         text.part("risk", plan.risk.as_str());
         text.list("depends", &plan.depends);
-        let tasks = task::heads(self.db, self.workspace, milestone, id)?;
+        let tasks = task::heads(self.db, self.workspace, milestone.slice(id))?;
         let tasks: Vec<String> = tasks
             .iter()
             .map(|task| format!("{} {} ({})", task.id, task.title, task.status))
@@ -224,14 +224,14 @@ impl View<'_> {
         slice_id: &SliceId,
         id: &TaskId,
     ) -> Result<Option<Described>, DbError> {
-        let Some(task) = task::get(self.db, self.workspace, milestone_id, slice_id, id)? else {
+        let Some(task) = task::get(self.db, self.workspace, milestone_id.slice(slice_id).task(id))? else {
             return Ok(None);
         };
         let Task { head, plan, summary } = &task;
         let mut text = Text::default();
         text.heading(&format!("{}: {} ({})", self.unit, plan.title, head.status));
         text.reopened("", head.reopen.as_ref());
-        let slice = slice::get(self.db, self.workspace, milestone_id, slice_id)?;
+        let slice = slice::get(self.db, self.workspace, milestone_id.slice(slice_id))?;
         let milestone = milestone::get(self.db, self.workspace, milestone_id)?;
         text.reopened(
             " with its slice",
@@ -258,17 +258,11 @@ impl View<'_> {
 
     /// The claim on the unit, or on its slice.
     fn claim(&self, text: &mut Text) -> Result<(), DbError> {
-        for unit in [Some(self.unit.clone()), self.unit.parent_slice()]
-            .into_iter()
-            .flatten()
-        {
-            if let Some(claim) = claim::get(self.db, self.workspace, &unit.to_string(), self.now)? {
-                let until = claim
-                    .expires_at
-                    .map_or_else(String::new, |until| format!(" until {until}"));
-                text.part("held", &format!("by {}, claim on {unit}{until}", claim.owner));
-                return Ok(());
-            }
+        if let Some((unit, claim)) = claim::covering(self.db, self.workspace, self.unit, self.now)? {
+            let until = claim
+                .expires_at
+                .map_or_else(String::new, |until| format!(" until {until}"));
+            text.part("held", &format!("by {}, claim on {unit}{until}", claim.owner));
         }
         Ok(())
     }

@@ -4,15 +4,16 @@
 use std::borrow::Cow;
 
 use schemars::{JsonSchema, Schema, SchemaGenerator};
+use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value as Json, json};
 use tollgate_kit::text::clip;
 
 use crate::arguments::{NAME, TEXT, WORKSPACE};
-use crate::model::{MilestoneId, SliceId, TaskId, Unit};
+use crate::model::{MilestoneId, SliceId, SlicePath, TaskId, TaskPath, Unit};
 
-/// Scope of a change: workspaces share no rows and no files, so that changes in different ones need not wait for each other.
-/// A name has one form, because it is compared as it is given.
+/// Scope of a change: workspaces share no rows and no files, so that changes in different ones need not wait for each
+/// other. A name has one form, because it is compared as it is given.
 fn scope() -> Json {
     json!(["workspace"])
 }
@@ -58,7 +59,7 @@ pub(crate) struct Caller<'a> {
 
 /// Ids of a unit as calls give them: its key, its ids, or both.
 #[derive(Debug, Default)]
-struct Given {
+pub(crate) struct Given {
     unit: Option<String>,
     milestone_id: Option<MilestoneId>,
     slice_id: Option<SliceId>,
@@ -95,9 +96,49 @@ impl Given {
     }
 }
 
-/// Describes a type by the arguments that it is read from.
-macro_rules! described_as {
-    ($key:ty, $given:ty) => {
+/// Key of the unit that a call is about.
+pub(crate) trait Key: Sized {
+    /// Arguments that name the unit.
+    type Given: DeserializeOwned + Into<Given>;
+    /// Name of such units in messages, with its article.
+    const KIND: &'static str;
+    /// Example of such a key.
+    const EXAMPLE: &'static str;
+
+    /// Key of a unit. `None` for units of other kinds.
+    fn of(unit: Unit) -> Option<Self>;
+
+    /// Reads the key that arguments name, or their fault.
+    fn read(given: Self::Given) -> Result<Self, String> {
+        let unit = given.into().unit(Self::EXAMPLE)?;
+        let named = unit.to_string();
+        let other = || format!("is {named}, not {} such as {}", Self::KIND, Self::EXAMPLE);
+        Self::of(unit).ok_or_else(other)
+    }
+}
+
+/// Reads a key from the arguments that name it, and describes it by them.
+macro_rules! read_from {
+    ($key:ident: $given:ident { $($id:ident),+ }) => {
+        impl From<$given> for Given {
+            fn from(given: $given) -> Given {
+                let mut all = Given {
+                    unit: given.unit,
+                    ..Given::default()
+                };
+                $(all.$id = given.$id;)+
+                all
+            }
+        }
+
+        impl TryFrom<$given> for $key {
+            type Error = String;
+
+            fn try_from(given: $given) -> Result<$key, String> {
+                Key::read(given)
+            }
+        }
+
         impl JsonSchema for $key {
             fn schema_name() -> Cow<'static, str> {
                 <$given>::schema_name()
@@ -114,9 +155,9 @@ macro_rules! described_as {
 pub(crate) struct GivenSlice {
     /// Slice key, for example M01/S01, instead of the two ids.
     unit: Option<String>,
-    /// Id of the milestone that it is in.
+    /// Milestone id, for example M01.
     milestone_id: Option<MilestoneId>,
-    /// Id of the slice, which it is or is in.
+    /// Slice id, for example S01.
     slice_id: Option<SliceId>,
 }
 
@@ -125,11 +166,11 @@ pub(crate) struct GivenSlice {
 pub(crate) struct GivenTask {
     /// Task key, for example M01/S01/T01, instead of the three ids.
     unit: Option<String>,
-    /// Id of the milestone that it is in.
+    /// Milestone id, for example M01.
     milestone_id: Option<MilestoneId>,
-    /// Id of the slice, which it is or is in.
+    /// Slice id, for example S01.
     slice_id: Option<SliceId>,
-    /// Id of the task, which it is.
+    /// Task id, for example T01.
     task_id: Option<TaskId>,
 }
 
@@ -138,9 +179,9 @@ pub(crate) struct GivenTask {
 pub(crate) struct GivenClaim {
     /// Key of the slice or task, for example M01/S01/T01, instead of the ids.
     unit: Option<String>,
-    /// Id of the milestone that it is in.
+    /// Milestone id, for example M01.
     milestone_id: Option<MilestoneId>,
-    /// Id of the slice, which it is or is in.
+    /// Slice id, for example S01.
     slice_id: Option<SliceId>,
     /// Task id, for example T01. Leave it out for the slice itself.
     task_id: Option<TaskId>,
@@ -153,42 +194,28 @@ pub(crate) struct SliceKey {
     pub milestone_id: MilestoneId,
     pub slice_id: SliceId,
 }
-described_as!(SliceKey, GivenSlice);
+read_from!(SliceKey: GivenSlice { milestone_id, slice_id });
 
 impl SliceKey {
     pub(crate) fn unit(&self) -> Unit {
         Unit::slice(&self.milestone_id, &self.slice_id)
     }
+
+    pub(crate) const fn path(&self) -> SlicePath<'_> {
+        self.milestone_id.slice(&self.slice_id)
+    }
 }
 
-/// Reads the slice that arguments name, or their fault.
-pub(crate) fn slice_unit(given: GivenSlice) -> Result<SliceKey, String> {
-    SliceKey::try_from(given)
-}
+impl Key for SliceKey {
+    type Given = GivenSlice;
+    const KIND: &'static str = "a slice";
+    const EXAMPLE: &'static str = "M01/S01";
 
-impl TryFrom<GivenSlice> for SliceKey {
-    type Error = String;
-
-    fn try_from(given: GivenSlice) -> Result<SliceKey, String> {
-        const EXAMPLE: &str = "M01/S01";
-        let unit = Given {
-            unit: given.unit,
-            milestone_id: given.milestone_id,
-            slice_id: given.slice_id,
-            task_id: None,
-        }
-        .unit(EXAMPLE)?;
-        match unit {
-            Unit {
-                milestone,
-                slice: Some(slice),
-                task: None,
-            } => Ok(SliceKey {
-                milestone_id: milestone,
-                slice_id: slice,
-            }),
-            other => Err(format!("is {other}, not a slice such as {EXAMPLE}")),
-        }
+    fn of(unit: Unit) -> Option<SliceKey> {
+        Some(SliceKey {
+            milestone_id: unit.milestone,
+            slice_id: unit.slice.filter(|_| unit.task.is_none())?,
+        })
     }
 }
 
@@ -200,43 +227,34 @@ pub(crate) struct TaskKey {
     pub slice_id: SliceId,
     pub task_id: TaskId,
 }
-described_as!(TaskKey, GivenTask);
+read_from!(TaskKey: GivenTask { milestone_id, slice_id, task_id });
 
 impl TaskKey {
     pub(crate) fn unit(&self) -> Unit {
         Unit::task(&self.milestone_id, &self.slice_id, &self.task_id)
     }
+
+    pub(crate) const fn path(&self) -> TaskPath<'_> {
+        self.slice().task(&self.task_id)
+    }
+
+    /// Path of the slice that contains the task.
+    pub(crate) const fn slice(&self) -> SlicePath<'_> {
+        self.milestone_id.slice(&self.slice_id)
+    }
 }
 
-/// Reads the task that arguments name, or their fault.
-pub(crate) fn task_unit(given: GivenTask) -> Result<TaskKey, String> {
-    TaskKey::try_from(given)
-}
+impl Key for TaskKey {
+    type Given = GivenTask;
+    const KIND: &'static str = "a task";
+    const EXAMPLE: &'static str = "M01/S01/T01";
 
-impl TryFrom<GivenTask> for TaskKey {
-    type Error = String;
-
-    fn try_from(given: GivenTask) -> Result<TaskKey, String> {
-        const EXAMPLE: &str = "M01/S01/T01";
-        let unit = Given {
-            unit: given.unit,
-            milestone_id: given.milestone_id,
-            slice_id: given.slice_id,
-            task_id: given.task_id,
-        }
-        .unit(EXAMPLE)?;
-        match unit {
-            Unit {
-                milestone,
-                slice: Some(slice),
-                task: Some(task),
-            } => Ok(TaskKey {
-                milestone_id: milestone,
-                slice_id: slice,
-                task_id: task,
-            }),
-            other => Err(format!("is {other}, not a task such as {EXAMPLE}")),
-        }
+    fn of(unit: Unit) -> Option<TaskKey> {
+        Some(TaskKey {
+            milestone_id: unit.milestone,
+            slice_id: unit.slice?,
+            task_id: unit.task?,
+        })
     }
 }
 
@@ -249,7 +267,7 @@ pub(crate) struct ClaimKey {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub task_id: Option<TaskId>,
 }
-described_as!(ClaimKey, GivenClaim);
+read_from!(ClaimKey: GivenClaim { milestone_id, slice_id, task_id });
 
 impl ClaimKey {
     pub(crate) fn unit(&self) -> Unit {
@@ -260,35 +278,17 @@ impl ClaimKey {
     }
 }
 
-/// Reads the unit of a claim that arguments name, or their fault.
-pub(crate) fn claim_unit(given: GivenClaim) -> Result<ClaimKey, String> {
-    ClaimKey::try_from(given)
-}
+impl Key for ClaimKey {
+    type Given = GivenClaim;
+    const KIND: &'static str = "a slice or task";
+    const EXAMPLE: &'static str = "M01/S01 or M01/S01/T01";
 
-impl TryFrom<GivenClaim> for ClaimKey {
-    type Error = String;
-
-    fn try_from(given: GivenClaim) -> Result<ClaimKey, String> {
-        const EXAMPLE: &str = "M01/S01 or M01/S01/T01";
-        let unit = Given {
-            unit: given.unit,
-            milestone_id: given.milestone_id,
-            slice_id: given.slice_id,
-            task_id: given.task_id,
-        }
-        .unit(EXAMPLE)?;
-        match unit {
-            Unit {
-                milestone,
-                slice: Some(slice),
-                task,
-            } => Ok(ClaimKey {
-                milestone_id: milestone,
-                slice_id: slice,
-                task_id: task,
-            }),
-            other => Err(format!("is {other}, not a slice or task such as {EXAMPLE}")),
-        }
+    fn of(unit: Unit) -> Option<ClaimKey> {
+        Some(ClaimKey {
+            milestone_id: unit.milestone,
+            slice_id: unit.slice?,
+            task_id: unit.task,
+        })
     }
 }
 

@@ -7,11 +7,11 @@ use std::marker::PhantomData;
 
 use schemars::{JsonSchema, Schema, SchemaGenerator};
 use serde::Deserialize;
-use serde::de::{DeserializeOwned, Deserializer, Error as _, MapAccess, Visitor};
+use serde::de::{Deserializer, Error as _, MapAccess, Visitor};
 use serde_json::{Map, Value as Json};
 use tollgate_sdk::{Cx, Effect, Hints, Tier, Tool, ToolError};
 
-use crate::header::{GivenClaim, GivenSlice, GivenTask, claim_unit, slice_unit, task_unit};
+use crate::header::{ClaimKey, Key, SliceKey, TaskKey};
 use crate::next;
 use crate::tools::status::is_known;
 use crate::tools::{claim, complete, plan, reopen, revise, skip, start};
@@ -19,27 +19,20 @@ use crate::violation::Violation;
 
 /// A tool whose arguments name a unit.
 pub(crate) trait NamesUnit: Tool {
-    /// Arguments that name the unit.
-    type Given: DeserializeOwned;
-
-    /// Fault of these arguments.
-    fn fault(given: Self::Given) -> Option<String>;
+    /// Key of the unit.
+    type Key: Key;
 }
 
 macro_rules! names_unit {
-    ($given:ty, $unit:path: $($tool:ty),+ $(,)?) => {$(
+    ($key:ty: $($tool:ty),+ $(,)?) => {$(
         impl NamesUnit for $tool {
-            type Given = $given;
-
-            fn fault(given: $given) -> Option<String> {
-                $unit(given).err()
-            }
+            type Key = $key;
         }
     )+};
 }
-names_unit!(GivenSlice, slice_unit: plan::PlanSlice, complete::CompleteSlice, skip::SkipSlice, revise::ReplanSlice, reopen::ReopenSlice);
-names_unit!(GivenTask, task_unit: plan::PlanTask, start::StartTask, complete::CompleteTask, reopen::ReopenTask);
-names_unit!(GivenClaim, claim_unit: claim::ClaimUnit, claim::ReleaseUnit);
+names_unit!(SliceKey: plan::PlanSlice, complete::CompleteSlice, skip::SkipSlice, revise::ReplanSlice, reopen::ReopenSlice);
+names_unit!(TaskKey: plan::PlanTask, start::StartTask, complete::CompleteTask, reopen::ReopenTask);
+names_unit!(ClaimKey: claim::ClaimUnit, claim::ReleaseUnit);
 
 /// A tool, or the fault of its arguments that name the unit.
 #[derive(Debug)]
@@ -56,8 +49,8 @@ impl<'de, T: NamesUnit> Deserialize<'de> for Keyed<T> {
         // Read as a map, by which the SDK knows structs with flattened parts.
         let arguments = deserializer.deserialize_map(Arguments(PhantomData::<T>))?;
         let arguments = Json::Object(arguments);
-        let given = T::Given::deserialize(&arguments).ok();
-        if let Some(fault) = given.and_then(T::fault) {
+        let given = <T::Key as Key>::Given::deserialize(&arguments).ok();
+        if let Some(fault) = given.and_then(|given| T::Key::read(given).err()) {
             let workspace = arguments
                 .get("workspace")
                 .and_then(Json::as_str)

@@ -118,20 +118,12 @@ impl Status {
 
 text_enum! {
     /// Risk of a slice.
+    #[derive(Default)]
     pub(crate) enum Risk {
         Low = "low",
+        #[default]
         Medium = "medium",
         High = "high",
-    }
-}
-
-#[allow(
-    clippy::derivable_impls,
-    reason = "the macro takes no attributes for a variant"
-)]
-impl Default for Risk {
-    fn default() -> Risk {
-        Risk::Medium
     }
 }
 
@@ -158,6 +150,43 @@ text_enum! {
         Info = "info",
         Warn = "warn",
         Error = "error",
+    }
+}
+
+/// Ids of a slice and its milestone.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct SlicePath<'a> {
+    pub milestone: &'a MilestoneId,
+    pub slice: &'a SliceId,
+}
+
+/// Ids of a task, its slice and its milestone.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct TaskPath<'a> {
+    pub milestone: &'a MilestoneId,
+    pub slice: &'a SliceId,
+    pub task: &'a TaskId,
+}
+
+impl MilestoneId {
+    /// Path of a slice of the milestone.
+    pub(crate) const fn slice<'a>(&'a self, slice: &'a SliceId) -> SlicePath<'a> {
+        SlicePath {
+            milestone: self,
+            slice,
+        }
+    }
+}
+
+impl<'a> SlicePath<'a> {
+    /// Path of a task of the slice.
+    pub(crate) const fn task(self, task: &'a TaskId) -> TaskPath<'a> {
+        let SlicePath { milestone, slice } = self;
+        TaskPath {
+            milestone,
+            slice,
+            task,
+        }
     }
 }
 

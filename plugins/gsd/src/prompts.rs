@@ -55,9 +55,9 @@ impl Prompt for ResumeWork {
 
 /// Instructions for whoever resumes.
 const STEPS: &str = "\
-1. Call gsd_status. If it says that logs are to be imported, call gsd_import first.
+1. Call gsd_status. If it says that logs must be imported, call gsd_import first.
 2. Finish what you have started; otherwise take the first next step. Look at its unit with gsd_show.
-3. Start a task with gsd_task_start, which returns its plan and the reasons of reopenings.
-4. Run what the task's verify says. Complete with gsd_task_complete, and give every command with its exit code.
+3. Start a task with gsd_task_start, which returns its plan and reopening reasons.
+4. Run the check in the task's `verify`. Call gsd_task_complete, and give every command with its exit code.
 5. Each reply names the next call. If a plan no longer works, set blocker_discovered and call gsd_replan_slice.
-6. Leave to others what they hold or have started. Ask the user before you take over, skip or reopen anything.";
+6. Do not touch work that others hold or have started. Ask the user before you take over, skip or reopen anything.";

@@ -89,7 +89,7 @@ fn slices(
         let (total, closed) = counts.get(&slice.id).copied().unwrap_or_default();
         let mut tasks = Vec::new();
         if *room > 0 && (closed_too || !slice.status.is_closed()) {
-            tasks = task::heads(db, workspace, milestone, &slice.id)?;
+            tasks = task::heads(db, workspace, milestone.slice(&slice.id))?;
             tasks.truncate(*room);
             *room -= tasks.len();
         }

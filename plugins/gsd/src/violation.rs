@@ -374,7 +374,7 @@ impl tollgate_kit::Reason for Violation {
         match self {
             Violation::Argument { .. } => "Correct the argument.",
             Violation::NotFound(_) => "Look the unit up with gsd_status; plan it first if it is new.",
-            Violation::Removed { .. } => "Work on what the plan has now.",
+            Violation::Removed { .. } => "Work on the units that the plan has now.",
             Violation::AlreadyClosed { .. } | Violation::MilestoneComplete { .. } => {
                 "Leave the unit closed, or reopen it with a reason to redo the work."
             }
@@ -385,7 +385,7 @@ impl tollgate_kit::Reason for Violation {
                 "Leave the milestone, or resume it with gsd_plan_milestone and parked=false."
             }
             Violation::NotClosed { .. } | Violation::MilestoneNotClosed(_) => {
-                "Continue the work. Nothing has to be reopened."
+                "Continue the work. Nothing needs to be reopened."
             }
             Violation::AlreadyStarted { .. } => {
                 "Leave the task to the actor who started it, and work on another one."
@@ -404,7 +404,7 @@ impl tollgate_kit::Reason for Violation {
                 "Complete or skip the slices that this one depends on first."
             }
             Violation::DependentComplete { .. } => {
-                "Leave the unit closed, or reopen those that depend on it first, the last one first."
+                "Leave the unit closed, or first reopen the units that depend on it, last one first."
             }
             Violation::DependencyCycle(_) => "Remove one of the dependencies.",
             Violation::BlockerNotComplete { .. } => {

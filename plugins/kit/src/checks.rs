@@ -1,4 +1,4 @@
-//! The checks of arguments that schemas cannot make.
+//! Checks of arguments that schemas cannot express.
 
 use std::fmt::Display;
 use std::ops::RangeInclusive;
@@ -8,13 +8,13 @@ use serde::Serialize;
 use crate::refusals::{Reason, Refusals};
 
 impl<R: Reason> Refusals<R> {
-    /// Checks that free text is not blank, not too long, and holds nothing that is not shown.
+    /// Checks that free text is not blank, not too long, and has no invisible characters.
     pub fn text(&mut self, field: &str, text: &str, max: usize) {
         self.not_blank(field, text);
         self.prose(field, text, max);
     }
 
-    /// Checks free text like [`Refusals::text`], if there is some.
+    /// Checks optional free text like [`Refusals::text`].
     pub fn optional_text(&mut self, field: &str, text: Option<&str>, max: usize) {
         if let Some(text) = text {
             self.text(field, text, max);
@@ -45,7 +45,7 @@ impl<R: Reason> Refusals<R> {
         self.printable(field, text);
     }
 
-    /// Checks that text holds nothing that is not shown, or shows the rest as something else. Line breaks and
+    /// Checks that text has no invisible characters, and none that change how the rest is displayed. Line breaks and
     /// tabs are allowed.
     pub fn printable(&mut self, field: &str, text: &str) {
         let is_hidden = |c: &char| is_unprintable(*c) && !matches!(c, '\n' | '\r' | '\t');
@@ -59,7 +59,7 @@ impl<R: Reason> Refusals<R> {
         if is_blank(text) {
             self.fault(field, "is blank");
         } else if text.trim() != text {
-            self.fault(field, "starts or ends with a blank");
+            self.fault(field, "starts or ends with whitespace");
         }
         self.one_line(field, text, max);
     }
@@ -74,7 +74,7 @@ impl<R: Reason> Refusals<R> {
         self.characters(field, text, max);
     }
 
-    /// Checks that there are at most `max` of something.
+    /// Checks that there are at most `max` items of a kind.
     pub fn at_most(&mut self, field: &str, count: usize, max: usize, what: &str) {
         if count > max {
             self.fault(field, format!("has {count} {what}, at most {max} are allowed"));
@@ -107,8 +107,8 @@ impl<R: Reason> Refusals<R> {
 /// Characters that end a line.
 const LINE_BREAKS: [char; 4] = ['\n', '\r', '\u{2028}', '\u{2029}'];
 
-/// True for a control character, one that ends a line or changes the direction of the text after it, and one that is
-/// the mark of a byte order.
+/// Returns whether a character is a control character, a line separator, a change of text direction, or a byte order
+/// mark.
 fn is_unprintable(c: char) -> bool {
     c.is_control()
         || matches!(
@@ -118,14 +118,14 @@ fn is_unprintable(c: char) -> bool {
         )
 }
 
-/// True if nothing of a text is seen: blanks, and characters that show nothing.
+/// Returns whether a text shows nothing: only blanks and invisible characters.
 #[must_use]
 pub fn is_blank(text: &str) -> bool {
     text.chars()
         .all(|c| c.is_whitespace() || is_unprintable(c) || shows_nothing(c))
 }
 
-/// True for a character that Unicode lets programs ignore where they show text.
+/// Returns whether Unicode lets programs ignore a character when displaying text.
 fn shows_nothing(c: char) -> bool {
     matches!(c,
         '\u{ad}' | '\u{34f}' | '\u{115f}'..='\u{1160}' | '\u{17b4}'..='\u{17b5}' | '\u{180b}'..='\u{180f}'
@@ -134,7 +134,7 @@ fn shows_nothing(c: char) -> bool {
         | '\u{e0000}'..='\u{e0fff}')
 }
 
-/// The number of bytes of a value as JSON.
+/// Number of bytes of a value as JSON.
 #[must_use]
 pub fn json_bytes(value: &impl Serialize) -> usize {
     struct Count(usize);
@@ -150,7 +150,7 @@ pub fn json_bytes(value: &impl Serialize) -> usize {
     let mut count = Count(0);
     match serde_json::to_writer(&mut count, value) {
         Ok(()) => count.0,
-        // A value that cannot be written fits nowhere.
+        // A value that cannot be serialised exceeds every limit.
         Err(_) => usize::MAX,
     }
 }
@@ -242,7 +242,7 @@ mod tests {
             fine
             list has 3 entries, at most 2 are allowed
             list[1] is blank
-            line starts or ends with a blank
+            line starts or ends with whitespace
             line has a line break
             limit is 0, not within 1 to 200
             fine
@@ -252,7 +252,7 @@ mod tests {
         .assert_eq(&log.concat());
     }
 
-    /// Escape sequences drive terminals, and overrides of direction show text as something else.
+    /// Escape sequences control terminals, and direction overrides display text as something else.
     #[test]
     fn what_is_not_shown_is_refused_in_text_and_lines() {
         for hidden in [

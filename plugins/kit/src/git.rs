@@ -1,7 +1,7 @@
-//! Readers of Git's output, in the forms that end entries with NUL.
+//! Parsers for Git's output, in the formats that end entries with NUL.
 //!
-//! Run Git with `--no-optional-locks -c core.quotePath=off`, so that no configuration of the user changes the
-//! output. Renames are read as well, whether Git was asked for them or not.
+//! Run Git with `--no-optional-locks -c core.quotePath=off`, so that the user's configuration does not change the
+//! output. Renames are parsed too, whether or not Git was asked to detect them.
 
 mod lists;
 mod path;
@@ -11,19 +11,19 @@ pub use lists::{FileStat, NameStatus, parse_name_status, parse_numstat, parse_pa
 pub use path::RepoPath;
 pub use status::{Head, Kind, StatusEntry, parse_status};
 
-/// The most entries of one output that are read.
+/// Maximum number of entries read from one output.
 pub const MAX_ENTRIES: usize = 100_000;
 
-/// The entries of an output.
+/// Entries of an output.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Listing<T> {
-    /// The entries, in the order of Git.
+    /// Entries, in Git's order.
     pub entries: Vec<T>,
-    /// Nothing was cut off, malformed, or beyond [`MAX_ENTRIES`].
+    /// True if nothing was cut off, malformed, or beyond [`MAX_ENTRIES`].
     pub complete: bool,
 }
 
-/// Bytes of Git that are not a path as text, in the form of a [`RepoPath`].
+/// Text of bytes from Git that are not a path, in the form of a [`RepoPath`].
 #[must_use]
 pub fn text(bytes: &[u8]) -> String {
     RepoPath::from_bytes(bytes).into()
@@ -35,7 +35,7 @@ pub fn lines(output: &[u8]) -> impl Iterator<Item = String> {
     lines.filter(|line| !line.is_empty()).map(text)
 }
 
-/// Entries that end with NUL, one after the other.
+/// Iterator over entries that end with NUL.
 #[derive(Debug)]
 pub struct Entries<'a> {
     rest: &'a [u8],
@@ -54,7 +54,7 @@ impl<'a> Entries<'a> {
         }
     }
 
-    /// The next entry. Without the NUL at its end it was cut off.
+    /// Next entry. An entry without the NUL at its end was cut off.
     #[allow(
         clippy::should_implement_trait,
         reason = "readers take entries from within `read`"
@@ -76,7 +76,7 @@ impl<'a> Entries<'a> {
         Some(entry)
     }
 
-    /// Reads every entry with `read`, which may take more entries. What it cannot read is left out.
+    /// Parses every entry with `read`, which may consume further entries. Unparsable entries are left out.
     pub fn read<T>(
         mut self,
         mut read: impl FnMut(&'a [u8], &mut Entries<'a>, &mut Vec<T>) -> Option<()>,
@@ -94,7 +94,7 @@ impl<'a> Entries<'a> {
     }
 }
 
-/// Splits the fields before a path, which are separated by blanks, from the path.
+/// Splits the blank-separated fields before a path from the path.
 #[must_use]
 pub fn fields<const N: usize>(entry: &[u8]) -> Option<([&str; N], &[u8])> {
     let mut parts = entry.splitn(N.checked_add(1)?, |byte| *byte == b' ');
@@ -106,13 +106,13 @@ pub fn fields<const N: usize>(entry: &[u8]) -> Option<([&str; N], &[u8])> {
     Some((fields, path))
 }
 
-/// A mode, which Git writes in octal.
+/// Parses a mode, which Git writes in octal.
 #[must_use]
 pub fn mode(octal: &str) -> Option<u32> {
     u32::from_str_radix(octal, 8).ok()
 }
 
-/// A hash. Git writes zeros for one that it did not compute.
+/// Parses a hash. Git writes zeros for a hash that it did not compute.
 #[must_use]
 pub fn hash(hash: &str) -> Option<String> {
     hash.bytes().any(|byte| byte != b'0').then(|| hash.to_owned())

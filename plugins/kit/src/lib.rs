@@ -1,12 +1,15 @@
 //! Rules that the built-in packs share.
 //!
-//! [`Refusals`] gathers every reason to refuse a call and has the checks of arguments. [`text`] shortens what
-//! callers sent. [`git`] reads Git's output. [`runs`] looks test runs up, `test_runs` tells the ledger of them. `secrets`
-//! cuts secrets out of text. Each pack adds its own reasons, limits and checks.
+//! [`Refusals`] collects every reason to refuse a call, and has the checks of arguments. [`text`] shortens text from
+//! callers. [`git`] parses Git's output. [`runs`] looks up test runs, `test_runs` records them in the ledger, and
+//! `secrets` removes secrets from text. [`from_row!`] reads structs from rows. Each pack adds
+//! its own reasons, limits and checks.
 
 mod checks;
 pub mod git;
 mod refusals;
+#[doc(hidden)]
+pub mod rows;
 pub mod runs;
 #[cfg(feature = "secrets")]
 pub mod secrets;

@@ -1,54 +1,55 @@
-//! Reasons to refuse a call, gathered until the call is refused for all of them at once.
+//! Reasons to refuse a call, collected so that the refusal lists all of them at once.
 
 use std::fmt;
 
 use serde_json::{Map, Value};
 use tollgate_sdk::{Blocker, NextCall, ToolError};
 
-/// The code of every pack for an argument that a tool does not take; also the host's.
+/// Code that every pack and the host use for invalid arguments.
 pub const INVALID_ARGUMENTS: &str = "INVALID_ARGUMENTS";
 
-/// The code of every pack for an id, path or name of nothing. The field of the blocker tells which argument.
+/// Code that every pack uses for an unknown id, path or name. The blocker's field names the argument.
 pub const NOT_FOUND: &str = "NOT_FOUND";
 
 /// A reason to refuse a call. `Display` is the sentence that callers read.
 pub trait Reason: fmt::Display {
-    /// A fault of one argument. The fault continues a sentence that starts with the field, such as "is blank".
+    /// Creates a reason for one invalid argument. The fault continues a sentence that starts with the field, for
+    /// example "is blank".
     fn argument(field: String, fault: String) -> Self;
 
-    /// Stable UPPER_SNAKE.
+    /// Stable code in UPPER_SNAKE_CASE.
     fn code(&self) -> &'static str;
 
-    /// Spelling of the code in the document that the pack implements, if that one differs. Callers see it under
-    /// `source_code` of the error's context.
+    /// Name of the code in the document that the pack implements, if it differs. Callers see it under `source_code` in
+    /// the error's context.
     fn source_code(&self) -> Option<&'static str> {
         None
     }
 
-    /// An imperative that tells the caller what to do.
+    /// Imperative that tells the caller what to do.
     fn remediation(&self) -> &'static str;
 
-    /// The argument at fault.
+    /// Argument at fault.
     fn field(&self) -> Option<&str> {
         None
     }
 
-    /// Facts by name, as an object. Those that are null are left out.
+    /// Facts by name, as an object. Null values are left out.
     fn context(&self) -> Value {
         Value::Null
     }
 
-    /// A sentence on how to call the tools in a text that clients may not see listed; `None` if there are none.
+    /// Sentence on how to call tools named in a text that clients may not list. `None` if there are none.
     fn how_to_call(_text: &str) -> Option<String> {
         None
     }
 
-    /// A fault of free text that only this pack knows of.
+    /// Fault of free text that only this pack knows.
     fn fault_of(_text: &str) -> Option<&'static str> {
         None
     }
 
-    /// The reason as callers see it.
+    /// Blocker that callers see for this reason.
     fn blocker(&self, next_call: Option<NextCall>) -> Blocker {
         Blocker {
             code: self.code().to_owned(),
@@ -59,8 +60,8 @@ pub trait Reason: fmt::Display {
     }
 }
 
-/// Every reason found so far, and facts for the caller. Packs make a type of their own with
-/// [`refusals!`](crate::refusals!) and add their checks to it.
+/// All reasons found so far, and facts for the caller. Packs define their own type with [`refusals!`](crate::refusals!)
+/// and add their checks to it.
 #[derive(Debug)]
 pub struct Refusals<R> {
     reasons: Vec<(R, Option<NextCall>)>,
@@ -82,12 +83,12 @@ impl<R: Reason> Refusals<R> {
         self.reasons.push((reason.into(), None));
     }
 
-    /// Adds a reason with the call that removes it, if one does.
+    /// Adds a reason, with the call that removes it if there is one.
     pub fn add_with(&mut self, reason: impl Into<R>, next_call: impl Into<Option<NextCall>>) {
         self.reasons.push((reason.into(), next_call.into()));
     }
 
-    /// Adds reasons that are not there yet.
+    /// Adds reasons that have not been added yet.
     pub fn extend(&mut self, reasons: impl IntoIterator<Item = R>)
     where
         R: PartialEq,
@@ -109,32 +110,32 @@ impl<R: Reason> Refusals<R> {
         self.facts.insert(name.to_owned(), value.into());
     }
 
-    /// Gives each reason without a call the one that removes it.
+    /// Sets the call that removes a reason, for each reason without one.
     pub fn next_calls(&mut self, next_call: impl Fn(&R) -> Option<NextCall>) {
         for (reason, known) in &mut self.reasons {
             *known = known.take().or_else(|| next_call(reason));
         }
     }
 
-    /// True if no reason was found.
+    /// Returns whether no reason was found.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.reasons.is_empty()
     }
 
-    /// True if a reason with this code was found.
+    /// Returns whether a reason with this code was found.
     #[must_use]
     pub fn has(&self, code: &str) -> bool {
         self.reasons.iter().any(|(reason, _)| reason.code() == code)
     }
 
-    /// True if every reason found so far has this code.
+    /// Returns whether every reason found so far has this code.
     #[must_use]
     pub fn has_only(&self, code: &str) -> bool {
         self.reasons.iter().all(|(reason, _)| reason.code() == code)
     }
 
-    /// Refuses the call if a reason was found.
+    /// Refuses the call if any reason was found.
     pub fn finish(self) -> Result<(), ToolError> {
         match self.is_empty() {
             true => Ok(()),
@@ -154,7 +155,8 @@ impl<R: Reason> Refusals<R> {
         }
     }
 
-    /// Every remediation once, in the order of the reasons, and how to call what they and the next calls name.
+    /// Every remediation once, in the order of the reasons, plus how to call the tools named in them and in the next
+    /// calls.
     fn remediation(&self) -> String {
         let mut remediations: Vec<&str> = Vec::new();
         for (reason, _) in &self.reasons {
@@ -172,7 +174,7 @@ impl<R: Reason> Refusals<R> {
         text
     }
 
-    /// The facts of all reasons. A fact of an earlier reason goes before that of a later one.
+    /// Facts of all reasons. Facts of earlier reasons take precedence.
     fn context(&self) -> Map<String, Value> {
         let mut context = self.facts.clone();
         if let Some(source) = self.reasons.first().and_then(|(reason, _)| reason.source_code()) {
@@ -192,7 +194,7 @@ impl<R: Reason> Refusals<R> {
     }
 }
 
-/// The error has the code of the first reason, and all of them as blockers.
+/// The error has the code of the first reason, and all reasons as blockers.
 impl<R: Reason> From<Refusals<R>> for ToolError {
     fn from(refusals: Refusals<R>) -> ToolError {
         let code = refusals
@@ -211,7 +213,7 @@ impl<R: Reason> From<Refusals<R>> for ToolError {
     }
 }
 
-/// A refusal for one reason.
+/// Refusal for one reason.
 #[must_use]
 pub fn refusal<R: Reason>(reason: R, next_call: Option<NextCall>) -> ToolError {
     let mut refusals: Refusals<R> = Refusals::default();
@@ -219,8 +221,8 @@ pub fn refusal<R: Reason>(reason: R, next_call: Option<NextCall>) -> ToolError {
     refusals.into()
 }
 
-/// Makes a pack's own type of [`Refusals`], so that the pack can add checks to it as methods, and makes the
-/// pack's reasons errors of tools.
+/// Defines a pack's own type of [`Refusals`], so that the pack can add checks as methods. Also converts the pack's
+/// reasons to tool errors.
 ///
 /// ```
 /// # #[derive(Debug)]
@@ -250,7 +252,7 @@ macro_rules! refusals {
         $visibility struct $name($crate::Refusals<$reason>);
 
         impl $name {
-            /// Refuses the call if a reason was found.
+            /// Refuses the call if any reason was found.
             $visibility fn finish(self) -> ::std::result::Result<(), $crate::ToolError> {
                 self.0.finish()
             }

@@ -1,22 +1,32 @@
-//! Test runs of the ledger as proof: what a caller says of a run is not believed, what the ledger has of it is.
+//! Test runs from the ledger as proof. A caller's claim about a run is not trusted; the ledger's record is.
 
-use tollgate_sdk::{FoundOperation, Ledger, LedgerError, TestOutcome, TestResult, TestedTree};
+use tollgate_sdk::{FoundOperation, Ledger, LedgerError, TestOutcome, TestResult, TestedTree, text_enum};
 
-/// The pack and the tool whose operations are test runs. Runs that an agent only tells of are none.
+/// Pack whose operations are test runs. Runs that an agent only reports do not count.
 const PACK: &str = "convergence";
-/// Name of the tool.
+/// Name of its tool.
 pub const TOOL: &str = "test_run";
 
-/// State of the work tree that a run has to prove.
+text_enum! {
+    /// Rule of a pack's configuration on the proof that work needs to close.
+    pub enum EvidenceRule {
+        /// Work closes on the caller's word.
+        Optional = "optional",
+        /// Work closes only with a test run that passed on the current work tree.
+        Required = "required",
+    }
+}
+
+/// State of the work tree that a run must prove.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Look {
-    /// The state before this call, at which the host looked.
+    /// State before this call, which the host scanned.
     Now,
-    /// The newest known state, for what a reply suggests.
+    /// Newest known state, for suggestions in a reply.
     Known,
 }
 
-/// A test run that the ledger has.
+/// A test run recorded in the ledger.
 #[derive(Debug)]
 pub struct TestRun {
     /// Row of the run.
@@ -28,7 +38,7 @@ pub struct TestRun {
 }
 
 impl TestRun {
-    /// The test run with an operation id, as it concerns a workspace, or the reason why the ledger has none.
+    /// Finds the test run with an operation id, in relation to a workspace. Returns the reason if the ledger has none.
     ///
     /// # Errors
     ///
@@ -71,7 +81,7 @@ impl TestRun {
         self.tests.result == TestResult::Passed
     }
 
-    /// Tells of a run in another workspace.
+    /// Explains that the run was in another workspace, if so.
     #[must_use]
     pub fn elsewhere(&self) -> Option<String> {
         let ran_in = self.tree.workspace.as_deref();
@@ -79,12 +89,13 @@ impl TestRun {
         Some(format!("ran in workspace {other}"))
     }
 
-    /// Reason why the run can never prove that tests pass in the workspace. A run that failed has none: it proves that.
+    /// Reason why the run can never prove that tests pass in the workspace. `None` for a failed run, which is a valid
+    /// result.
     #[must_use]
     pub fn in_vain(&self) -> Option<String> {
         let counts_none = self.tests.total.is_none_or(|total| total == 0);
         if self.passed() && counts_none {
-            return Some("ran no test that its output counts".to_owned());
+            return Some("ran no tests, as far as its output shows".to_owned());
         }
         self.elsewhere().or_else(|| match self.tree.unchanged {
             Some(_) => None,
@@ -95,7 +106,7 @@ impl TestRun {
         })
     }
 
-    /// Reason why the run does not prove that tests pass on the work tree of now.
+    /// Reason why the run does not prove that tests pass on the current work tree.
     #[must_use]
     pub fn doubt(&self, look: Look) -> Option<String> {
         if !self.passed() {
@@ -112,10 +123,10 @@ impl TestRun {
     }
 
     fn unseen(&self) -> &str {
-        self.tree.unseen.as_deref().unwrap_or("nobody looked at it")
+        self.tree.unseen.as_deref().unwrap_or("it was not read")
     }
 
-    /// Result in words, for example `test_run passed, 14 tests`.
+    /// Result as text, for example `test_run passed, 14 tests`.
     #[must_use]
     pub fn in_words(&self) -> String {
         let tests = &self.tests;
@@ -133,7 +144,7 @@ impl TestRun {
             _ => String::new(),
         };
         let message = tests.message.as_ref().map(|message| {
-            // A run that timed out says after how long.
+            // The message of a run that timed out gives the time limit.
             let is_limit = tests.result == TestResult::TimedOut && message.starts_with("after ");
             let mark = if is_limit { " " } else { ": " };
             format!("{mark}{message}")

@@ -1,29 +1,29 @@
-//! Secrets in text: found by their form or by the name before them, and cut out.
+//! Detection and removal of secrets in text, by their form or by the name before them.
 
 use std::borrow::Cow;
 
 use regex_lite::Regex;
 
-/// A kind of secret that is found by its form.
+/// A kind of secret that is detected by its form.
 struct Kind {
     name: &'static str,
-    /// Beginnings, so that only what follows one is looked at. All have one first letter.
+    /// Prefixes, so that only text after one of them is matched. All prefixes have the same first letter.
     begins: &'static [&'static str],
-    /// A beginning counts only where a word begins.
+    /// True if a prefix matches only at the start of a word.
     is_word: bool,
-    /// Matches the kind from its beginning. The group `keep` is not part of the secret.
+    /// Pattern that matches from the prefix. The group `keep` is not part of the secret.
     pattern: &'static str,
-    /// Characters from which on a secret needs no digit. Shorter ones without a digit are taken for words.
+    /// Length from which a secret needs no digit. Shorter text without a digit is taken for a word.
     plain: usize,
 }
 
-/// The kinds that are found by their form, most certain first.
+/// Kinds that are detected by their form, most certain first.
 const KINDS: &[Kind] = &[
     Kind {
         name: "private key",
         begins: &["-----BEGIN "],
         is_word: false,
-        // Whole, even if its end is missing.
+        // Matches a whole key, even if its end is missing.
         pattern: r"^(?s)-----BEGIN [A-Z0-9 ]*PRIVATE KEY( BLOCK)?-----.*?(-----END [A-Z0-9 ]*PRIVATE KEY( BLOCK)?-----|\z)",
         plain: 0,
     },
@@ -64,10 +64,10 @@ const KINDS: &[Kind] = &[
     },
 ];
 
-/// The kind that is found by the name before it.
+/// Kind that is detected by the name before it.
 const NAMED: &str = "password or token";
 
-/// Names of values that are secrets. More letters, digits, `_` and `-` may stand around a name.
+/// Names of values that are secrets. Further letters, digits, `_` and `-` may surround a name.
 const NAMES: &[&str] = &[
     "password",
     "passwd",
@@ -85,16 +85,16 @@ const NAMES: &[&str] = &[
     "credential",
 ];
 
-/// Characters after a name that still belong to it.
+/// Maximum characters after a name that still belong to it.
 const NAME_LIMIT: usize = 64;
 
-/// Bytes of the shortest value with a name that is a secret.
+/// Minimum bytes of a named value that counts as a secret.
 const VALUE_MIN: usize = 4;
 
-/// Finds secrets.
+/// Detector of secrets.
 #[derive(Debug)]
 pub struct Secrets {
-    /// One for each of [`KINDS`].
+    /// Patterns, one for each of [`KINDS`].
     patterns: Vec<Regex>,
     named: bool,
 }
@@ -102,16 +102,16 @@ pub struct Secrets {
 /// Text without its secrets.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Clean {
-    /// The rest, with a mark in each secret's place.
+    /// Text with a mark in place of each secret.
     pub text: String,
-    /// The kind that was found first.
+    /// Kind that was found first.
     pub kind: &'static str,
-    /// The number of secrets.
+    /// Number of secrets.
     pub count: usize,
 }
 
 impl Secrets {
-    /// All kinds of secrets.
+    /// Creates a detector of all kinds.
     pub fn new() -> Result<Secrets, regex_lite::Error> {
         let patterns: Result<_, _> = KINDS.iter().map(|kind| Regex::new(kind.pattern)).collect();
         Ok(Secrets {
@@ -120,14 +120,14 @@ impl Secrets {
         })
     }
 
-    /// Looks for values after names such as `password=` as well, or not.
+    /// Sets whether values after names such as `password=` are detected as well.
     #[must_use]
     pub fn named(mut self, named: bool) -> Secrets {
         self.named = named;
         self
     }
 
-    /// Cuts secrets out of a text and leaves a mark for each. None if the text has no secret.
+    /// Replaces each secret in a text with a mark. `None` if the text has no secret.
     #[must_use]
     pub fn cut_out(&self, text: &str, mark: &str) -> Option<Clean> {
         let mut text = Cow::Borrowed(text);
@@ -154,7 +154,7 @@ impl Secrets {
 }
 
 impl Kind {
-    /// The secret that a text begins with, from its first to behind its last byte.
+    /// Byte range of the secret at the start of a text.
     fn find(&self, pattern: &Regex, text: &str) -> Option<(usize, usize)> {
         let captures = pattern.captures(text)?;
         let whole = captures.get(0)?;
@@ -166,7 +166,7 @@ impl Kind {
     }
 }
 
-/// Puts the mark in the place of everything that `find` finds behind a beginning. The number of replaced parts.
+/// Replaces everything that `find` finds after a prefix with the mark. Returns the number of replaced parts.
 fn replace(
     text: &mut Cow<'_, str>,
     begins: &[&str],
@@ -196,10 +196,10 @@ fn replace(
     count
 }
 
-/// Beginnings by their first two bytes, so that few places of a text are compared with any.
+/// Index of prefixes by their first two bytes, so that few positions of a text are compared.
 struct Begins<'a> {
     all: &'a [&'a str],
-    /// For each byte: true if a beginning has it first, and true if one has it second, in either case.
+    /// For each byte, whether it is the first or the second byte of a prefix, in either case.
     bytes: [(bool, bool); 256],
 }
 
@@ -224,7 +224,7 @@ impl<'a> Begins<'a> {
         self.bytes.get(usize::from(byte)).copied().unwrap_or_default()
     }
 
-    /// The next place with a beginning.
+    /// Next position with a prefix.
     fn next(&self, text: &str, mut from: usize) -> Option<usize> {
         loop {
             let rest = text.as_bytes().get(from..)?;
@@ -239,7 +239,7 @@ impl<'a> Begins<'a> {
     }
 }
 
-/// True if bytes begin with some ASCII, in whatever case.
+/// Returns whether bytes start with some ASCII text, ignoring case.
 fn starts_with(bytes: &[u8], ascii: &[u8]) -> bool {
     bytes
         .get(..ascii.len())
@@ -252,8 +252,8 @@ fn ends_in_word(before: &[u8]) -> bool {
         .is_some_and(|byte| byte.is_ascii_alphanumeric() || *byte == b'_')
 }
 
-/// The value of a name that a text begins with: `password = '…'`, `"api_key": "…"`, `TOKEN=…`, also inside a
-/// JSON text whose quotes are escaped.
+/// Byte range of the value after a name at the start of a text: `password = '…'`, `"api_key": "…"`, `TOKEN=…`, also
+/// inside JSON text with escaped quotes.
 fn named_value(text: &str) -> Option<(usize, usize)> {
     let mut rest = Rest { text, at: 0 };
     let name = rest.skip(NAME_LIMIT, |byte| {
@@ -279,7 +279,7 @@ fn named_value(text: &str) -> Option<(usize, usize)> {
     (length >= VALUE_MIN).then_some((start, rest.at))
 }
 
-/// A text that is read from its beginning.
+/// A text that is consumed from its beginning.
 struct Rest<'a> {
     text: &'a str,
     at: usize,
@@ -290,7 +290,7 @@ impl Rest<'_> {
         self.text.as_bytes().get(self.at).copied()
     }
 
-    /// Skips at most so many bytes, and says how many.
+    /// Skips at most `most` bytes, and returns how many.
     fn skip(&mut self, most: usize, is_part: impl Fn(u8) -> bool) -> usize {
         let start = self.at;
         while self.at - start < most && self.peek().is_some_and(&is_part) {
@@ -386,7 +386,7 @@ mod tests {
         assert!(secrets.cut_out("sk-abcdefgh1234", "[]").is_some());
     }
 
-    /// A text of many beginnings takes about as long as any other.
+    /// Text with many prefixes takes about as long as any other.
     #[test]
     fn beginnings_without_secrets_are_passed_over() {
         for begin in ["token_", "password", "-----BEGIN ", "sk-", "bearer "] {

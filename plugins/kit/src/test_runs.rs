@@ -1,4 +1,4 @@
-//! Test runs in the words of the ledger: the same for every pack that runs tests.
+//! Records of test runs in the ledger, the same for every pack that runs tests.
 
 use test_readers::{Ended, Outcome, TestReport};
 use tollgate_sdk::{Event, Ledger, LedgerError, TestOutcome, TestResult};
@@ -10,7 +10,7 @@ const MAX_NAMES: usize = 24 << 10;
 /// Longest name in the ledger, in bytes.
 const MAX_NAME: usize = 500;
 
-/// A test run with what is known beside its report.
+/// A test run with context beyond its report.
 #[derive(Debug, Clone, Default)]
 pub struct Told<'a> {
     /// Fingerprint of the failure, if the run failed.
@@ -19,17 +19,17 @@ pub struct Told<'a> {
     pub non_progress: bool,
     /// True if the same work tree passes and fails.
     pub flaky: bool,
-    /// True if the run before passed.
+    /// True if the previous run passed.
     pub regression: bool,
     /// Verdict in one line.
     pub note: String,
 }
 
-/// Writes the result of a test run to the row of the call: the outcome, and an event with the failure.
+/// Records the result of a test run in the call's row: the outcome, and an event with the failure.
 ///
 /// # Errors
 ///
-/// Fails if the host does not take an event.
+/// Fails if the host rejects an event.
 pub fn tell(
     ledger: Ledger<'_>,
     outcome: &TestOutcome,
@@ -60,8 +60,8 @@ pub fn tell(
     ledger.append(&event.note(told.note.get(..end).unwrap_or_default()))
 }
 
-/// Outcome of a run for its row in the ledger. `how` is how the run ended, if not by itself, and `ran_sec` how long it took, in
-/// seconds.
+/// Outcome of a run for its row in the ledger. `how` is how the run ended, unless it ended normally. `ran_sec` is its
+/// duration in seconds.
 #[must_use]
 pub fn outcome(report: &TestReport, how: Option<TestResult>, ran_sec: Option<u32>) -> TestOutcome {
     let count = |count: Option<u64>| count.map(|count| u32::try_from(count).unwrap_or(u32::MAX));
@@ -75,7 +75,7 @@ pub fn outcome(report: &TestReport, how: Option<TestResult>, ran_sec: Option<u32
         let line = message.lines().collect::<Vec<_>>().join(" ");
         line[..line.floor_char_boundary(MAX_MESSAGE)].to_owned()
     });
-    // Read after `timed out`.
+    // The duration follows the words `timed out`.
     let ran = ran_sec.filter(|_| report.ended == Ended::TimedOut);
     let message = match (ran, message) {
         (Some(seconds), Some(message)) => Some(format!("after {seconds} s: {message}")),
@@ -95,7 +95,7 @@ pub fn outcome(report: &TestReport, how: Option<TestResult>, ran_sec: Option<u32
     }
 }
 
-/// As many names as fit into the ledger.
+/// Names that fit into the ledger's limits.
 pub fn names<'a>(names: impl Iterator<Item = &'a str>) -> Vec<String> {
     let mut bytes = 0;
     names

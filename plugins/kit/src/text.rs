@@ -1,15 +1,15 @@
-//! Text from callers, shortened so that a message can repeat it.
+//! Text from callers, shortened for use in messages.
 
-/// Characters of an identifier or name that a message repeats.
+/// Maximum characters of an identifier or name in a message.
 const CLIP_CHARACTERS: usize = 80;
 
-/// An identifier or name, short enough for a message.
+/// Shortens an identifier or name for a message.
 #[must_use]
 pub fn clip(text: &str) -> String {
     clip_to(text, CLIP_CHARACTERS)
 }
 
-/// The first characters of a text, with a mark if there were more.
+/// First characters of a text, with a mark if there were more.
 #[must_use]
 pub fn clip_to(text: &str, most: usize) -> String {
     match text.char_indices().nth(most) {
@@ -18,7 +18,7 @@ pub fn clip_to(text: &str, most: usize) -> String {
     }
 }
 
-/// The first characters of a text's first line, with a mark if there was more.
+/// First characters of a text's first line, with a mark if there was more.
 #[must_use]
 pub fn clip_line(text: &str, most: usize) -> String {
     let line = text.split(['\n', '\r']).next().unwrap_or_default();

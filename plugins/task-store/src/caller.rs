@@ -33,6 +33,32 @@ pub(crate) struct Change<'a> {
     pub payload: Json,
 }
 
+impl<'a> Change<'a> {
+    /// A change of a task itself, outside of any attempt.
+    pub(crate) fn of(event_type: EventType, task_id: &'a TaskId, payload: Json) -> Change<'a> {
+        Change {
+            event_type,
+            task_id,
+            attempt_id: None,
+            part: None,
+            payload,
+        }
+    }
+
+    /// Names the attempt that the change belongs to.
+    pub(crate) fn in_attempt(self, attempt_id: Option<&'a AttemptId>) -> Change<'a> {
+        Change { attempt_id, ..self }
+    }
+
+    /// Names the attempt, review, artifact or approval that changed.
+    pub(crate) fn part(self, id: &'a str) -> Change<'a> {
+        Change {
+            part: Some(id),
+            ..self
+        }
+    }
+}
+
 /// The name of a caller: the given one, else the proven identity, else the role.
 fn named(cx: &Cx<'_>, actor: Option<&str>, role: Role) -> String {
     match (actor, cx.identity()) {

@@ -143,8 +143,8 @@ pub(crate) const fn takes_spec_review(phase: Phase) -> bool {
     !matches!(phase, Phase::SpecDraft | Phase::Completed | Phase::Failed)
 }
 
-/// Returns whether a verdict on the spec itself says something new. After `spec_review`, another approval of an approved
-/// spec is most likely meant for an attempt. Other verdicts withdraw the approval.
+/// Returns whether a verdict on the spec itself says something new. After `spec_review`, another approval of an
+/// approved spec is most likely meant for an attempt. Other verdicts withdraw the approval.
 pub(crate) fn tells_of_spec(phase: Phase, facts: &Facts, verdict: Verdict) -> bool {
     let approved = Verdict::Approved;
     phase == Phase::SpecReview || verdict != approved || facts.spec_review != Some(approved)
@@ -173,7 +173,7 @@ pub(crate) enum Condition {
     ApprovalMissing,
     #[error("an approval for the current attempt was denied")]
     ApprovalDenied,
-    #[error("the circuit was reset as often as is allowed without an approval")]
+    #[error("the circuit has used all resets that need no approval")]
     ResetsExhausted,
 }
 

@@ -53,11 +53,11 @@ pub(crate) enum Reason {
     },
     #[error("attempt {given} is not the task's current one, which is {current}")]
     StaleAttempt { given: String, current: String },
-    #[error("a quality review is of an attempt, so attempt_id is required")]
+    #[error("a quality review concerns an attempt, so attempt_id is required")]
     AttemptRequired,
     #[error("the spec is approved already; a review of an attempt needs its attempt_id")]
     SpecApproved,
-    #[error("attempt {0} is still running, and reviews of an attempt are of its result")]
+    #[error("attempt {0} is still running; only a finished attempt can be reviewed")]
     ReviewTooEarly(String),
     #[error("attempt {attempt} already ended as {status}")]
     AttemptFinished { attempt: String, status: AttemptStatus },
@@ -75,7 +75,8 @@ pub(crate) enum Reason {
 }
 
 /// Way out of a phase that nothing leads out of.
-const OVER: &str = "The task is over and stays as it is. For more work create a new task with task_create.";
+const OVER: &str =
+    "The task has ended and cannot change. For further work, create a new task with task_create.";
 
 fn origin(place: Place) -> String {
     match place.circuit_from {
@@ -131,7 +132,7 @@ impl tollgate_kit::Reason for Reason {
 
     fn remediation(&self) -> &'static str {
         match self {
-            Reason::RoleForbidden { .. } => "Leave the call to one of allowed_roles.",
+            Reason::RoleForbidden { .. } => "Let a caller with one of allowed_roles make the call.",
             Reason::RoleMisclaimed { .. } => {
                 "Act in your own role. The operator binds roles to callers in the pack's config."
             }
@@ -144,9 +145,7 @@ impl tollgate_kit::Reason for Reason {
                 "To review the attempt, pass its attempt_id from task_get. To withdraw the approval of the spec, append \
                  a review with verdict changes_requested or blocked."
             }
-            Reason::ReviewTooEarly(_) => {
-                "Append the review when the attempt has been ended with task_finish_attempt."
-            }
+            Reason::ReviewTooEarly(_) => "End the attempt with task_finish_attempt, then append the review.",
             Reason::ApprovalNotFound { .. } => "Look the approval up with task_get.",
             Reason::UnknownCursor { .. } => {
                 "Pass next_cursor of the previous page, or start without a cursor."
@@ -162,10 +161,10 @@ impl tollgate_kit::Reason for Reason {
             }
             Reason::IllegalTransition { .. } => "Choose one of the legal transitions of task_recover.",
             Reason::WrongPhase { .. } => {
-                "Bring the task into an allowed phase first; task_recover has the transitions."
+                "Move the task to an allowed phase first; task_recover lists the transitions."
             }
             Reason::AttemptFinished { .. } => {
-                "Read the task with task_recover. The outcome of an attempt does not change; work goes on in another attempt."
+                "Read the task with task_recover. The outcome of an attempt cannot change. Continue in another attempt."
             }
             Reason::AlreadyResolved { .. } => "Request a new approval with another idempotency_key.",
             Reason::Condition(condition) => condition.remediation(),

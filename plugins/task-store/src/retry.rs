@@ -25,8 +25,8 @@ pub(crate) struct Policy {
     /// Time in milliseconds after which the worker of a running attempt counts as gone, if it records nothing
     /// (default 3600000). 0 means never.
     pub lost_after_ms: u32,
-    /// Times that leaving the open circuit may reset the retry count of a task (default 2). Each further reset needs
-    /// the approval of a person, of the kind circuit_reset. 0 means that each reset needs one.
+    /// Number of times that leaving the open circuit resets a task's retry count without approval (default 2). Each
+    /// further reset needs a person's approval of the kind circuit_reset. 0 means that every reset needs approval.
     pub max_resets: u32,
 }
 
@@ -125,15 +125,15 @@ impl Hold {
                  the retry count."
             }
             Hold::WrongPhase(phase) if phase.is_terminal() => {
-                "The task is over and stays as it is. For more work create a new task with task_create."
+                "The task has ended and cannot change. For further work, create a new task with task_create."
             }
             Hold::WrongPhase(_) => "Follow the transitions of task_recover to execution_ready.",
             Hold::AttemptRunning(_) => {
                 "Continue the running attempt, or end it with task_finish_attempt if nobody works on it."
             }
-            Hold::TooEarly(_) => "Start the attempt at that time.",
+            Hold::TooEarly(_) => "Start the attempt at that time or later.",
             Hold::Exhausted(_) => {
-                "With the refused start the circuit opens. Investigate the failures, then move the task out of \
+                "The refused start opened the circuit. Investigate the failures, then move the task out of \
                  circuit_open with task_transition, which resets the retry count."
             }
         }

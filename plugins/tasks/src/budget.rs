@@ -34,6 +34,8 @@ pub(crate) enum Shrink {
     End(&'static str),
     /// Leave out as many entries at the start of a list as have to go.
     Start(&'static str),
+    /// Cut a nested view, in its own order.
+    Within(&'static str, &'static [Shrink]),
 }
 
 /// A reply that can be made shorter.
@@ -95,13 +97,7 @@ fn shrink<T: View>(view: &mut Map<String, Json>, max: usize) -> (usize, Vec<&'st
     if size > max {
         warnings.push("BUDGET_TRUNCATED");
         let whole = view.clone();
-        for shrink in T::ORDER {
-            if size <= max {
-                break;
-            }
-            apply(view, *shrink, size - max);
-            size = json_bytes(view);
-        }
+        cut(view, None, T::ORDER, max);
         T::settle(view, &whole);
         size = json_bytes(view);
     }
@@ -118,10 +114,36 @@ fn shrink<T: View>(view: &mut Map<String, Json>, max: usize) -> (usize, Vec<&'st
     (size, warnings)
 }
 
-/// Makes a view shorter by `excess` bytes, or by as much as this cut can.
-fn apply(view: &mut Map<String, Json>, shrink: Shrink, excess: usize) {
-    let (Shrink::Drop(path) | Shrink::End(path) | Shrink::Start(path)) = shrink;
-    let mut fields = path.split('.');
+/// Makes cuts, of the nested view `inner` if one is named, until the whole view has at most `max` bytes.
+fn cut(view: &mut Map<String, Json>, inner: Option<&str>, cuts: &[Shrink], max: usize) {
+    for shrink in cuts {
+        let size = json_bytes(view);
+        if size <= max {
+            return;
+        }
+        let excess = size - max;
+        match *shrink {
+            Shrink::Drop(path) => apply(view, inner, path, |_| false),
+            Shrink::End(path) => apply(view, inner, path, |entries| shorten(entries, excess)),
+            Shrink::Start(path) => apply(view, inner, path, |entries| {
+                entries.reverse();
+                let enough = shorten(entries, excess);
+                entries.reverse();
+                enough
+            }),
+            Shrink::Within(inner, cuts) => cut(view, Some(inner), cuts, max),
+        }
+    }
+}
+
+/// Shortens a list of a view, or leaves the field out if it is not a list that becomes short enough.
+fn apply(
+    view: &mut Map<String, Json>,
+    inner: Option<&str>,
+    path: &str,
+    shorten: impl FnOnce(&mut Vec<Json>) -> bool,
+) {
+    let mut fields = inner.into_iter().chain(path.split('.'));
     let last = fields.next_back().unwrap_or_default();
     let mut holder = view;
     for field in fields {
@@ -130,16 +152,10 @@ fn apply(view: &mut Map<String, Json>, shrink: Shrink, excess: usize) {
             _ => return,
         }
     }
-    let enough = match (holder.get_mut(last), shrink) {
-        (Some(Json::Array(entries)), Shrink::End(_)) => shorten(entries, excess, Vec::pop),
-        (Some(Json::Array(entries)), Shrink::Start(_)) => {
-            entries.reverse();
-            let enough = shorten(entries, excess, Vec::pop);
-            entries.reverse();
-            enough
-        }
-        _ => false,
-    };
+    let enough = holder
+        .get_mut(last)
+        .and_then(Json::as_array_mut)
+        .is_some_and(shorten);
     if !enough {
         holder.shift_remove(last);
     }
@@ -151,11 +167,11 @@ pub(crate) fn is_cut(view: &Map<String, Json>, whole: &Map<String, Json>, list: 
     length(view) < length(whole)
 }
 
-/// Removes entries until `excess` bytes are saved. Returns whether they were.
-fn shorten(entries: &mut Vec<Json>, excess: usize, take: fn(&mut Vec<Json>) -> Option<Json>) -> bool {
+/// Removes the last entries until `excess` bytes are saved. Returns whether they were.
+fn shorten(entries: &mut Vec<Json>, excess: usize) -> bool {
     let mut gone = 0;
     while gone < excess {
-        let Some(entry) = take(entries) else {
+        let Some(entry) = entries.pop() else {
             return false;
         };
         let comma = usize::from(!entries.is_empty());

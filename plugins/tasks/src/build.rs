@@ -9,7 +9,7 @@ use tollgate_sdk::ToolError;
 
 use crate::dependency;
 use crate::error::{Reason, Refusals};
-use crate::limits::{ENTRIES, STEPS, TITLE, short};
+use crate::limits::{ENTRIES, STEPS, TEXT, TITLE, short};
 use crate::model::{Checkpoint, EventType, Priority, Status};
 use crate::path::{MAX_DEPTH, Path};
 use crate::record::{Meta, Plan, Root, Step, Task, TemplateStep};
@@ -52,6 +52,17 @@ impl From<&TemplateStep> for NewStep {
             checkpoints: BTreeSet::new(),
         }
     }
+}
+
+/// The texts that explain a plan, task or node.
+#[derive(Debug, Deserialize, JsonSchema)]
+pub(crate) struct Texts {
+    /// Description: the goal and its scope.
+    #[schemars(length(max = TEXT))]
+    pub description: Option<String>,
+    /// Background needed to work on it, such as links or constraints.
+    #[schemars(length(max = TEXT))]
+    pub context: Option<String>,
 }
 
 /// Fields of a new plan or task.

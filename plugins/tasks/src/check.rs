@@ -81,10 +81,7 @@ impl Refusals {
     /// Checks that a list is neither empty nor too long.
     pub(crate) fn filled(&mut self, field: &str, entries: &[String]) {
         if entries.is_empty() {
-            self.add(Reason::input(
-                field,
-                "is empty, so that nothing would gate the step",
-            ));
+            self.add(Reason::input(field, "is empty, so nothing would gate the step"));
         }
         self.texts(field, entries, ENTRIES, ENTRY);
     }

@@ -1,7 +1,9 @@
 //! Checkpoints: the required ones of a step, the missing ones, and those that a call confirms.
 
+use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet};
 
+use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::{Deserialize, Deserializer, de};
 use serde_json::{Map, Value as Json};
 
@@ -42,6 +44,22 @@ pub(crate) enum Checkpoints {
     Named(BTreeMap<Checkpoint, Said>),
     /// A member that is no statement about a checkpoint. The call is refused for it.
     Faulty { field: String, fault: String },
+}
+
+impl JsonSchema for Checkpoints {
+    fn schema_name() -> Cow<'static, str> {
+        "Checkpoints".into()
+    }
+
+    /// An object. A listed schema has one type per property, so the words are in an extension key.
+    fn json_schema(_: &mut SchemaGenerator) -> Schema {
+        json_schema!({
+            "type": "object",
+            "additionalProperties": true,
+            "description": "Checkpoints by name, or \"gate\" or \"all\".",
+            "x-accepts": {"type": "string", "enum": ["gate", "all"]},
+        })
+    }
 }
 
 /// Statement of a call about one checkpoint.

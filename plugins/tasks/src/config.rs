@@ -4,25 +4,9 @@ use std::collections::BTreeMap;
 
 use schemars::JsonSchema;
 use serde::Deserialize;
-use tollgate_sdk::text_enum;
+use tollgate_kit::runs::EvidenceRule;
 
 use crate::model::Workspace;
-
-text_enum! {
-    /// Consequence of confirming a checkpoint whose evidence is missing, failing or older than the last change.
-    pub(crate) enum EvidenceRule {
-        Optional = "optional",
-        Required = "required",
-    }
-}
-
-/// Configuration of one workspace. Missing keys have the value that applies to all workspaces.
-#[derive(Debug, Clone, Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields)]
-pub(crate) struct WorkspaceConfig {
-    /// `required` closes steps of this workspace only with a test run that passed on the work tree of now.
-    pub evidence: Option<EvidenceRule>,
-}
 
 /// The pack's configuration. Everything has a default.
 #[derive(Debug, Clone, Deserialize, JsonSchema)]
@@ -42,10 +26,18 @@ pub(crate) struct Config {
     /// Number of ACTIVE tasks in a workspace above which tasks_lint warns (default 3).
     #[schemars(range(min = 1, max = 1000))]
     pub active_limit: usize,
-    /// `required` closes steps only with a test run that passed on the work tree of now (default optional).
+    /// `required` closes steps only with a test run that passed on the current work tree (default optional).
     pub evidence: EvidenceRule,
     /// Configuration of single workspaces by name.
     pub workspaces: BTreeMap<String, WorkspaceConfig>,
+}
+
+/// Configuration of one workspace. Missing keys have the value that applies to all workspaces.
+#[derive(Debug, Clone, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct WorkspaceConfig {
+    /// `required` closes steps of this workspace only with a test run that passed on the current work tree.
+    pub evidence: Option<EvidenceRule>,
 }
 
 impl Default for Config {

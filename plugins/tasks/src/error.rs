@@ -229,28 +229,29 @@ impl tollgate_kit::Reason for Reason {
                 "Look at what changed, then call again with the current revision."
             }
             Reason::NotConfirmed { .. } => "Check the work, then confirm each checkpoint that holds.",
-            Reason::ChildOpen { .. } => "Close what is open first.",
+            Reason::ChildOpen { .. } => "Close the open children first.",
             Reason::StepBlocked { .. } => "Remove the obstacle, then unblock the step.",
             Reason::DependencyOpen { .. } => "Finish the dependencies first, or edit depends_on.",
-            Reason::DependencyGone { .. } => "Edit depends_on of the plan or task that depends on it first.",
-            Reason::DependentDone { .. } => "Reopen what depends on it first.",
-            Reason::Orphan { .. } => "Undo or redo the operation that made the other record first.",
-            Reason::OperationState { .. } => "tasks_history shows the state of each operation.",
+            Reason::DependencyGone { .. } => "First edit depends_on of the plan or task that depends on it.",
+            Reason::DependentDone { .. } => "First reopen the plan or task that depends on it.",
+            Reason::Orphan { .. } => "First undo or redo the operation that created the other record.",
+            Reason::OperationState { .. } => "Call tasks_history to see the state of each operation.",
             Reason::DependencyCycle(_) => "Remove one of the dependencies in the cycle.",
             Reason::NotOpen { .. } => "Reopen it with tasks_complete and status ACTIVE first.",
             Reason::StepClosed(_) => "Reopen the step with tasks_progress and completed=false first.",
             Reason::NoSteps(_) => {
-                "Add steps with tasks_decompose. Where evidence is optional, allow_empty=true completes it without."
+                "Add steps with tasks_decompose. Where evidence is optional, allow_empty=true completes it without \
+                 steps."
             }
             Reason::NothingToUndo | Reason::NothingToRedo => {
-                "tasks_history shows what was done and what can be undone."
+                "Call tasks_history to see which operations can be undone or redone."
             }
             Reason::OutOfOrder { .. } => "Undo and redo in order: start with the other operation.",
             Reason::UndoConflict { .. } => {
                 "Edit the record by hand, or undo the later operations first if they are yours to undo."
             }
             Reason::BatchFailed { .. } => {
-                "Nothing of the batch was kept. Correct the operations named in blockers."
+                "No operation of the batch was kept. Correct the operations named in blockers."
             }
             Reason::NotInBatch { .. } => "Call the tool outside of a batch.",
             Reason::LeaseHeld { .. } => {
@@ -266,7 +267,7 @@ impl tollgate_kit::Reason for Reason {
                 "Run the tests with test_run, and pass the operation_id of its reply."
             }
             Reason::PageTooSmall { .. } => "Call again with a larger max_chars, for example 20000.",
-            Reason::BudgetTooSmall(_) => "Set max_chars to at least 2, better to several hundred.",
+            Reason::BudgetTooSmall(_) => "Set max_chars to several hundred or more; the minimum is 2.",
         }
     }
 

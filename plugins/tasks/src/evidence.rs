@@ -57,6 +57,15 @@ pub(crate) enum Fault {
     },
 }
 
+impl Fault {
+    /// Fault of evidence whose command failed.
+    fn failing(evidence: &Evidence) -> Option<Fault> {
+        let exit_code = evidence.exit_code.filter(|&code| code != 0)?;
+        let id = evidence.id.clone();
+        Some(Fault::Failing { id, exit_code })
+    }
+}
+
 impl fmt::Display for Fault {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
@@ -77,7 +86,7 @@ impl fmt::Display for Fault {
                 write!(f, "has evidence that is older than the last {mutations} changes")
             }
             Fault::Stated { id } => {
-                write!(f, "has stated evidence only: {id} is no test_run")
+                write!(f, "has only stated evidence: {id} is not a test_run")
             }
             Fault::Run { operation, why } => write!(f, "has evidence of {operation}, which {why}"),
         }
@@ -114,10 +123,23 @@ impl Proof {
         now: &Moment,
         look: Look,
     ) -> Result<Vec<Fault>, ToolError> {
-        match scope.config.requires_evidence(&scope.workspace) {
-            true => self.faults_of_run(scope, checkpoint, now, look),
-            false => Ok(self.faults_as_told(checkpoint, now)),
+        if !scope.config.requires_evidence(&scope.workspace) {
+            return Ok(self.faults_as_told(checkpoint, now));
         }
+        let Some((run, operation)) = self.run(checkpoint) else {
+            let told = self.deciding(checkpoint);
+            return Ok(vec![
+                told.map_or(Fault::Missing, |told| Fault::Stated { id: told.id.clone() }),
+            ]);
+        };
+        let mut faults = self.faults_since(run, checkpoint, now);
+        if faults.is_empty()
+            && let Some(why) = run::doubt(scope, operation, look)?
+        {
+            let operation = operation.to_owned();
+            faults.push(Fault::Run { operation, why });
+        }
+        Ok(faults)
     }
 
     /// Faults where the caller is believed.
@@ -125,13 +147,7 @@ impl Proof {
         let Some(evidence) = self.deciding(checkpoint) else {
             return vec![Fault::Missing];
         };
-        let mut faults = Vec::new();
-        if let Some(exit_code) = evidence.exit_code.filter(|&code| code != 0) {
-            faults.push(Fault::Failing {
-                id: evidence.id.clone(),
-                exit_code,
-            });
-        }
+        let mut faults: Vec<Fault> = Fault::failing(evidence).into_iter().collect();
         let mutations = now.since(&evidence.taken);
         if mutations > 0 {
             faults.push(Fault::Stale { mutations });
@@ -151,43 +167,19 @@ impl Proof {
         faults
     }
 
-    /// Faults where only a test run counts.
-    fn faults_of_run(
-        &self,
-        scope: &Scope<'_>,
-        checkpoint: Checkpoint,
-        now: &Moment,
-        look: Look,
-    ) -> Result<Vec<Fault>, ToolError> {
-        let Some((run, operation)) = self.run(checkpoint) else {
-            let told = self.deciding(checkpoint);
-            return Ok(vec![
-                told.map_or(Fault::Missing, |told| Fault::Stated { id: told.id.clone() }),
-            ]);
-        };
-        let mut faults = Vec::new();
+    /// Faults of a test run by its result, and by what followed.
+    fn faults_since(&self, run: &Evidence, checkpoint: Checkpoint, now: &Moment) -> Vec<Fault> {
         let later = self.0.iter().take_while(|evidence| evidence.id != run.id);
         let failed = later
             .chain([run])
             .filter(|evidence| [run.checkpoint, Some(checkpoint)].contains(&evidence.checkpoint))
-            .find_map(|evidence| Some((evidence, evidence.exit_code.filter(|&code| code != 0)?)));
-        if let Some((evidence, exit_code)) = failed {
-            faults.push(Fault::Failing {
-                id: evidence.id.clone(),
-                exit_code,
-            });
-        }
+            .find_map(Fault::failing);
+        let mut faults: Vec<Fault> = failed.into_iter().collect();
         let mutations = now.since(&run.taken);
         if mutations > 0 {
             faults.push(Fault::Stale { mutations });
         }
-        if faults.is_empty()
-            && let Some(why) = run::doubt(scope, operation, look)?
-        {
-            let operation = operation.to_owned();
-            faults.push(Fault::Run { operation, why });
-        }
-        Ok(faults)
+        faults
     }
 
     /// The latest test run for a checkpoint: linked to it, otherwise linked to none.

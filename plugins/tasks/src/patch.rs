@@ -54,6 +54,26 @@ pub(crate) struct PatchOp {
     pub value: Option<Json>,
 }
 
+/// Patch of a task that is being closed.
+#[derive(Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct Patch {
+    /// Target: task_detail for the plan or task itself, step, or task for a node.
+    pub kind: PatchKind,
+    /// Step or node by path, for example s:0 or s:0.t:1.
+    #[schemars(length(max = NAME))]
+    pub path: Option<String>,
+    /// Step by id, for example STEP-8QZ3M0T4.
+    #[schemars(length(max = NAME))]
+    pub step_id: Option<String>,
+    /// Node by id, for example NODE-8QZ3M0T4.
+    #[schemars(length(max = NAME))]
+    pub task_node_id: Option<String>,
+    /// Changes to the fields, applied in order.
+    #[schemars(length(min = 1, max = OPERATIONS))]
+    pub ops: Vec<PatchOp>,
+}
+
 /// Type of a field.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Field {

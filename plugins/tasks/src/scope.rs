@@ -244,7 +244,7 @@ impl<'a> Scope<'a> {
     fn step_by_path(&self, task: &str, text: &str) -> Result<Located<Step>, ToolError> {
         let path = parse(text)?;
         if path.node.is_some() {
-            return Err(Reason::input("path", "is the path of a node, but must be of a step").into());
+            return Err(Reason::input("path", "is the path of a node, but must be that of a step").into());
         }
         let mut parent = task.to_owned();
         let mut found = None;
@@ -296,7 +296,7 @@ impl<'a> Scope<'a> {
         let Some(index) = path.node else {
             return Err(Reason::input(
                 "path",
-                "is the path of a step, but must be of a node and end with .t:N",
+                "is the path of a step, but must be that of a node and end with .t:N",
             )
             .into());
         };

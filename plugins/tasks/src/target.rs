@@ -52,13 +52,9 @@ impl Subject {
     }
 }
 
-/// The plan or task that a write is about.
+/// The arguments of every write to a target: what the target must be, the caller, and the extent of the reply.
 #[derive(Debug, Deserialize, JsonSchema)]
-pub(crate) struct RootTarget {
-    workspace: Workspace,
-    /// Task id, for example TASK-001; or a plan id, where allowed.
-    #[schemars(length(max = NAME))]
-    task: Option<String>,
+struct Terms {
     /// Revision from your last reply.
     expected_revision: Option<i64>,
     /// Id that the target must have.
@@ -70,6 +66,38 @@ pub(crate) struct RootTarget {
     /// Include the events in the reply.
     #[serde(default)]
     events: bool,
+}
+
+impl Terms {
+    /// Begins a write whose caller may be named by `owner`, the old name of `actor`.
+    fn begin<'a>(
+        &self,
+        cx: &'a Cx<'a>,
+        tool: &'static str,
+        workspace: &Workspace,
+        owner: Option<&str>,
+    ) -> Result<Write<'a>, ToolError> {
+        let actor = one_actor(self.actor.as_deref(), owner)?;
+        let mut write = Write::begin(cx, tool, workspace)?.by(actor)?;
+        write.shows_events = self.events;
+        Ok(write)
+    }
+
+    /// Refuses a target other than the expected one.
+    fn expect(&self, id: &str) -> Result<(), ToolError> {
+        expect_target(self.expected_target_id.as_deref(), id)
+    }
+}
+
+/// The plan or task that a write is about.
+#[derive(Debug, Deserialize, JsonSchema)]
+pub(crate) struct RootTarget {
+    workspace: Workspace,
+    /// Task id, for example TASK-001; or a plan id, where allowed.
+    #[schemars(length(max = NAME))]
+    task: Option<String>,
+    #[serde(flatten)]
+    terms: Terms,
 }
 
 impl RootTarget {
@@ -85,25 +113,22 @@ impl RootTarget {
         tool: &'static str,
         owner: Option<&str>,
     ) -> Result<Write<'a>, ToolError> {
-        let actor = one_actor(self.actor.as_deref(), owner)?;
-        let mut write = Write::begin(cx, tool, &self.workspace)?.by(actor)?;
-        write.shows_events = self.events;
-        Ok(write)
+        self.terms.begin(cx, tool, &self.workspace, owner)
     }
 
     /// The plan or task, at the expected revision.
     pub(crate) fn root(&self, write: &mut Write<'_>) -> Result<Root, ToolError> {
-        write.root(self.task.as_deref(), self.expected_revision)
+        write.root(self.task.as_deref(), self.terms.expected_revision)
     }
 
     /// Like [`root`](RootTarget::root), but requires a task.
     pub(crate) fn task(&self, write: &mut Write<'_>) -> Result<Task, ToolError> {
-        write.task(self.task.as_deref(), self.expected_revision)
+        write.task(self.task.as_deref(), self.terms.expected_revision)
     }
 
     /// Refuses a plan or task other than the expected one.
     pub(crate) fn expect(&self, id: &str) -> Result<(), ToolError> {
-        expect_target(self.expected_target_id.as_deref(), id)
+        self.terms.expect(id)
     }
 
     /// Selects a part of the plan or task.
@@ -111,7 +136,7 @@ impl RootTarget {
         Selector {
             path,
             id,
-            expected: self.expected_target_id.as_deref(),
+            expected: self.terms.expected_target_id.as_deref(),
         }
     }
 }
@@ -123,17 +148,8 @@ pub(crate) struct PlanTarget {
     /// Plan id, for example PLAN-001.
     #[schemars(length(max = NAME))]
     plan: String,
-    /// Revision from your last reply.
-    expected_revision: Option<i64>,
-    /// Id that the target must have.
-    #[schemars(length(max = NAME))]
-    expected_target_id: Option<String>,
-    /// Your name, for the history and leases.
-    #[schemars(length(min = 1, max = NAME))]
-    actor: Option<String>,
-    /// Include the events in the reply.
-    #[serde(default)]
-    events: bool,
+    #[serde(flatten)]
+    terms: Terms,
 }
 
 impl PlanTarget {
@@ -143,10 +159,9 @@ impl PlanTarget {
         cx: &'a Cx<'a>,
         tool: &'static str,
     ) -> Result<(Write<'a>, Plan), ToolError> {
-        let mut write = Write::begin(cx, tool, &self.workspace)?.by(self.actor.as_deref())?;
-        write.shows_events = self.events;
-        let plan = write.plan(&self.plan, self.expected_revision)?;
-        expect_target(self.expected_target_id.as_deref(), &plan.meta.id)?;
+        let mut write = self.terms.begin(cx, tool, &self.workspace, None)?;
+        let plan = write.plan(&self.plan, self.terms.expected_revision)?;
+        self.terms.expect(&plan.meta.id)?;
         Ok((write, plan))
     }
 }
@@ -168,16 +183,6 @@ impl StepTarget {
     /// Begins a write in the workspace.
     pub(crate) fn begin<'a>(&self, cx: &'a Cx<'a>, tool: &'static str) -> Result<Write<'a>, ToolError> {
         self.root.begin(cx, tool)
-    }
-
-    /// Begins a write whose caller may be named by `owner`, the old name of `actor`.
-    pub(crate) fn begin_as<'a>(
-        &self,
-        cx: &'a Cx<'a>,
-        tool: &'static str,
-        owner: Option<&str>,
-    ) -> Result<Write<'a>, ToolError> {
-        self.root.begin_as(cx, tool, owner)
     }
 
     /// The step's task, at the expected revision.

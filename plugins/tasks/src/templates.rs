@@ -27,7 +27,7 @@ const PRINCIPAL: &[Line] = &[
     (
         "Frame the problem",
         "Goal, non-goals, constraints and risks are written down",
-        "The owner confirmed them",
+        "The owner has confirmed them",
     ),
     (
         "Compare designs",
@@ -129,7 +129,7 @@ pub(crate) fn all() -> Vec<Template> {
     vec![
         task(
             "basic-task",
-            "Three steps from wanting to handing over.",
+            "Three steps: understand, do, hand over.",
             &[("Task", BASIC)],
         ),
         plan(
@@ -145,7 +145,7 @@ pub(crate) fn all() -> Vec<Template> {
         ),
         task(
             "principal-task",
-            "Demanding work from framing to looking back.",
+            "Demanding work, from framing to retrospective.",
             &[("Task", PRINCIPAL)],
         ),
         task(
@@ -155,7 +155,7 @@ pub(crate) fn all() -> Vec<Template> {
         ),
         task(
             "release",
-            "From frozen scope to watching.",
+            "From frozen scope to monitoring.",
             &[("Release", RELEASE)],
         ),
     ]

@@ -50,6 +50,38 @@ class Tool:
     returns: Any
     function: Callable[..., Any]
 
+    @classmethod
+    def of(
+        cls,
+        function: Callable[..., Any],
+        *,
+        effect: Effect,
+        title: str,
+        tier: Tier = "core",
+        destructive: bool = False,
+        idempotent: bool = False,
+        open_world: bool = False,
+        aliases: Iterable[str] = (),
+    ) -> Tool:
+        """The tool that an annotated function describes by its name, docstring, parameters and result."""
+        fields, call_parameter, returns = _signature(function)
+        name = function.__name__
+        return cls(
+            name=name,
+            title=title or name.replace("_", " ").capitalize(),
+            description=document(function),
+            effect=effect,
+            tier=tier,
+            destructive=destructive,
+            idempotent=idempotent or effect == "read",
+            open_world=open_world,
+            aliases=tuple(aliases),
+            fields=fields,
+            call_parameter=call_parameter,
+            returns=returns,
+            function=function,
+        )
+
     @property
     def input_schema(self) -> dict[str, Any]:
         """JSON Schema of the arguments."""
@@ -103,25 +135,19 @@ class ToolPack:
         """Makes a tool of a function: name, docstring, annotated parameters and result."""
 
         def add(function: Function) -> Function:
-            fields, call_parameter, returns = _signature(function)
-            name = function.__name__
-            if not isinstance(returns, type) or schema(returns, closed=False)["type"] != "object":
-                raise TypeError(f"the tool {name} must return a dataclass, and its annotation says {returns}")
-            self.tools[name] = Tool(
-                name=name,
-                title=title or name.replace("_", " ").capitalize(),
-                description=document(function),
+            tool = Tool.of(
+                function,
                 effect=effect,
+                title=title,
                 tier=tier,
                 destructive=destructive,
-                idempotent=idempotent or effect == "read",
+                idempotent=idempotent,
                 open_world=open_world,
-                aliases=tuple(aliases),
-                fields=fields,
-                call_parameter=call_parameter,
-                returns=returns,
-                function=function,
+                aliases=aliases,
             )
+            if not isinstance(tool.returns, type) or tool.output_schema["type"] != "object":
+                raise TypeError(f"the tool {tool.name} must return a dataclass, and its annotation says {tool.returns}")
+            self.tools[tool.name] = tool
             return function
 
         return add
@@ -130,25 +156,11 @@ class ToolPack:
         """Makes a prompt of a function with texts as parameters, which returns the text of the prompt."""
 
         def add(function: Function) -> Function:
-            fields, call_parameter, returns = _signature(function)
-            name = function.__name__
-            if returns is not str or any(schema(field.annotation, True)["type"] != "string" for field in fields):
-                raise TypeError(f"the prompt {name} must take texts and return a text")
-            self.prompts[name] = Tool(
-                name=name,
-                title=title or name.replace("_", " ").capitalize(),
-                description=document(function),
-                effect="read",
-                tier="core",
-                destructive=False,
-                idempotent=True,
-                open_world=False,
-                aliases=(),
-                fields=fields,
-                call_parameter=call_parameter,
-                returns=returns,
-                function=function,
-            )
+            prompt = Tool.of(function, effect="read", title=title)
+            takes_texts = all(schema(field.annotation, True)["type"] == "string" for field in prompt.fields)
+            if prompt.returns is not str or not takes_texts:
+                raise TypeError(f"the prompt {prompt.name} must take texts and return a text")
+            self.prompts[prompt.name] = prompt
             return function
 
         return add

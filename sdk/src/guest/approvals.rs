@@ -1,4 +1,4 @@
-//! `approvals` over the component's imports.
+//! Access to `approvals` through the component's imports.
 
 use serde_json::Value as Json;
 

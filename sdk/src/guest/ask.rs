@@ -1,4 +1,4 @@
-//! Conversions of content and questions between the types of the SDK and the WIT.
+//! Conversions of content and questions between SDK types and WIT types.
 
 use super::wit;
 use crate::{Action, Answer, AnsweredBy, Asking, Content, Media};

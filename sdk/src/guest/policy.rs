@@ -1,4 +1,4 @@
-//! Exports of the component over a [`Policy`].
+//! Exports of the component, implemented with a [`Policy`].
 
 use serde_json::Value as Json;
 
@@ -8,7 +8,7 @@ use crate::policy::{
 };
 use crate::{CallInfo, Cx, config_schema};
 
-/// Bindings that `cargo xtask docs` makes of `wit/`. The imports are those of the packs' world.
+/// Bindings that `cargo xtask docs` generates from `wit/`. The imports are those of the world for packs.
 #[allow(
     unsafe_code,
     unreachable_pub,

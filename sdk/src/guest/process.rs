@@ -1,4 +1,4 @@
-//! Processes over the component's imports.
+//! Access to processes through the component's imports.
 
 use std::time::Duration;
 

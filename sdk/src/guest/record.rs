@@ -1,4 +1,4 @@
-//! `ledger`, `artifacts` and `budget` over the component's imports.
+//! Access to `ledger`, `artifacts` and `budget` through the component's imports.
 
 use super::bindings::tollgate::host::{
     artifacts as wit_artifacts, budget as wit_budget, ledger as wit_ledger,

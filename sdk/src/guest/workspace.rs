@@ -1,4 +1,4 @@
-//! Workspaces over the component's imports.
+//! Access to workspaces through the component's imports.
 
 use super::bindings::tollgate::host::{component, workspace as wit};
 use crate::workspace::Upcoming;

@@ -1,22 +1,22 @@
-//! Requests for approval of native tests, in memory.
+//! In-memory approval requests for native tests.
 
 use std::cell::{Cell, RefCell};
 
 use crate::approvals::check_key;
 use crate::{Approval, ApprovalError, ApprovalRequest, ApprovalStatus, Effect};
 
-/// Most requests of a component that are open at a time. The host has the same limit.
+/// Maximum number of open requests of a component. The host has the same limit.
 const MAX_PENDING: usize = 200;
 
 /// Requests of a session, with their answers.
 #[derive(Default)]
 pub(super) struct Requests {
     all: RefCell<Vec<(ApprovalRequest, Approval)>>,
-    /// State at the start of the call, and of its open transaction.
+    /// State at the start of the call or of its open transaction.
     before: RefCell<Vec<(ApprovalRequest, Approval)>>,
     before_transaction: RefCell<Vec<(ApprovalRequest, Approval)>>,
     effect: Cell<Option<Effect>>,
-    /// True for a policy, whose requests are kept although it only reads.
+    /// True for a policy. Its requests are kept although it only reads.
     is_policy: Cell<bool>,
     /// Identity of the caller.
     pub(super) identity: RefCell<Option<String>>,
@@ -166,7 +166,7 @@ impl Requests {
         true
     }
 
-    /// The newest request with a key, as it is now.
+    /// Newest request with a key, in its current state.
     fn newest(&self, key: &str, now_ms: i64) -> Option<(ApprovalRequest, Approval)> {
         let all = self.all.borrow();
         let (request, mut approval) = all.iter().rev().find(|(request, _)| request.key == key)?.clone();

@@ -1,4 +1,4 @@
-//! Host of native tests.
+//! Host for native tests.
 
 use std::cell::{Cell, RefCell};
 use std::collections::BTreeMap;
@@ -15,7 +15,7 @@ use crate::{
     Transaction, Value, WorkTreeChange, WorkspaceError, WorkspaceInfo,
 };
 
-/// [`Host`] of native tests, with a clock that is fixed within a call and sequential ids.
+/// [`Host`] for native tests, with sequential ids and a clock that is fixed within a call.
 ///
 /// ```
 /// # use tollgate_sdk::{CallInfo, Cx, Pack, native::Session};
@@ -30,7 +30,7 @@ pub struct Backend {
     pub(super) now: Cell<i64>,
     pub(super) step: Cell<i64>,
     pub(super) ids: RefCell<BTreeMap<String, u32>>,
-    /// True in a call of a `Run` tool, which uses storage only through a transaction.
+    /// True in a call of a `Run` tool, which can use storage only in a transaction.
     pub(super) run: Cell<bool>,
     pub(super) in_transaction: Cell<bool>,
     pub(super) record: Record,
@@ -265,7 +265,7 @@ impl Drop for Open<'_> {
         self.backend.in_transaction.set(false);
         if !self.committed.get() {
             self.backend.requests.roll_back();
-            // Nothing can be reported from here, and the next statement would fail anyway.
+            // `drop` cannot report an error, and the next statement would fail anyway.
             let _ = self.backend.storage.roll_back("run");
         }
     }

@@ -1,4 +1,4 @@
-//! A policy over a native backend, for its tests.
+//! Native backend for testing a policy.
 
 use std::marker::PhantomData;
 
@@ -94,28 +94,28 @@ impl<P: Policy> Judge<P> {
         &self.session
     }
 
-    /// Gives the judged tools an input schema: see [`PolicyCx::input_schema`].
+    /// Sets the input schema of the evaluated tools. See [`PolicyCx::input_schema`].
     #[must_use]
     pub fn input_schema(mut self, schema: &Json) -> Judge<P> {
         self.memory.input_schema = Some(schema.to_string());
         self
     }
 
-    /// Limits what the policy may remember, as `limits.storage_mib` does. By default 64 MiB.
+    /// Limits the size of the policy's memory, as `limits.storage_mib` does. Default 64 MiB.
     #[must_use]
     pub fn storage_bytes(mut self, bytes: u64) -> Judge<P> {
         self.memory.quota = bytes;
         self
     }
 
-    /// Everything that the policy remembers, sorted by key.
+    /// All entries of the policy's memory, sorted by key.
     #[must_use]
     pub fn remembered(&self) -> Vec<Remembered> {
         self.memory.all()
     }
 
-    /// Evaluates a call with the policy before it runs, on a snapshot: a write to a table fails as in a host. What the
-    /// policy remembers is committed at once, as with the call's row.
+    /// Evaluates a call with the policy before it runs, on a snapshot. Writing to a table fails, as in a host. Changes
+    /// to the policy's memory are committed at once, as with the call's row.
     ///
     /// # Panics
     /// If the policy cannot evaluate the call.
@@ -123,8 +123,8 @@ impl<P: Policy> Judge<P> {
         or_panic(self.try_before(request), request)
     }
 
-    /// Evaluates a call like [`before`](Judge::before), and returns the reason if the policy cannot. It remembers nothing
-    /// then.
+    /// Like [`before`](Judge::before), but returns the reason if the policy cannot evaluate the call. The memory is
+    /// then unchanged.
     pub fn try_before(&self, request: &Request) -> Result<Judged<Verdict>, CannotJudge> {
         self.judge(request, Effect::Read, |policy, cx| policy.before(cx, request))
     }
@@ -137,8 +137,8 @@ impl<P: Policy> Judge<P> {
         or_panic(self.try_after(request, outcome), request)
     }
 
-    /// Evaluates a result like [`after`](Judge::after), and returns the reason if the policy cannot. It remembers nothing
-    /// then.
+    /// Like [`after`](Judge::after), but returns the reason if the policy cannot evaluate the result. The memory is
+    /// then unchanged.
     pub fn try_after(&self, request: &Request, outcome: &Outcome) -> Result<Judged<Review>, CannotJudge> {
         let effect = match request.effect {
             Effect::Write => Effect::Write,

@@ -1,11 +1,11 @@
-//! Storage of native tests without the feature `storage`: no tables.
+//! Replacement for the storage of native tests without the feature `storage`. Has no tables.
 
 use std::ops::Range;
 
 use super::{MISSING_STORAGE, Session};
 use crate::{DbError, Effect, Migration, Row, Value};
 
-/// Tables of a pack or policy that has none.
+/// Tables of a pack or policy without tables.
 pub(super) struct Storage;
 
 impl Storage {
@@ -38,7 +38,7 @@ impl Storage {
 }
 
 impl Session {
-    /// Fails: there are no tables without the feature `storage`.
+    /// Panics, because there are no tables without the feature `storage`.
     ///
     /// # Panics
     /// Always.

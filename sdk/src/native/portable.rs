@@ -1,4 +1,4 @@
-//! Sessions that refuse SQL which differs on PostgreSQL.
+//! Sessions that refuse SQL that behaves differently on PostgreSQL.
 
 use std::borrow::Cow;
 use std::cell::RefCell;
@@ -12,7 +12,7 @@ use super::Session;
 use super::storage::steps;
 use crate::{DbError, Value};
 
-/// Translation of a pack's statements.
+/// Translation of a pack's statements for PostgreSQL.
 #[derive(Debug)]
 pub(super) struct Translation {
     catalog: Catalog,
@@ -22,9 +22,9 @@ pub(super) struct Translation {
 }
 
 impl Session {
-    /// Refuses each statement that a host with PostgreSQL refuses: SQL with another meaning there, and parameters of another type.
-    /// Hosts with SQLite run such statements. A text with a NUL character passes, though PostgreSQL cannot store it: callers send such
-    /// texts, and no pack has to look for them.
+    /// Refuses each statement that a host with PostgreSQL refuses: SQL with another meaning there, and parameters of
+    /// another type. Hosts with SQLite run such statements. Text with a NUL character passes, although PostgreSQL
+    /// cannot store it: callers send such text, and packs need not check for it.
     ///
     /// ```
     /// # use tollgate_sdk::{Cx, Migration, Pack, ToolError, native::Session, params, tools};
@@ -62,7 +62,7 @@ impl Session {
     pub fn portable(mut self) -> Session {
         let prefix = self.backend.storage.prefix();
         let steps = steps(self.pack.migrations);
-        // The session ran these migrations, so they can be read.
+        // The session ran these migrations, so parsing them succeeds.
         let schema = tollgate_sql::schema::read(&prefix, steps.iter().copied())
             .unwrap_or_else(|problems| panic!("{problems}"));
         let Ok(migrated) = postgres::migrations(&prefix, &schema) else {
@@ -81,12 +81,12 @@ impl Session {
 }
 
 impl Translation {
-    /// Refuses a statement that PostgreSQL would not run, or not with these values.
+    /// Refuses a statement that PostgreSQL would not run, or would not run with these values.
     pub(super) fn check(&self, sql: &str, params: &[Value]) -> Result<(), DbError> {
         let translated = self.statement(sql)?;
         for parameter in &translated.parameters {
             let value = params.get(usize::from(parameter.number) - 1);
-            // A matter of the caller's text, and not of the pack's SQL.
+            // NUL comes from the caller's text and is not a fault of the pack's SQL.
             if matches!(value, Some(Value::Text(text)) if text.contains('\0')) {
                 continue;
             }

@@ -8,13 +8,13 @@ use crate::policy::memory::{MAX_CHANGES, MAX_LISTED, check_key};
 use crate::policy::{JudgedOperation, MemoryChange, MemoryError, PolicyHost, Remembered};
 use crate::{Host as _, LedgerError, OperationFilter};
 
-/// Storage quota of a policy without a limit of the operator.
+/// Storage quota of a policy if the operator sets no limit.
 const QUOTA: u64 = 64 << 20;
 
-/// Memory over all judgements, and that of the judgement that is going on.
+/// Memory over all evaluations, and the memory of the current evaluation.
 pub(super) struct Recollection {
     kept: RefCell<BTreeMap<String, Remembered>>,
-    /// The same with the changes of the judgement.
+    /// The same memory with the changes of the current evaluation.
     wanted: RefCell<BTreeMap<String, Remembered>>,
     changes: Cell<usize>,
     now_ms: Cell<i64>,
@@ -36,7 +36,7 @@ impl Default for Recollection {
 }
 
 impl Recollection {
-    /// Begins a judgement at the time of its call.
+    /// Starts an evaluation at the time of its call.
     pub(super) fn begin(&self, now_ms: i64) {
         self.now_ms.set(now_ms);
         self.changes.set(0);
@@ -45,7 +45,7 @@ impl Recollection {
         self.wanted.replace(kept.clone());
     }
 
-    /// Ends the judgement. One that failed remembers nothing.
+    /// Ends the evaluation. A failed evaluation changes nothing.
     pub(super) fn end(&self, is_kept: bool) {
         if is_kept {
             self.kept.replace(self.wanted.take());
@@ -56,7 +56,7 @@ impl Recollection {
         self.kept.borrow().values().cloned().collect()
     }
 
-    /// The host of a policy, whose ledger is that of a session.
+    /// Creates the host of a policy over the ledger of a session.
     pub(super) fn of<'a>(&'a self, backend: &'a Backend) -> Judging<'a> {
         Judging {
             memory: self,
@@ -65,7 +65,7 @@ impl Recollection {
     }
 }
 
-/// Host of a policy during one judgement.
+/// Host of a policy during one evaluation.
 pub(super) struct Judging<'a> {
     memory: &'a Recollection,
     backend: &'a Backend,

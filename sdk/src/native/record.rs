@@ -1,4 +1,4 @@
-//! Ledger and budgets of native tests, in memory. Tests can set and inspect them.
+//! In-memory ledger and budgets for native tests. Tests can set and inspect them.
 
 use std::cell::{Cell, RefCell};
 use std::collections::BTreeMap;
@@ -20,12 +20,12 @@ pub(super) struct Record {
     pub(super) events: RefCell<Vec<Event>>,
     pub(super) test_outcome: RefCell<Option<TestOutcome>>,
     pub(super) work_trees: RefCell<BTreeMap<String, SeenWorkTree>>,
-    /// By workspace.
+    /// Edits over all envelopes, by workspace.
     pub(super) edits_over_envelopes: RefCell<BTreeMap<String, u64>>,
-    /// By workspace and number of edits.
+    /// Changes, by workspace and number of edits.
     pub(super) work_tree_changes: RefCell<BTreeMap<(String, u64), WorkTreeChange>>,
     pub(super) operations: RefCell<Vec<Operation>>,
-    /// Operations that are found by their id.
+    /// Operations that can be found by id.
     pub(super) found: RefCell<Vec<FoundOperation>>,
     /// Work trees of [`Ledger::compare_work_tree`](crate::Ledger::compare_work_tree), by operation.
     pub(super) trees: RefCell<BTreeMap<String, TestedTree>>,
@@ -223,7 +223,7 @@ impl Record {
         }
     }
 
-    /// Of operations with the same `seq` and `op_id`, returns the first: the others are inside it.
+    /// Returns the first of the operations with the same `seq` and `op_id`. The others are calls inside it.
     pub(super) fn query_whole(&self, filter: &OperationFilter) -> Result<Vec<Operation>, LedgerError> {
         let operations = self.operations.take();
         let mut whole = operations.clone();
@@ -239,8 +239,8 @@ impl Record {
         !self.taken.borrow().iter().any(|taken| taken == key)
     }
 
-    /// Takes a slot, if fewer calls than its limit hold one of its key. Calls hold slots until a test releases
-    /// them.
+    /// Takes a slot, if the number of calls that hold a slot of this key is below the limit. Calls hold their slots
+    /// until a test releases them.
     pub(super) fn take_slot(&self, slot: &Slot) -> Option<u64> {
         let mut slots = self.slots.borrow_mut();
         let taken = slots.iter().filter(|taken| taken.key == slot.key).count();
@@ -338,8 +338,8 @@ impl Drop for Held<'_> {
     }
 }
 
-/// Checks whether an operation is by the actor of a filter. As in the host, an unproven name is found with and
-/// without the prefix that marks claims.
+/// Checks whether an operation is by the actor of a filter. As in the host, a claimed name matches with and without the
+/// prefix that marks claims.
 fn is_by(wanted: Option<&str>, actor: Option<&str>) -> bool {
     let bare = |name: &str| name.strip_prefix("claimed:").unwrap_or(name).to_owned();
     match (wanted, actor) {

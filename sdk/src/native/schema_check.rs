@@ -1,9 +1,10 @@
-//! Check of a call's arguments against the tool's schema, as the gate does before a component runs. The check knows the keywords
-//! that schemas of this SDK have. A pattern is left to the host, because it needs a reader of regular expressions.
+//! Check of a call's arguments against the tool's schema, as the gate does before a component runs. The check supports
+//! the keywords that schemas of this SDK use. Patterns are left to the host, because checking them needs a regular
+//! expression engine.
 
 impl super::Session {
-    /// Refuses arguments that do not fit the schema of the tool, as the gate does before it runs a tool. Patterns, and schemas that
-    /// use all of JSON Schema, are left to the host.
+    /// Refuses arguments that do not fit the schema of the tool, as the gate does before running a tool. Patterns, and
+    /// schemas that use all of JSON Schema, are left to the host.
     ///
     /// ```
     /// # use tollgate_sdk::{Cx, Pack, ToolError, native::Session, tools};
@@ -39,12 +40,12 @@ use serde_json::{Map, Value};
 
 use crate::{Blocker, ToolError};
 
-/// Other form of an argument, beside the listed one.
+/// Keyword for another form that an argument may have besides the listed one.
 const OTHER_FORM: &str = "x-accepts";
 
-/// Refuses arguments that the gate would refuse, in its words, with every problem.
+/// Refuses arguments that the gate would refuse, with the gate's messages and every problem at once.
 pub(super) fn check(tool: &str, schema: &Value, arguments: &str) -> Result<(), ToolError> {
-    // Other texts than JSON objects are refused by the tool itself.
+    // The tool itself refuses text that is not a JSON object.
     let Ok(Value::Object(mut arguments)) = serde_json::from_str(arguments) else {
         return Ok(());
     };
@@ -128,7 +129,7 @@ fn is_a(kind: &str, given: &Value) -> bool {
     }
 }
 
-/// Keywords for the least and the greatest size, and words for a breach of either.
+/// Keywords for the minimum and maximum size, and the message if a size is out of bounds.
 type Sizes = [(&'static str, &'static str); 2];
 const TEXT: (Sizes, &str) = (
     [("minLength", "is shorter than"), ("maxLength", "is longer than")],
@@ -158,7 +159,7 @@ fn size(
     }
 }
 
-/// A keyword, the numbers that break it, and words for that.
+/// A keyword, the numbers that violate it, and the message for a violation.
 type Bound = (&'static str, fn(f64, f64) -> bool, &'static str);
 const BOUNDS: [Bound; 4] = [
     ("minimum", |number, bound| number < bound, "less than the minimum"),

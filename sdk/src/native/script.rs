@@ -1,4 +1,4 @@
-//! Scripts of tool calls: lines in, the outcome of each line out.
+//! Scripts of tool calls: one call per line, and the outcome of each.
 
 use std::fmt::Write as _;
 
@@ -7,7 +7,7 @@ use serde_json::{Value as Json, json};
 use super::Session;
 use crate::{NextCall, Pack, Reply, ToolError};
 
-/// Tool and arguments that a line stands for, if the line is a short form.
+/// Converts a short form of a line to a tool and its arguments. Returns `None` if the line is not a short form.
 ///
 /// ```
 /// # use serde_json::json;
@@ -20,7 +20,7 @@ use crate::{NextCall, Pack, Reply, ToolError};
 /// ```
 pub type ShortForms = fn(&str) -> Option<(&'static str, Json)>;
 
-/// Looks at a call after it ran: the pack, the tool, its arguments, and the outcome.
+/// Check of a call after it ran: the pack, the tool, its arguments, and the outcome.
 ///
 /// ```
 /// # use tollgate_sdk::native::Check;
@@ -31,7 +31,7 @@ pub type ShortForms = fn(&str) -> Option<(&'static str, Json)>;
 /// ```
 pub type Check = fn(&Pack, &str, &str, &Result<Reply, ToolError>);
 
-/// Runs scripts in a session. A line is `tool {arguments}`, and each of these is understood as well:
+/// Runs scripts in a session. A line is `tool {arguments}` or one of these:
 ///
 /// | line | meaning |
 /// |---|---|
@@ -91,7 +91,7 @@ pub struct Script<'a> {
 }
 
 impl<'a> Script<'a> {
-    /// Scripts of calls by their names, without short forms.
+    /// Creates a script runner that expects full tool names and no short forms.
     #[must_use]
     pub fn new(session: &'a Session) -> Script<'a> {
         Script {
@@ -106,7 +106,7 @@ impl<'a> Script<'a> {
         }
     }
 
-    /// Sets what all names of tools start with, so that lines may leave it out.
+    /// Sets the common prefix of all tool names, so that lines may omit it.
     #[must_use]
     pub fn prefix(mut self, prefix: &'a str) -> Script<'a> {
         self.prefix = prefix;
@@ -120,45 +120,45 @@ impl<'a> Script<'a> {
         self
     }
 
-    /// Adds an argument for tools that require it and calls that leave it out.
+    /// Adds an argument for tools that require it, used by calls that omit it.
     #[must_use]
     pub fn default_argument(mut self, name: &'a str, value: Json) -> Script<'a> {
         self.defaults.push((name, value));
         self
     }
 
-    /// Sets the argument that `as NAME` gives.
+    /// Sets the argument that `as NAME` sets.
     #[must_use]
     pub fn actor(mut self, argument: &'a str) -> Script<'a> {
         self.actor = Some(argument);
         self
     }
 
-    /// Sets the lines of `reach N`.
+    /// Sets the lines that `reach N` runs.
     #[must_use]
     pub fn way(mut self, lines: &'a [&'a str]) -> Script<'a> {
         self.way = lines;
         self
     }
 
-    /// Sets a check of every call.
+    /// Sets a check that runs after every call.
     #[must_use]
     pub fn check(mut self, check: Check) -> Script<'a> {
         self.check = check;
         self
     }
 
-    /// Leaves out the calls that errors name, and a blocker that is the only one.
+    /// Does not print the next calls of errors, nor a blocker that is the only one.
     #[must_use]
     pub fn terse(mut self) -> Script<'a> {
         self.terse = true;
         self
     }
 
-    /// Runs a script and returns what is printed.
+    /// Runs a script and returns the printed text.
     ///
     /// # Panics
-    /// If a line cannot be read, or a call that has to succeed fails.
+    /// If a line is malformed, or if a call that must succeed fails.
     #[must_use]
     pub fn run(&self, script: &str) -> String {
         let mut printed = String::new();
@@ -188,19 +188,19 @@ impl<'a> Script<'a> {
         }
     }
 
-    /// The structured reply of a call that has to succeed.
+    /// Runs a call that must succeed, and returns its structured reply.
     ///
     /// # Panics
-    /// If it does not.
+    /// If the call fails.
     pub fn reply(&self, line: &str) -> Json {
         let reply = self.call(line).unwrap_or_else(|err| panic!("{line}: {err:#?}"));
         serde_json::from_str(&reply.structured).unwrap_or_else(|err| panic!("{line}: {err}"))
     }
 
-    /// The refusal of a call that has to be refused.
+    /// Runs a call that must be refused, and returns the refusal.
     ///
     /// # Panics
-    /// If it succeeds.
+    /// If the call succeeds.
     #[must_use]
     pub fn refusal(&self, line: &str) -> ToolError {
         match self.call(line) {
@@ -209,18 +209,18 @@ impl<'a> Script<'a> {
         }
     }
 
-    /// Runs the call of a line.
+    /// Runs the call on a line.
     pub fn call(&self, line: &str) -> Result<Reply, ToolError> {
         let (tool, arguments) = self.expand(line);
         self.call_with(&tool, &arguments)
     }
 
-    /// Runs a tool by its whole name, with the arguments that lines may leave out.
+    /// Runs a tool by its full name, and adds the default arguments.
     pub fn call_tool(&self, tool: &str, arguments: Json) -> Result<Reply, ToolError> {
         self.call_with(tool, &self.completed(tool, arguments, None).to_string())
     }
 
-    /// Runs a tool by its whole name, with these arguments and no others.
+    /// Runs a tool by its full name with exactly these arguments.
     pub fn call_with(&self, tool: &str, arguments: &str) -> Result<Reply, ToolError> {
         let result = self.session.call(tool, arguments);
         (self.check)(self.session.pack, tool, arguments, &result);
@@ -230,7 +230,7 @@ impl<'a> Script<'a> {
     /// Tool and arguments of a line.
     ///
     /// # Panics
-    /// If the line cannot be read.
+    /// If the line is malformed.
     #[must_use]
     pub fn expand(&self, line: &str) -> (String, String) {
         let (line, actor) = self.split_actor(line);
@@ -245,7 +245,7 @@ impl<'a> Script<'a> {
             true => tool.to_owned(),
             false => format!("{}{tool}", self.prefix),
         };
-        // Arguments that nothing is added to are given as they are, which need not be JSON.
+        // Arguments without additions are passed unchanged, because they need not be JSON.
         let arguments = match self.defaults.is_empty() && actor.is_none() {
             true => arguments.to_owned(),
             false => {
@@ -265,7 +265,7 @@ impl<'a> Script<'a> {
         }
     }
 
-    /// Adds what a call leaves out to its arguments.
+    /// Adds the arguments that a call omits.
     fn completed(&self, tool: &str, mut arguments: Json, actor: Option<&str>) -> Json {
         let Json::Object(given) = &mut arguments else {
             return arguments;
@@ -316,7 +316,7 @@ impl<'a> Script<'a> {
     }
 }
 
-/// A call as a line of a script.
+/// Formats a call as a line of a script.
 ///
 /// ```
 /// # use serde_json::{Map, json};

@@ -1,4 +1,4 @@
-//! Real processes for native tests, with the host's bounds on time and output.
+//! Real processes for native tests, with the host's limits on time and output.
 
 use std::io::{Read, Write};
 use std::os::fd::AsRawFd;
@@ -14,7 +14,7 @@ use crate::permit::git_environment;
 use crate::process::MAX_OUTPUT;
 use crate::{Capture, Command, Ending, Outcome, Output, ProcessError};
 
-/// Runs a command to its end in a directory, with variables of its own.
+/// Runs a command in a directory with the given variables, and waits until it ends.
 pub(super) fn run(
     dir: &Dir,
     argv: &[String],
@@ -25,7 +25,9 @@ pub(super) fn run(
         return Err(ProcessError::Invalid("no program is named".to_owned()));
     };
     if argv.iter().any(|word| word.contains('\0')) {
-        return Err(ProcessError::Invalid("an argument has a NUL in it".to_owned()));
+        return Err(ProcessError::Invalid(
+            "an argument contains a NUL character".to_owned(),
+        ));
     }
     let started = Instant::now();
     let mut child = std::process::Command::new(program)
@@ -42,7 +44,7 @@ pub(super) fn run(
     let limit = command.output_limit.min(MAX_OUTPUT) as usize;
     let stdin = command.stdin.clone();
     if let Some(mut input) = child.stdin.take() {
-        // A program that does not read its input is no failure.
+        // A program that does not read its input has not failed.
         std::thread::spawn(move || drop(input.write_all(&stdin)));
     }
     let stdout = child.stdout.take().map(|stream| captured(stream, limit));
@@ -74,7 +76,7 @@ fn output(stream: Option<mpsc::Receiver<Output>>) -> Output {
     stream.and_then(|stream| stream.recv().ok()).unwrap_or_default()
 }
 
-/// Waits for the end, or makes it. Whatever else is in the process's group ends with it.
+/// Waits for the process to end, or kills it at the deadline. The rest of its process group is killed as well.
 fn ending(child: &mut Child, deadline: Instant) -> Result<Ending, ProcessError> {
     let group = i32::try_from(child.id()).ok().and_then(Pid::from_raw);
     let late = loop {
@@ -86,7 +88,7 @@ fn ending(child: &mut Child, deadline: Instant) -> Result<Ending, ProcessError> 
         }
     };
     if let Some(group) = group {
-        // Nobody is left to kill if all ended by themselves.
+        // Fails if all processes of the group have already ended.
         let _ = rustix::process::kill_process_group(group, Signal::KILL);
     }
     let status = child.wait().map_err(|_| ProcessError::Internal)?;

@@ -1,4 +1,4 @@
-//! Storage of native tests: SQLite, with the host's reader of SQL before it.
+//! Storage of native tests: SQLite behind the host's SQL parser.
 
 use std::cell::{Cell, RefCell};
 use std::ops::Range;
@@ -20,15 +20,15 @@ pub(super) struct Storage {
     db: Connection,
     /// Parser of the statements, as in the host.
     reader: RefCell<Reader>,
-    /// Number of migrations that were applied.
+    /// Number of applied migrations.
     migrated: Cell<usize>,
-    /// Check of the statements for PostgreSQL, if a test asked for it.
+    /// Check of the statements for PostgreSQL, if a test enables it.
     pub(super) translation: Option<Translation>,
-    /// Record of the statements, if one is wanted.
+    /// Record of the statements, if enabled.
     tape: Tape,
 }
 
-/// Limits of the host's databases, so that a statement that the host refuses fails in tests as well.
+/// Limits of the host's databases, so that statements that the host refuses fail in tests as well.
 const LIMITS: [(Limit, i32); 9] = [
     (Limit::SQLITE_LIMIT_SQL_LENGTH, 100_000),
     (Limit::SQLITE_LIMIT_COLUMN, 100),
@@ -41,12 +41,12 @@ const LIMITS: [(Limit, i32); 9] = [
     (Limit::SQLITE_LIMIT_TRIGGER_DEPTH, 10),
 ];
 
-/// Queries that a test may join with UNION when it looks at tables, more than a pack may.
+/// Maximum number of queries that a test may join with UNION when inspecting tables. Packs have a lower limit.
 const JOINED_BY_TESTS: i32 = 500;
 
 impl Storage {
-    /// An empty database after some of the migrations, opened as the host does: an unknown name in quotes is an error, and
-    /// not a text.
+    /// Opens an empty database as the host does, and applies some of the migrations. An unknown name in quotes is an
+    /// error and not a text.
     pub(super) fn new(owner: &str, migrations: &[Migration], which: Range<usize>) -> Storage {
         let db = Connection::open_in_memory().expect("an in-memory database opens");
         for quoted in [
@@ -75,7 +75,7 @@ impl Storage {
         }
     }
 
-    /// Makes tables readable only, unless the effect is that of a call which writes.
+    /// Makes tables read-only, unless the effect is that of a call that writes.
     pub(super) fn allow(&self, effect: Effect) {
         let query_only = if effect == Effect::Read { "ON" } else { "OFF" };
         self.batch(&format!("PRAGMA query_only = {query_only}"))
@@ -116,7 +116,7 @@ impl Storage {
         self.reader.borrow().prefix().to_owned()
     }
 
-    /// Begins or ends a part that can be rolled back.
+    /// Begins or ends a savepoint.
     fn mark(&self, commands: &[&str]) -> Result<(), DbError> {
         for command in commands {
             self.tape.mark(command);
@@ -124,7 +124,7 @@ impl Storage {
         self.batch(&commands.join("; "))
     }
 
-    /// Reads a statement of the pack as the host does.
+    /// Parses a statement of the pack as the host does.
     fn read(&self, sql: &str, params: &[Value]) -> Result<Arc<Statement>, DbError> {
         let read = self.reader.borrow().statement(sql);
         let read = read.map_err(|refusal| DbError::Refused(refusal.to_string()))?;
@@ -160,7 +160,7 @@ impl Storage {
 }
 
 impl Session {
-    /// The pack over any database, after its migrations.
+    /// Opens the pack over any database and applies its migrations.
     ///
     /// # Panics
     /// If a migration fails.
@@ -171,8 +171,8 @@ impl Session {
         Session::over(pack, storage)
     }
 
-    /// The pack over an empty database after its first migrations only, as a version before had it. [`migrate`](Session::migrate)
-    /// applies the others to the rows that are there.
+    /// Opens the pack over an empty database and applies only its first migrations, as an earlier version would have.
+    /// [`migrate`](Session::migrate) applies the others to the existing rows.
     ///
     /// ```
     /// # use tollgate_sdk::{Migration, Pack, native::Session};
@@ -199,7 +199,7 @@ impl Session {
         Session::over(pack, storage)
     }
 
-    /// Applies the migrations that the session was opened without.
+    /// Applies the migrations that [`migrated_to`](Session::migrated_to) left out.
     ///
     /// # Panics
     /// If a migration fails.
@@ -217,7 +217,7 @@ impl Session {
         storage.migrated.set(all.len());
     }
 
-    /// Runs SQL outside any tool, for looking at tables or preparing them.
+    /// Runs SQL outside any tool, for inspecting or preparing tables.
     ///
     /// # Panics
     /// If the SQL fails.
@@ -231,8 +231,8 @@ impl Session {
     }
 }
 
-/// Applies some of a pack's migrations to a database, read and printed as the host does, and gives the reader of its
-/// statements.
+/// Applies some of a pack's migrations to a database, parsed and printed as the host does. Returns the parser for the
+/// pack's statements.
 fn migrate(db: &Connection, owner: &str, migrations: &[Migration], which: Range<usize>) -> Reader {
     let prefix = format!("{}_", owner.replace('-', "_"));
     let schema = tollgate_sql::schema::read(&prefix, steps(migrations))
@@ -247,7 +247,7 @@ fn migrate(db: &Connection, owner: &str, migrations: &[Migration], which: Range<
     Reader::new(&prefix, schema.append_only().clone(), "")
 }
 
-/// The migrations as `tollgate-sql` reads them.
+/// Converts migrations to the type of `tollgate-sql`.
 pub(super) fn steps(migrations: &[Migration]) -> Vec<tollgate_sql::Step<'_>> {
     let steps = migrations.iter().map(|step| tollgate_sql::Step {
         name: step.name,
@@ -256,7 +256,7 @@ pub(super) fn steps(migrations: &[Migration]) -> Vec<tollgate_sql::Step<'_>> {
     steps.collect()
 }
 
-/// A parameter in rusqlite's terms.
+/// Parameter as rusqlite expects it.
 struct Param<'a>(&'a Value);
 
 impl rusqlite::ToSql for Param<'_> {

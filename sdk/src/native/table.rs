@@ -1,4 +1,4 @@
-//! The tool table of a pack as clients see it, for the one test that walks it.
+//! Checks of a pack's tool table as clients see it, for the one test that walks it.
 
 use std::collections::BTreeSet;
 use std::fmt::Write as _;
@@ -8,8 +8,8 @@ use serde_json::{Map, Value as Json};
 use crate::surface::{self, Surface};
 use crate::{Entry, Pack};
 
-/// Everything about a pack's tools that some client refuses or that nobody would understand: names,
-/// descriptions of tools and of every field in and out, schemas. Empty if all is well.
+/// Faults of a pack's tools: names, descriptions and schemas that some client refuses or that readers would not
+/// understand. Every field of arguments and replies is checked. Empty if there are no faults.
 ///
 /// ```
 /// # use tollgate_sdk::{Pack, native::table};
@@ -48,8 +48,8 @@ fn of_tool(tool: &Entry) -> Vec<String> {
         .collect()
 }
 
-/// The tools with their input schemas, and the configuration's schema, as text for a snapshot: a line for each
-/// property, `!` marking the required ones.
+/// Text of the tools' input schemas and the configuration's schema, for a snapshot. Each property has a line, and `!`
+/// marks the required ones.
 ///
 /// ```
 /// # use tollgate_sdk::{Cx, Effect, Entry, Hints, Pack, Tier, Tool, ToolError, tools};
@@ -90,7 +90,7 @@ pub fn text(pack: &Pack) -> String {
     text
 }
 
-/// Prints a schema in one line, and below it a line for each property of the object, or of the objects in the list.
+/// Prints a schema on one line, and below it a line for each property of the object or of the listed objects.
 fn schema(text: &mut String, mut schema: Json, depth: usize) {
     let in_list = schema.get("properties").is_none();
     let object = if in_list {

@@ -9,12 +9,12 @@ use serde_json::{Value as Json, json};
 
 use crate::Value;
 
-/// Names the folder of the records. Without it nothing is recorded.
+/// Environment variable with the folder for the records. If unset, nothing is recorded.
 const VARIABLE: &str = "TOLLGATE_RECORD_SQL";
-/// Lines of one record: long sessions repeat themselves.
+/// Maximum lines of one record, because long sessions repeat themselves.
 const MAX_LINES: u32 = 1_500;
 
-/// One session's record: a file with a line of JSON for each statement, and for where calls begin and end.
+/// Record of one session: a file with a line of JSON for each statement and for each begin and end of a call.
 #[derive(Debug)]
 pub(super) struct Tape {
     file: RefCell<Option<File>>,
@@ -22,7 +22,7 @@ pub(super) struct Tape {
 }
 
 impl Tape {
-    /// Record of the tables of `owner`, if records are wanted.
+    /// Opens a record for the tables of `owner`, if recording is enabled.
     #[allow(clippy::disallowed_methods, reason = "a test that is told to writes a file")]
     pub(super) fn of(owner: &str) -> Tape {
         static NUMBER: AtomicU32 = AtomicU32::new(0);
@@ -37,14 +37,14 @@ impl Tape {
         }
     }
 
-    /// Notes a statement of the pack.
+    /// Records a statement of the pack.
     pub(super) fn statement(&self, sql: &str, params: &[Value]) {
         if self.file.borrow().is_some() {
             self.line(&json!([sql, params.iter().map(value).collect::<Vec<_>>()]));
         }
     }
 
-    /// Notes where a call begins or ends.
+    /// Records the begin or end of a call.
     pub(super) fn mark(&self, sql: &str) {
         self.line(&json!([sql]));
     }
@@ -53,7 +53,7 @@ impl Tape {
         let mut file = self.file.borrow_mut();
         let Some(open) = file.as_mut() else { return };
         self.lines.set(self.lines.get() + 1);
-        // Tests of a full disk leave half a line.
+        // Tests with a full disk can write half a line.
         if writeln!(open, "{line}").is_err() || self.lines.get() == MAX_LINES {
             *file = None;
         }

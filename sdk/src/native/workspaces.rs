@@ -16,7 +16,7 @@ use crate::{
     WorkspaceInfo,
 };
 
-/// A directory as an operator registers it: read-only without tests and git, until more is allowed.
+/// A directory that an operator registered. Read-only, without tests and git, until more is allowed.
 ///
 /// ```
 /// # use tollgate_sdk::{GitAccess, native::Workspace};
@@ -35,10 +35,10 @@ pub struct Workspace {
 }
 
 impl Workspace {
-    /// A directory under a name.
+    /// Opens a directory under a name.
     ///
     /// # Panics
-    /// If it cannot be opened.
+    /// If the directory cannot be opened.
     #[must_use]
     pub fn new(name: &str, path: &Path) -> Workspace {
         let dir = Dir::open_ambient_dir(path, ambient_authority())
@@ -53,28 +53,28 @@ impl Workspace {
         }
     }
 
-    /// Lets packs that ask for it write below a prefix.
+    /// Lets packs that request it write below a prefix.
     #[must_use]
     pub fn write(mut self, prefix: &str) -> Workspace {
         self.info.write_prefixes.push(prefix.to_owned());
         self
     }
 
-    /// Lets packs that ask for it use git.
+    /// Lets packs that request it use git.
     #[must_use]
     pub fn git(mut self, access: GitAccess) -> Workspace {
         self.info.git = Some(access);
         self
     }
 
-    /// Lets git use a repository that is not in the workspace itself, but in this directory.
+    /// Lets git use the repository in this directory, which is outside the workspace.
     #[must_use]
     pub fn repository(mut self, path: &Path) -> Workspace {
         self.git.repository = Some(path.to_owned());
         self
     }
 
-    /// Accepts settings of the repository's own configuration, as `filter.lfs.*`.
+    /// Accepts settings of the repository's own configuration, for example `filter.lfs.*`.
     #[must_use]
     pub fn git_config(mut self, pattern: &str) -> Workspace {
         self.git.accepted.push(pattern.to_owned());
@@ -152,13 +152,13 @@ impl Workspaces {
         }
     }
 
-    /// Sets the effect of the following call.
+    /// Sets the effect of the next call.
     pub(super) fn enter(&self, effect: Effect) {
         self.effect.set(Some(effect));
         self.held_back.borrow_mut().clear();
     }
 
-    /// Ends a call. Deferred writes are applied if the call succeeded. Returns the failed ones.
+    /// Ends a call. Applies deferred writes if the call succeeded. Returns the writes that failed.
     pub(super) fn leave(&self, succeeded: bool) -> Vec<String> {
         self.effect.set(None);
         let held_back = self.held_back.take();

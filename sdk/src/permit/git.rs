@@ -30,7 +30,7 @@ const SETTINGS: &[&str] = &[
     "color.ui",
     "diff.renames",
     "status.renames",
-    // Values other than those of the repository, by which git looks more closely.
+    // Values other than the repository's, with which git checks files more carefully.
     "core.ignorecase",
     "core.commitgraph",
     "user.name",
@@ -48,7 +48,7 @@ const INSTEAD: &[(&str, &str)] = &[
 const OVERRIDES: &[(&str, &str)] = &[
     ("core.hooksPath", "/dev/null"),
     ("core.fsmonitor", "false"),
-    // Git decides by these whether a file changed: a repository must not make it overlook one.
+    // These decide whether git considers a file changed. A repository must not hide changes with them.
     ("core.trustctime", "true"),
     ("core.checkStat", "default"),
     ("core.ignoreStat", "false"),
@@ -86,7 +86,7 @@ const VARIABLES: &[(&str, &str)] = &[
     ("GIT_ALLOW_PROTOCOL", "none"),
     ("GIT_NO_LAZY_FETCH", "1"),
     ("GIT_OPTIONAL_LOCKS", "0"),
-    // A file that is not there: nothing claims other parents for a commit.
+    // The file does not exist, so a commit's parents cannot be replaced.
     ("GIT_GRAFT_FILE", "/dev/null/grafts"),
 ];
 

@@ -394,12 +394,12 @@ fn bounded(dir: &Dir, name: impl AsRef<Path>, limit: u64) -> std::io::Result<Vec
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Foreign {
     Link,
-    /// A device, or a pipe, whose opening waits for somebody at its other end.
+    /// A device, or a pipe, which blocks on opening until another process opens its other end.
     Device,
 }
 
 impl Foreign {
-    /// Sockets are none: git's own watcher has one, and opening it fails at once.
+    /// Sockets are not foreign entries: git's own file monitor has one, and opening a socket fails at once.
     fn of(kind: FileType) -> Option<Foreign> {
         match kind {
             FileType::Symlink => Some(Foreign::Link),
@@ -428,7 +428,7 @@ fn foreign_below(dir: &Dir, path: &mut Vec<u8>, depth: usize) -> std::io::Result
             continue;
         }
         let kind = match entry.file_type() {
-            // Some file systems do not say it here.
+            // Some file systems do not report the type here.
             FileType::Unknown => {
                 rustix::fs::statat(dir, entry.file_name(), rustix::fs::AtFlags::SYMLINK_NOFOLLOW)
                     .map_or(FileType::Unknown, |found| FileType::from_raw_mode(found.st_mode))

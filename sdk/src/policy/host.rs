@@ -1,10 +1,10 @@
-//! Interface of a policy's backend.
+//! Interface of a backend for policies.
 
 use super::{JudgedOperation, MemoryChange, MemoryError, Remembered};
 use crate::{LedgerError, OperationFilter};
 
-/// Requests of a policy to its host beside those of [`Host`](crate::Host). [`PolicyCx`](super::PolicyCx) is the convenient interface; a
-/// policy never uses this trait directly.
+/// Requests of a policy to its host, in addition to those of [`Host`](crate::Host). [`PolicyCx`](super::PolicyCx) is
+/// the convenient interface; a policy never uses this trait directly.
 ///
 /// ```
 /// use tollgate_sdk::policy::PolicyHost;
@@ -16,7 +16,7 @@ use crate::{LedgerError, OperationFilter};
 /// assert!(Nothing.recall("denied/ada").is_err());
 /// ```
 pub trait PolicyHost {
-    /// See [`Memory::get`](super::Memory::get). By default, here and below, there is no memory.
+    /// See [`Memory::get`](super::Memory::get). By default, for this method and those below, there is no memory.
     fn recall(&self, _key: &str) -> Result<Option<Remembered>, MemoryError> {
         Err(MemoryError::Denied)
     }
@@ -29,7 +29,7 @@ pub trait PolicyHost {
     ) -> Result<Vec<Remembered>, MemoryError> {
         Err(MemoryError::Denied)
     }
-    /// Changes an entry of the memory, and returns its number after the change.
+    /// Changes an entry of the memory and returns its number after the change.
     fn remember(&self, _key: &str, _change: &MemoryChange) -> Result<i64, MemoryError> {
         Err(MemoryError::Denied)
     }

@@ -1,4 +1,4 @@
-//! Memory of a policy, over all calls that it judges.
+//! Memory of a policy, over all calls that it evaluates.
 
 use thiserror::Error;
 
@@ -20,7 +20,7 @@ pub const MAX_KEY: usize = 400;
 /// assert!(text.len() <= MAX_TEXT);
 /// ```
 pub const MAX_TEXT: usize = 4 << 10;
-/// Most changes of one evaluation.
+/// Maximum number of changes in one evaluation.
 ///
 /// ```
 /// # use tollgate_sdk::policy::memory::MAX_CHANGES;
@@ -28,14 +28,14 @@ pub const MAX_TEXT: usize = 4 << 10;
 /// assert!(keys.len() <= MAX_CHANGES);
 /// ```
 pub const MAX_CHANGES: usize = 64;
-/// Largest number of an entry, and of an addition, on both sides of 0. Larger sums stay here.
+/// Largest absolute value of an entry's number and of an addition. Larger sums stay at this limit.
 ///
 /// ```
 /// # use tollgate_sdk::policy::memory::MAX_NUMBER;
 /// assert_eq!(MAX_NUMBER, 9_007_199_254_740_992);
 /// ```
 pub const MAX_NUMBER: i64 = 1 << 53;
-/// Most entries of one list.
+/// Maximum number of entries in one list.
 ///
 /// ```
 /// # use tollgate_sdk::policy::memory::MAX_LISTED;
@@ -43,7 +43,7 @@ pub const MAX_NUMBER: i64 = 1 << 53;
 /// assert!(limit <= MAX_LISTED);
 /// ```
 pub const MAX_LISTED: u32 = 200;
-/// Bytes that an entry takes of the quota beside its key and text.
+/// Bytes that an entry uses of the quota in addition to its key and text.
 const OVERHEAD: usize = 64;
 
 /// Entry of a policy's memory.
@@ -57,16 +57,16 @@ const OVERHEAD: usize = 64;
 pub struct Remembered {
     /// Key of the entry.
     pub key: String,
-    /// Text that was put.
+    /// Stored text.
     pub text: Option<String>,
-    /// Sum of what was added.
+    /// Sum of all additions.
     pub number: i64,
-    /// Time at which the entry is forgotten, in milliseconds since 1970 UTC.
+    /// Time at which the entry expires, in milliseconds since 1970 UTC.
     pub until_ms: Option<i64>,
 }
 
 impl Remembered {
-    /// An entry with nothing in it.
+    /// Creates an empty entry.
     #[must_use]
     pub fn new(key: impl Into<String>) -> Remembered {
         Remembered {
@@ -77,13 +77,13 @@ impl Remembered {
         }
     }
 
-    /// Checks whether the time of the entry is over.
+    /// Checks whether the entry has expired.
     #[must_use]
     pub fn is_over(&self, now_ms: i64) -> bool {
         self.until_ms.is_some_and(|until| until <= now_ms)
     }
 
-    /// Bytes that the entry takes of the policy's storage quota.
+    /// Bytes that the entry uses of the policy's storage quota.
     #[must_use]
     pub fn bytes(&self) -> u64 {
         let bytes = self.key.len() + self.text.as_ref().map_or(0, String::len) + OVERHEAD;
@@ -106,18 +106,18 @@ impl Remembered {
 /// ```
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum MemoryChange {
-    /// Puts a text.
+    /// Stores a text.
     Put {
         /// Text of the entry.
         text: String,
-        /// Time at which the entry is forgotten.
+        /// Time at which the entry expires.
         until_ms: Option<i64>,
     },
     /// Adds to the number.
     Add {
-        /// Number that is added.
+        /// Number to add.
         amount: i64,
-        /// Time at which a new entry is forgotten. An existing one keeps its time.
+        /// Time at which a new entry expires. An existing entry keeps its time.
         until_ms: Option<i64>,
     },
     /// Removes the entry.
@@ -150,7 +150,7 @@ impl MemoryChange {
         }
     }
 
-    /// Checks a key and what is changed under it.
+    /// Checks a key and the change of its entry.
     pub fn check(&self, key: &str) -> Result<(), MemoryError> {
         check_key(key)?;
         match self {
@@ -195,13 +195,13 @@ pub fn check_key(key: &str) -> Result<(), MemoryError> {
 /// ```
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
 pub enum MemoryError {
-    /// Only a policy that judges a call has a memory.
+    /// The caller is not a policy that evaluates a call.
     #[error("only a policy that judges a call has a memory")]
     Denied,
     /// A key, text or number has an invalid value, or there are too many changes.
     #[error("the policy cannot remember this: {0}")]
     Invalid(String),
-    /// The quota is used up.
+    /// The quota is exhausted.
     #[error("the memory and tables of the policy have reached {0} bytes, which is limits.storage_mib")]
     Full(u64),
     /// The host failed.
@@ -210,14 +210,14 @@ pub enum MemoryError {
 }
 
 impl MemoryError {
-    /// An evaluation changes more than it may.
+    /// Error for an evaluation with too many changes.
     #[must_use]
     pub fn too_many() -> MemoryError {
         MemoryError::Invalid(format!("an evaluation changes at most {MAX_CHANGES} entries"))
     }
 }
 
-/// Memory of the policy.
+/// Memory of the policy. Created by [`PolicyCx::memory`](super::PolicyCx::memory).
 ///
 /// ```
 /// use tollgate_sdk::policy::{CannotJudge, Denial, Phase, Policy, PolicyCx, Request, Verdict};
@@ -260,12 +260,13 @@ impl<'a> Memory<'a> {
         Memory { host }
     }
 
-    /// Entry of a key.
+    /// Entry under a key.
     pub fn get(&self, key: &str) -> Result<Option<Remembered>, MemoryError> {
         self.host.recall(key)
     }
 
-    /// Entries whose keys start with a prefix, sorted by key, after another key if one is given. The limit is 1 to 200.
+    /// Entries whose keys start with a prefix, sorted by key. Starts after another key if one is given. The limit is 1
+    /// to 200.
     pub fn list(
         &self,
         prefix: &str,
@@ -275,7 +276,7 @@ impl<'a> Memory<'a> {
         self.host.recall_all(prefix, after, limit)
     }
 
-    /// Puts a text under a key. Of two calls at the same time, the one that commits last wins.
+    /// Stores a text under a key. Of two concurrent calls, the one that commits last wins.
     pub fn put(&self, key: &str, text: impl Into<String>, until_ms: Option<i64>) -> Result<(), MemoryError> {
         let text = text.into();
         self.host
@@ -283,13 +284,13 @@ impl<'a> Memory<'a> {
             .map(drop)
     }
 
-    /// Adds to the number of a key, and returns the sum as this evaluation sees it. Additions of calls at the same
-    /// time add up. `until_ms` applies if there is no entry yet; an existing entry keeps its time.
+    /// Adds to the number under a key and returns the sum as this evaluation sees it. Additions of concurrent calls
+    /// accumulate. `until_ms` applies to a new entry. An existing entry keeps its time.
     pub fn add(&self, key: &str, amount: i64, until_ms: Option<i64>) -> Result<i64, MemoryError> {
         self.host.remember(key, &MemoryChange::Add { amount, until_ms })
     }
 
-    /// Removes the entry of a key.
+    /// Removes the entry under a key.
     pub fn forget(&self, key: &str) -> Result<(), MemoryError> {
         self.host.remember(key, &MemoryChange::Forget).map(drop)
     }

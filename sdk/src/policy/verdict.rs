@@ -4,7 +4,7 @@ use serde_json::{Map, Value};
 
 use crate::{NextCall, Operation};
 
-/// Note of a policy for later ones.
+/// Note of a policy for later policies.
 ///
 /// ```
 /// # use tollgate_sdk::policy::{Note, Request};
@@ -41,12 +41,12 @@ pub struct Denial {
     pub reason: String,
     /// Action for the caller.
     pub remediation: String,
-    /// Call that helps.
+    /// Call that resolves the denial.
     pub next_call: Option<NextCall>,
 }
 
 impl Denial {
-    /// A denial with a code and a reason.
+    /// Creates a denial with a code and a reason.
     #[must_use]
     pub fn new(code: impl Into<String>, reason: impl Into<String>) -> Denial {
         Denial {
@@ -64,7 +64,7 @@ impl Denial {
         self
     }
 
-    /// Sets the call that helps.
+    /// Sets the call that resolves the denial.
     #[must_use]
     pub fn next_call(mut self, call: NextCall) -> Denial {
         self.next_call = Some(call);
@@ -88,14 +88,14 @@ pub struct Question {
     pub message: String,
     /// Denial if nobody can be asked or the answer is no.
     pub otherwise: Denial,
-    /// Binding of the answer, beside the call. The message, if none.
+    /// Key that the answer is bound to, in addition to the call. If `None`, the message.
     pub key: Option<String>,
-    /// Arguments with which the call runs after a yes, which are validated again. Those of the call, if none.
+    /// Arguments with which the call runs after a yes. They are validated again. If `None`, those of the call.
     pub arguments: Option<Map<String, Value>>,
 }
 
 impl Question {
-    /// A question with a message, and the denial without a yes.
+    /// Creates a question with a message, and the denial that applies without a yes.
     #[must_use]
     pub fn new(message: impl Into<String>, otherwise: Denial) -> Question {
         Question {
@@ -106,15 +106,15 @@ impl Question {
         }
     }
 
-    /// Binds the answer to a key of 1 to 400 bytes instead of the message, so that a message with a count or a time may
-    /// change between the question and the answer.
+    /// Binds the answer to a key of 1 to 400 bytes instead of the message. The message may then contain a count or a
+    /// time that changes between the question and the answer.
     #[must_use]
     pub fn key(mut self, key: impl Into<String>) -> Question {
         self.key = Some(key.into());
         self
     }
 
-    /// Sets the arguments with which the call runs after a yes. The answer holds for exactly these.
+    /// Sets the arguments with which the call runs after a yes. The answer is valid for exactly these arguments.
     #[must_use]
     pub fn arguments(mut self, arguments: Map<String, Value>) -> Question {
         self.arguments = Some(arguments);
@@ -136,11 +136,11 @@ impl Question {
 pub enum Verdict {
     /// The call may run.
     Pass,
-    /// The call runs with these arguments instead, which are validated again.
+    /// The call runs with these arguments instead. They are validated again.
     Amend(Map<String, Value>),
     /// The call must not run.
     Deny(Denial),
-    /// The call runs if the client's user agrees.
+    /// The call runs only if the client's user agrees.
     Ask(Question),
 }
 
@@ -187,7 +187,7 @@ pub struct Problem {
 }
 
 impl Problem {
-    /// A mistake under a key.
+    /// Creates a problem under a key.
     #[must_use]
     pub fn new(key: impl Into<String>, message: impl Into<String>) -> Problem {
         Problem {
@@ -197,7 +197,7 @@ impl Problem {
     }
 }
 
-/// Verdict of the policy itself on a past operation.
+/// Verdict that this policy gave on a past operation.
 ///
 /// ```
 /// # use tollgate_sdk::policy::OwnVerdict;
@@ -221,7 +221,7 @@ pub struct OwnVerdict {
     pub code: Option<String>,
 }
 
-/// Past operation with the verdicts of the policy itself on it.
+/// Past operation with the verdicts that this policy gave on it.
 ///
 /// ```
 /// # use tollgate_sdk::policy::{CannotJudge, JudgedOperation, PolicyCx};

@@ -96,18 +96,14 @@ pub(crate) fn is_found_by_tools(path: &str) -> bool {
 
 /// Checks whether a program needs nothing that names it: tools know its name, or people start what is in its directory.
 pub fn is_conventional(path: &str) -> bool {
-    let mut folders = path::parent(path).split('/');
-    is_found_by_tools(path) || folders.any(|part| STARTED.contains(&part))
+    is_found_by_tools(path) || is_in_started(path)
 }
 
-/// Directories of programs that people start: an interpreter needs no declaration of them.
-const STARTED: [&str; 16] = [
-    "example",
-    "examples",
-    "sample",
-    "samples",
-    "demo",
-    "demos",
+/// Directories of examples.
+pub(crate) const EXAMPLES: [&str; 6] = ["example", "examples", "sample", "samples", "demo", "demos"];
+
+/// Directories besides examples of programs that people start: an interpreter needs no declaration of them.
+const STARTED: [&str; 10] = [
     "bench",
     "benches",
     "benchmark",
@@ -126,8 +122,11 @@ pub(crate) fn is_started_by_people(index: &Index<'_>, file: usize) -> bool {
         index.language(file),
         Some(Language::Python | Language::JavaScript)
     );
-    let mut folders = path::parent(index.path(file)).split('/');
-    is_interpreted && folders.any(|part| STARTED.contains(&part))
+    is_interpreted && is_in_started(index.path(file))
+}
+
+fn is_in_started(path: &str) -> bool {
+    path::is_below_any(path, &EXAMPLES) || path::is_below_any(path, &STARTED)
 }
 
 struct Finding<'a, 'f> {

@@ -195,7 +195,7 @@ pub fn is_manifest(name: &str) -> bool {
 /// Checks whether a path looks like that of a test, by the conventions of the six languages.
 pub(crate) fn is_test(path: &str) -> bool {
     let folders = ["test", "tests", "__tests__", "testdata", "fixtures", "spec"];
-    let in_folder = path::parent(path).split('/').any(|part| folders.contains(&part));
+    let in_folder = path::is_below_any(path, &folders);
     let (name, stem) = (path::name(path), path::stem(path));
     in_folder
         || name == "conftest.py"

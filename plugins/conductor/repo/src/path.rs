@@ -58,6 +58,16 @@ pub fn below(directory: &str, name: &str) -> String {
     }
 }
 
+/// Checks whether a file is below a directory with one of these names.
+pub(crate) fn is_below_any(path: &str, names: &[&str]) -> bool {
+    parent(path).split('/').any(|folder| names.contains(&folder))
+}
+
+/// A path and the directories that contain it, nearest first, the root last.
+pub(crate) fn with_ancestors(path: &str) -> impl Iterator<Item = &str> {
+    std::iter::once(path).chain(ancestors(path))
+}
+
 /// Directories that contain a path, nearest first, the root last.
 pub(crate) fn ancestors(path: &str) -> impl Iterator<Item = &str> {
     let mut rest = (!path.is_empty()).then_some(path);

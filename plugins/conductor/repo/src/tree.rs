@@ -3,19 +3,17 @@
 use serde::{Deserialize, Serialize};
 use thiserror::Error;
 
+/// Result of reading a tree.
+pub type TreeResult<T> = Result<T, TreeError>;
+
 /// Files below a root. Paths are relative to it, use `/`, and the root is `""`.
 pub trait Tree {
     /// Entries directly below a directory, sorted by name, after the entry named `after`.
-    fn list(&self, directory: &str, after: Option<&str>, limit: u32) -> Result<Vec<Entry>, TreeError>;
+    fn list(&self, directory: &str, after: Option<&str>, limit: u32) -> TreeResult<Vec<Entry>>;
 
     /// First entries, unless the directory's fingerprint is the known one. By default there are no
     /// fingerprints.
-    fn list_unless(
-        &self,
-        directory: &str,
-        known: Option<u64>,
-        limit: u32,
-    ) -> Result<Option<Listing>, TreeError> {
+    fn list_unless(&self, directory: &str, known: Option<u64>, limit: u32) -> TreeResult<Option<Listing>> {
         let _ = known;
         Ok(Some(Listing {
             entries: self.list(directory, None, limit)?,
@@ -24,14 +22,14 @@ pub trait Tree {
     }
 
     /// Entry at a path. A symbolic link is not followed.
-    fn stat(&self, path: &str) -> Result<Entry, TreeError>;
+    fn stat(&self, path: &str) -> TreeResult<Entry>;
 
     /// At most `limit` bytes of a file from `offset`; empty at its end.
-    fn read(&self, path: &str, offset: u64, limit: u32) -> Result<Vec<u8>, TreeError>;
+    fn read(&self, path: &str, offset: u64, limit: u32) -> TreeResult<Vec<u8>>;
 
     /// Ignore files of the directories above the root, for a root below the top of its repository. By default there
     /// are none.
-    fn above(&self) -> Result<Above, TreeError> {
+    fn above(&self) -> TreeResult<Above> {
         Ok(Above::default())
     }
 

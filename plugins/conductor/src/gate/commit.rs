@@ -19,7 +19,7 @@ pub(crate) struct Rules {
     pub in_batch: bool,
 }
 
-/// Why a commit does not count, if so.
+/// Reason why a commit does not count, if there is one.
 pub(crate) fn fault(
     git: &GitFacts,
     hash: &str,
@@ -36,7 +36,7 @@ pub(crate) fn fault(
         Commit::Old => "was there before the step began".to_owned(),
         Commit::New if commit.is_empty => "is empty, or changes nothing since the step began".to_owned(),
         Commit::New if commit.is_undone => {
-            "changes nothing that is left: its files are as they were when the step began".to_owned()
+            "has no net effect: its files are as they were when the step began".to_owned()
         }
         Commit::New => used(&commit.hash, rules)
             .or_else(|| foreign(&commit.files, evidence, rules))

@@ -103,7 +103,7 @@ fn tests_failed(evidence: &Map<String, Value>) -> Option<String> {
     }
     match evidence.get("tests_passed") {
         Some(Value::Bool(false)) => None,
-        _ => Some("tests_passed is not false, but a test has to fail here".to_owned()),
+        _ => Some("tests_passed is not false, but a test must fail here".to_owned()),
     }
 }
 

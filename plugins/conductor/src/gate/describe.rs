@@ -15,7 +15,7 @@ impl Gate {
                 )
             }
             Gate::TestsFail(None) => {
-                "tests_run names the tests, and tests_passed is false: a test has to fail".to_owned()
+                "tests_run names the tests, and tests_passed is false: a test must fail".to_owned()
             }
             Gate::TestsFail(Some(command)) => {
                 format!(
@@ -69,9 +69,10 @@ impl Gate {
             Gate::DiffMaxLines(0) => "no lines change".to_owned(),
             Gate::DiffMaxLines(max) => format!("at most {max} lines change"),
             Gate::DiffMinLines(min) => format!("at least {min} lines change"),
-            Gate::CommitExists => "commit_hash names a new commit with one of changed_files and a message by \
-                the template"
-                .to_owned(),
+            Gate::CommitExists => {
+                "commit_hash names a new commit with one of changed_files and a message that follows the template"
+                    .to_owned()
+            }
             Gate::CommandExit0(command) => format!("`{}` succeeds", shell(command)),
             Gate::CommandOutputContains(command, text) => format!("`{}` succeeds and prints {text:?}", shell(command)),
             Gate::CommandOutputRegex(command, regex) => {

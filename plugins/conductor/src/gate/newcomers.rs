@@ -123,7 +123,9 @@ pub(super) fn found(scene: &Scene<'_, '_>, new: &BTreeSet<&String>) -> BTreeMap<
         } else if let Some(why) = places::replaces(form, &old, &orders) {
             add(shown, form, Kind::Place, why);
         } else if let Some(target) = target_of(form, &targets, &old) {
-            let why = format!("make takes it for its target {target}, and does not run the commands of that");
+            let why = format!(
+                "make takes it for the target {target}, and does not run the commands of that target"
+            );
             add(shown, form, Kind::Target, why);
         }
         let is_module = form.rsplit('.').next().is_some_and(|end| MODULES.contains(&end));
@@ -169,7 +171,7 @@ pub(super) fn found(scene: &Scene<'_, '_>, new: &BTreeSet<&String>) -> BTreeMap<
         let (kind, why) = if needed.contains(name) || is_installed(scene.git, name) {
             (Kind::Place, format!("{name} is a module of a dependency"))
         } else if let Some(reader) = reading.awaited.get(name) {
-            (Kind::Place, format!("{reader} waits for it"))
+            (Kind::Place, format!("{reader} imports it"))
         } else if is_alone && in_python && !is_needed {
             (Kind::Alone, format!("no code and no test imports {name}"))
         } else {
@@ -231,8 +233,8 @@ fn setting(path: &str) -> Option<String> {
     (is_dotted && !QUIET.is_match(path)).then(|| "tools read such files as settings".to_owned())
 }
 
-/// Checks whether a file may take part in a run of tests, by its path alone: code, what decides how tests run, and files
-/// that tools find by their names.
+/// Checks whether a file may take part in a run of tests, by its path alone: code, what decides how tests run, and
+/// files that tools find by their names.
 pub(crate) fn may_take_part(path: &str) -> bool {
     let name = name_of(path);
     let extension = name.rsplit_once('.').map(|(_, extension)| extension);

@@ -170,7 +170,7 @@ fn is_code(path: &str) -> bool {
     !is_usual_test(path) && !extension.is_some_and(|extension| DOCUMENTS.contains(&extension.as_str()))
 }
 
-/// Why a failing run tells of no missing work: code changed since the tests passed, and no test did.
+/// Reason why a failing run shows no missing work: code changed since the tests passed, and no test did.
 pub(super) fn no_test(command: &str, facts: &Facts) -> Option<String> {
     let Some(Ok(git)) = &facts.git else {
         return None;
@@ -201,7 +201,7 @@ pub(super) fn no_test(command: &str, facts: &Facts) -> Option<String> {
     })
 }
 
-/// Why the changes hold no fix: nothing but tests and documents changed, or code is put back that had passed before.
+/// Reason why the changes contain no fix: only tests and documents changed, or the code is one that passed before.
 pub(super) fn no_fix(command: &str, facts: &Facts) -> Option<String> {
     let Some(Ok(git)) = &facts.git else {
         return None;
@@ -238,7 +238,7 @@ pub(super) fn no_fix(command: &str, facts: &Facts) -> Option<String> {
     })
 }
 
-/// Why a run does not show that a test fails for want of work.
+/// Reason why a run does not show that a test fails because work is missing.
 pub(super) fn failed(run: &Run, command: &[String], facts: &Facts) -> Option<String> {
     suite::failed(run, command).or_else(|| no_test(&command.join(" "), facts))
 }

@@ -231,7 +231,7 @@ impl TestRun {
             (known.non_progress, "no progress"),
             (
                 known.flaky,
-                "flaky: the last run without an edit of this workspace in between had another result",
+                "flaky: the previous run had another result, without an edit of this workspace in between",
             ),
             (known.regression, "regression: the last run passed"),
         ] {

@@ -35,7 +35,7 @@ pub(crate) fn tally(run: &Run, command: &[String]) -> Tally {
     read(run, command).1
 }
 
-/// Why a run does not show that all tests pass.
+/// Reason why a run does not show that all tests pass.
 pub(super) fn passed(run: &Run, command: &[String], facts: &Facts) -> Option<String> {
     if let Some(why) = command_failed(run) {
         return Some(why);
@@ -71,7 +71,7 @@ pub(crate) fn gone(facts: &Facts) -> Option<String> {
     })
 }
 
-/// Why a run has lost tests, compared with an earlier one.
+/// Reason why a run has lost tests, compared with an earlier one.
 fn fewer(now: &Tally, before: &Tally) -> Option<String> {
     let lost =
         |now: Option<u64>, before: Option<u64>| Some((before?, now?)).filter(|(before, now)| now < before);
@@ -92,21 +92,21 @@ fn fewer(now: &Tally, before: &Tally) -> Option<String> {
     ))
 }
 
-/// Why a run does not show that a test fails.
+/// Reason why a run does not show that a test fails.
 pub(super) fn failed(run: &Run, command: &[String]) -> Option<String> {
     match read(run, command).0 {
         Outcome::Failed => None,
-        Outcome::Passed => Some("all tests pass, but at least one has to fail here".to_owned()),
+        Outcome::Passed => Some("all tests pass, but at least one must fail here".to_owned()),
         Outcome::NoTests => Some(format!("it ran no tests: {}", tail(run))),
         Outcome::Error => Some(format!(
-            "it broke before a test failed; let the tests start and fail, for example by importing what is missing inside the \
-             test: {}",
+            "the run broke before a test failed; let the tests start and fail, for example by importing what is \
+             missing inside the test: {}",
             tail(run)
         )),
     }
 }
 
-/// Why a run does not show that tests which failed before pass now.
+/// Reason why a run does not show that tests which failed before pass now.
 pub(super) fn fail_to_pass(run: &Run, command: &[String], facts: &Facts) -> Option<String> {
     if let Some(why) = passed(run, command, facts) {
         return Some(why);

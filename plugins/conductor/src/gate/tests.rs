@@ -179,7 +179,7 @@ fn none_holds() {
         gate tests_passed: tests_passed is false
         gate tests_passed: tests_passed is false
         tests_fail: holds
-        gate tests_fail: `pytest`: it broke before a test failed; let the tests start and fail, for example by importing what is missing inside the test: 1 failed
+        gate tests_fail: `pytest`: the run broke before a test failed; let the tests start and fail, for example by importing what is missing inside the test: 1 failed
         gate fail_to_pass: tests_passed is false
         gate fail_to_pass: tests_passed is false
         tests_unchanged: holds

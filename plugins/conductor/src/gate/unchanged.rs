@@ -56,7 +56,7 @@ pub(super) fn tests_differing(git: &GitFacts, globs: &[String]) -> Vec<(String, 
     if !data.is_empty() {
         reasons.push((
             format!("data that tests read changed: {}", some(&data)),
-            "if that is the work, the plan has to name the file".to_owned(),
+            "if that is the work, the plan must name the file".to_owned(),
         ));
     }
     if !decide.is_empty() {

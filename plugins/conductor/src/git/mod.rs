@@ -26,7 +26,8 @@ const OUTPUT: u32 = 1 << 20;
 /// Longest time one command takes.
 const TIME: Duration = Duration::from_secs(20);
 
-/// Settings of commands that read: names that differ in case are two files, and commits have the parents that they name.
+/// Settings of commands that read: names that differ in case are two files, and commits have the parents that they
+/// name.
 const CLOSELY: [&str; 4] = ["-c", "core.ignoreCase=false", "-c", "core.commitGraph=false"];
 /// Commands that write, for which the repository's own settings hold.
 const WRITING: [&str; 8] = [
@@ -56,7 +57,7 @@ impl<'a> Git<'a> {
         let Access { root, workspace } = access::open(cx, repo_root).map_err(GitFault::Unavailable)?;
         if workspace.info().git.is_none() {
             let why = format!(
-                "workspace {0} allows no git; set git = \"read\" in [workspaces.{0}]",
+                "workspace {0} does not allow Git; set git = \"read\" in [workspaces.{0}]",
                 root.workspace
             );
             return Err(GitFault::Unavailable(why));
@@ -102,7 +103,7 @@ impl<'a> Git<'a> {
         match git.workspace.info().git {
             Some(GitAccess::Write) => Ok(git),
             _ => Err(GitFault::Unavailable(format!(
-                "workspace {0} allows git only to read; set git = \"write\" in [workspaces.{0}]",
+                "workspace {0} allows Git for reading only; set git = \"write\" in [workspaces.{0}]",
                 git.workspace.name()
             ))),
         }

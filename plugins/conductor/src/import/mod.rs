@@ -87,10 +87,8 @@ pub(crate) fn import(cx: &Cx<'_>, mut bundle: Bundle) -> Result<Imported, ToolEr
     for taken in &bundle.repository.snapshots {
         snapshot::insert(db, &id, taken)?;
     }
-    for (path, text) in &bundle.repository.descriptions {
-        // A workspace of the same name may be another repository here, so the lines are not shared.
-        description::set_own(db, &id, path, text, cx.now())?;
-    }
+    // A workspace of the same name may be another repository here, so the lines are not shared.
+    description::set_own(db, &id, &bundle.repository.descriptions, cx.now())?;
     Ok(Imported {
         renamed_from: renamed.then_some(given),
         status: bundle.job.status,

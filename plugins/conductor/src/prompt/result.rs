@@ -144,7 +144,7 @@ fn delivered(material: &Material<'_>) -> Option<String> {
     material.repo_root.filter(|_| place == count)?;
     let texts = material.plan.deliverables.iter().flatten();
     let paths: Vec<&str> = texts.flat_map(|text| paths(text)).collect();
-    (!paths.is_empty()).then(|| format!("these deliverables are there, with content: {}", paths.join(", ")))
+    (!paths.is_empty()).then(|| format!("these deliverables exist, with content: {}", paths.join(", ")))
 }
 
 /// Line about a command, with the words of the registered test that the command names.

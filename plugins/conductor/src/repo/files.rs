@@ -1,24 +1,19 @@
 //! A job's repository as a tree.
 
-use conductor_repo::tree::{Above, Entry, Kind, Listing, Tree, TreeError, Upcoming};
+use conductor_repo::tree::{Above, Entry, Kind, Listing, Tree, TreeError, TreeResult, Upcoming};
 use tollgate_sdk::{FileEntry, FileKind, WorkspaceError, workspace};
 
 use super::above;
 use crate::access::Access;
 
 impl Tree for Access<'_> {
-    fn list(&self, directory: &str, after: Option<&str>, limit: u32) -> Result<Vec<Entry>, TreeError> {
+    fn list(&self, directory: &str, after: Option<&str>, limit: u32) -> TreeResult<Vec<Entry>> {
         let found = self.workspace.list(&self.directory(directory), after, limit);
         let found = found.map_err(|err| refusal(directory, err))?;
         Ok(found.into_iter().map(|entry| self.entry(entry)).collect())
     }
 
-    fn list_unless(
-        &self,
-        directory: &str,
-        known: Option<u64>,
-        limit: u32,
-    ) -> Result<Option<Listing>, TreeError> {
+    fn list_unless(&self, directory: &str, known: Option<u64>, limit: u32) -> TreeResult<Option<Listing>> {
         let found = self
             .workspace
             .list_unless(&self.directory(directory), known, limit);
@@ -33,19 +28,19 @@ impl Tree for Access<'_> {
         }))
     }
 
-    fn stat(&self, path: &str) -> Result<Entry, TreeError> {
+    fn stat(&self, path: &str) -> TreeResult<Entry> {
         let found = self.workspace.stat(&self.root.join(path));
         found
             .map(|entry| self.entry(entry))
             .map_err(|err| refusal(path, err))
     }
 
-    fn read(&self, path: &str, offset: u64, limit: u32) -> Result<Vec<u8>, TreeError> {
+    fn read(&self, path: &str, offset: u64, limit: u32) -> TreeResult<Vec<u8>> {
         let found = self.workspace.read_at(&self.root.join(path), offset, limit);
         found.map_err(|err| refusal(path, err))
     }
 
-    fn above(&self) -> Result<Above, TreeError> {
+    fn above(&self) -> TreeResult<Above> {
         Ok(above::ignore_files(self))
     }
 

@@ -5,9 +5,10 @@ use std::collections::{BTreeMap, BTreeSet};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
-use tollgate_sdk::{Db, DbError, Row, Timestamp, params};
+use tollgate_kit::from_row;
+use tollgate_sdk::{Db, DbError, Timestamp, params};
 
-use super::{json_column, to_json};
+use super::to_json;
 use crate::entity;
 use crate::import::ELSEWHERE;
 use crate::model::{AttemptId, Claim, JobId, StepId};
@@ -56,26 +57,10 @@ impl Attempt {
     }
 }
 
-impl TryFrom<Row> for Attempt {
-    type Error = DbError;
-
-    fn try_from(row: Row) -> Result<Attempt, DbError> {
-        Ok(Attempt {
-            attempt_id: row.get(0)?,
-            step_id: row.get(1)?,
-            at: row.get(2)?,
-            model_claim: row.get(3)?,
-            accepted: row.get(4)?,
-            commit_hash: row.get(5)?,
-            batch_commit_token: row.get(6)?,
-            devlog_line: row.get(7)?,
-            summary: row.get(8)?,
-            feedback: row.get(9)?,
-            rejection_reasons: json_column(&row, 10)?,
-            evidence: json_column(&row, 11)?,
-            commands: json_column(&row, 12)?,
-            notes: json_column(&row, 13)?,
-        })
+from_row! {
+    Attempt {
+        attempt_id, step_id, at, model_claim, accepted, commit_hash, batch_commit_token, devlog_line, summary,
+        feedback, rejection_reasons: json, evidence: json, commands: json, notes: json,
     }
 }
 

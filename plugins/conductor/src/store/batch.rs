@@ -2,9 +2,10 @@
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
-use tollgate_sdk::{Db, DbError, Row, Timestamp, params};
+use tollgate_kit::from_row;
+use tollgate_sdk::{Db, DbError, Timestamp, params};
 
-use super::{json_column, to_json};
+use super::to_json;
 use crate::entity;
 use crate::model::{BatchId, JobId};
 
@@ -25,19 +26,8 @@ pub(crate) struct Batch {
     pub created_at: Timestamp,
 }
 
-impl TryFrom<Row> for Batch {
-    type Error = DbError;
-
-    fn try_from(row: Row) -> Result<Batch, DbError> {
-        Ok(Batch {
-            token: row.get(0)?,
-            reason: row.get(1)?,
-            steps_left: row.get(2)?,
-            steps: json_column(&row, 3)?,
-            settled_by: row.get(4)?,
-            created_at: row.get(5)?,
-        })
-    }
+from_row! {
+    Batch { token, reason, steps_left, steps: json, settled_by, created_at }
 }
 
 /// Stores a batch.

@@ -2,9 +2,10 @@
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
-use tollgate_sdk::{Db, DbError, Row, Timestamp, params};
+use tollgate_kit::from_row;
+use tollgate_sdk::{Db, DbError, Timestamp, params};
 
-use super::{gone, json_column, to_json};
+use super::{gone, to_json};
 use crate::entity;
 use crate::model::{BlockType, ContextId, JobId};
 
@@ -28,20 +29,8 @@ pub(crate) struct Block {
     pub content: String,
 }
 
-impl TryFrom<Row> for Block {
-    type Error = DbError;
-
-    fn try_from(row: Row) -> Result<Block, DbError> {
-        Ok(Block {
-            context_id: row.get(0)?,
-            block_type: row.get(1)?,
-            tags: json_column(&row, 2)?,
-            created_at: row.get(3)?,
-            updated_at: row.get(4)?,
-            content: row.get(5)?,
-            changed_at: row.get(6)?,
-        })
-    }
+from_row! {
+    Block { context_id, block_type, tags: json, created_at, updated_at, content, changed_at }
 }
 
 const COLUMNS: &str = "id, block_type, tags_json, created_at, updated_at, content, changed_at";

@@ -55,16 +55,13 @@ pub(crate) fn set(
     insert(db, &place, path, description, at)
 }
 
-/// Sets the description of a file for one job alone.
-pub(crate) fn set_own(
-    db: &Db<'_>,
-    job: &JobId,
-    path: &str,
-    description: &str,
-    at: Timestamp,
-) -> Result<(), DbError> {
-    entity::part(job, "descriptions");
-    insert(db, job.as_str(), path, description, at)
+/// Sets descriptions of files for one job alone.
+pub(crate) fn set_own(db: &Db<'_>, job: &JobId, all: &Descriptions, at: Timestamp) -> Result<(), DbError> {
+    for (path, description) in all {
+        entity::part(job, "descriptions");
+        insert(db, job.as_str(), path, description, at)?;
+    }
+    Ok(())
 }
 
 fn insert(db: &Db<'_>, place: &str, path: &str, description: &str, at: Timestamp) -> Result<(), DbError> {

@@ -4,9 +4,10 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
-use tollgate_sdk::{Db, DbError, Row, Timestamp, Value, params};
+use tollgate_kit::from_row;
+use tollgate_sdk::{Db, DbError, Timestamp, Value, params};
 
-use super::{baseline, gone, json_column, optional_json, to_json};
+use super::{baseline, gone, to_json};
 use crate::entity;
 use crate::import::IMPORTED;
 use crate::model::{JobId, StepId};
@@ -183,25 +184,10 @@ impl Tally {
 const COLUMNS: &str = "id, title, goal, status, status_reason, repo_root, tags_json, policies_json, plan_json, \
     baseline_json, created_at, updated_at, last_step";
 
-impl TryFrom<Row> for Job {
-    type Error = DbError;
-
-    fn try_from(row: Row) -> Result<Job, DbError> {
-        Ok(Job {
-            id: row.get(0)?,
-            title: row.get(1)?,
-            goal: row.get(2)?,
-            status: row.get(3)?,
-            status_reason: row.get(4)?,
-            repo_root: row.get(5)?,
-            tags: json_column(&row, 6)?,
-            policies: json_column(&row, 7)?,
-            plan: json_column(&row, 8)?,
-            baseline: optional_json(&row, 9)?,
-            created_at: row.get(10)?,
-            updated_at: row.get(11)?,
-            last_step: row.get(12)?,
-        })
+from_row! {
+    Job {
+        id, title, goal, status, status_reason, repo_root, tags: json, policies: json, plan: json,
+        baseline: optional_json, created_at, updated_at, last_step,
     }
 }
 
@@ -368,21 +354,9 @@ pub(crate) struct JobLine {
     pub updated_at: Timestamp,
 }
 
-impl TryFrom<Row> for JobLine {
-    type Error = DbError;
-
-    fn try_from(row: Row) -> Result<JobLine, DbError> {
-        let imports: u32 = row.get(7)?;
-        Ok(JobLine {
-            job_id: row.get(0)?,
-            title: row.get(1)?,
-            status: row.get(2)?,
-            steps: row.get(3)?,
-            steps_done: row.get(4)?,
-            tags: json_column(&row, 5)?,
-            updated_at: row.get(6)?,
-            imported: imports > 0,
-        })
+from_row! {
+    JobLine {
+        job_id, title, status, steps, steps_done, tags: json, updated_at, imported = |imports: u32| imports > 0,
     }
 }
 

@@ -2,7 +2,8 @@
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
-use tollgate_sdk::{Cx, Db, DbError, Row, Timestamp, params};
+use tollgate_kit::from_row;
+use tollgate_sdk::{Cx, Db, DbError, Timestamp, params};
 
 use crate::entity;
 use crate::model::{JobId, LogId, LogType, StepId};
@@ -25,19 +26,8 @@ pub(crate) struct LogEntry {
     pub content: String,
 }
 
-impl TryFrom<Row> for LogEntry {
-    type Error = DbError;
-
-    fn try_from(row: Row) -> Result<LogEntry, DbError> {
-        Ok(LogEntry {
-            log_id: row.get(0)?,
-            log_type: row.get(1)?,
-            step_id: row.get(2)?,
-            commit_hash: row.get(3)?,
-            at: row.get(4)?,
-            content: row.get(5)?,
-        })
-    }
+from_row! {
+    LogEntry { log_id, log_type, step_id, commit_hash, at, content }
 }
 
 /// Appends an entry with a new id.

@@ -2,9 +2,10 @@
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
-use tollgate_sdk::{Db, DbError, Row, Timestamp, params};
+use tollgate_kit::from_row;
+use tollgate_sdk::{Db, DbError, Timestamp, params};
 
-use super::{json_column, to_json};
+use super::to_json;
 use crate::entity;
 use crate::model::{AttemptId, JobId, MistakeId, StepId};
 
@@ -40,24 +41,10 @@ pub(crate) struct Mistake {
     pub automatic: bool,
 }
 
-impl TryFrom<Row> for Mistake {
-    type Error = DbError;
-
-    fn try_from(row: Row) -> Result<Mistake, DbError> {
-        Ok(Mistake {
-            mistake_id: row.get(0)?,
-            job_id: row.get(1)?,
-            related_step_id: row.get(2)?,
-            attempt_id: row.get(3)?,
-            title: row.get(4)?,
-            what_happened: row.get(5)?,
-            why: row.get(6)?,
-            lesson: row.get(7)?,
-            avoid_next_time: row.get(8)?,
-            tags: json_column(&row, 9)?,
-            at: row.get(10)?,
-            automatic: row.get(11)?,
-        })
+from_row! {
+    Mistake {
+        mistake_id, job_id, related_step_id, attempt_id, title, what_happened, why, lesson, avoid_next_time,
+        tags: json, at, automatic,
     }
 }
 

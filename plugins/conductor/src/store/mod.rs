@@ -17,27 +17,8 @@ pub(crate) mod template;
 pub(crate) mod workspace;
 
 use serde::Serialize;
-use serde::de::DeserializeOwned;
 use sha2::{Digest, Sha256};
-use tollgate_sdk::{Cx, DbError, Id, Row};
-
-/// Column of JSON text.
-fn json_column<T: DeserializeOwned>(row: &Row, column: usize) -> Result<T, DbError> {
-    from_json(&row.get::<String>(column)?, column)
-}
-
-/// Column of JSON text that may be absent.
-fn optional_json<T: DeserializeOwned>(row: &Row, column: usize) -> Result<Option<T>, DbError> {
-    let text = row.get::<Option<String>>(column)?;
-    text.map(|text| from_json(&text, column)).transpose()
-}
-
-fn from_json<T: DeserializeOwned>(text: &str, column: usize) -> Result<T, DbError> {
-    serde_json::from_str(text).map_err(|_| DbError::Type {
-        column,
-        wanted: std::any::type_name::<T>(),
-    })
-}
+use tollgate_sdk::{Cx, DbError, Id};
 
 /// Value as the text of a JSON column.
 fn to_json(value: &impl Serialize) -> Result<String, DbError> {

@@ -1,6 +1,7 @@
 //! Runs of registered tests by the gates of a job.
 
-use tollgate_sdk::{Db, DbError, Row, Timestamp, params};
+use tollgate_kit::from_row;
+use tollgate_sdk::{Db, DbError, Timestamp, params};
 
 use crate::entity;
 use crate::model::{JobId, StepId};
@@ -21,17 +22,8 @@ pub(crate) struct Run {
     pub state: Option<String>,
 }
 
-impl TryFrom<Row> for Run {
-    type Error = DbError;
-
-    fn try_from(row: Row) -> Result<Run, DbError> {
-        Ok(Run {
-            command: row.get(0)?,
-            failure: row.get(1)?,
-            detail: row.get(2)?,
-            state: row.get(3)?,
-        })
-    }
+from_row! {
+    Run { command, failure, detail, state }
 }
 
 /// Stores a run.

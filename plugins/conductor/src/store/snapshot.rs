@@ -2,9 +2,10 @@
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
-use tollgate_sdk::{Db, DbError, Row, Timestamp, params};
+use tollgate_kit::from_row;
+use tollgate_sdk::{Db, DbError, Timestamp, params};
 
-use super::{json_column, optional_json, to_json};
+use super::to_json;
 use crate::entity;
 use crate::model::{JobId, SnapshotId};
 
@@ -52,22 +53,10 @@ pub(crate) struct Changes {
 const COLUMNS: &str =
     "id, sequence, repo_root, taken_at, files, bytes, changes_json, key_files_json, notes, file_tree";
 
-impl TryFrom<Row> for SnapshotRecord {
-    type Error = DbError;
-
-    fn try_from(row: Row) -> Result<SnapshotRecord, DbError> {
-        Ok(SnapshotRecord {
-            snapshot_id: row.get(0)?,
-            sequence: row.get(1)?,
-            repo_root: row.get(2)?,
-            taken_at: row.get(3)?,
-            files: row.get(4)?,
-            bytes: row.get(5)?,
-            changes: optional_json(&row, 6)?,
-            key_files: json_column(&row, 7)?,
-            notes: row.get(8)?,
-            file_tree: row.get(9)?,
-        })
+from_row! {
+    SnapshotRecord {
+        snapshot_id, sequence, repo_root, taken_at, files, bytes, changes: optional_json, key_files: json, notes,
+        file_tree,
     }
 }
 

@@ -5,7 +5,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 use tollgate_sdk::{Db, DbError, Row, Timestamp, params};
 
-use super::{json_column, optional_json, to_json};
+use super::to_json;
 use crate::entity;
 use crate::model::{JobId, StepId, StepStatus};
 use crate::step::StepSpec;
@@ -86,15 +86,16 @@ impl TryFrom<Row> for Step {
     type Error = DbError;
 
     fn try_from(row: Row) -> Result<Step, DbError> {
-        let mut column: Map<String, Value> = json_column(&row, 4)?;
+        let mut column: Map<String, Value> = row.json(4)?;
         let read = |value: Value| serde_json::from_value(value).map_err(|_| DbError::Internal);
         let agreed = column.remove(AGREED).map(read).transpose()?;
+        let approval = row.get::<Option<String>>(3)?.map(|_| row.json(3)).transpose()?;
         Ok(Step {
             agreed: agreed.map(Box::new),
             step_id: row.get(0)?,
             status: row.get(1)?,
             rejections: row.get(2)?,
-            approval: optional_json(&row, 3)?,
+            approval,
             spec: read(Value::Object(column))?,
         })
     }

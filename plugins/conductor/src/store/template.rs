@@ -1,8 +1,9 @@
 //! Saved templates.
 
-use tollgate_sdk::{Db, DbError, Row, Timestamp, params};
+use tollgate_kit::from_row;
+use tollgate_sdk::{Db, DbError, Timestamp, params};
 
-use super::{json_column, to_json};
+use super::to_json;
 use crate::entity;
 use crate::template::Body;
 
@@ -15,17 +16,8 @@ pub(crate) struct Saved {
     pub body: Body,
 }
 
-impl TryFrom<Row> for Saved {
-    type Error = DbError;
-
-    fn try_from(row: Row) -> Result<Saved, DbError> {
-        Ok(Saved {
-            name: row.get(0)?,
-            summary: row.get(1)?,
-            source_job_id: row.get(2)?,
-            body: json_column(&row, 3)?,
-        })
-    }
+from_row! {
+    Saved { name, summary, source_job_id, body: json }
 }
 
 const COLUMNS: &str = "name, summary, source_job_id, body_json";

@@ -58,7 +58,7 @@ fn store(cx: &Cx<'_>, job_id: &JobId, step: &Step, line: &str) -> Result<(), Too
 }
 
 /// Record that a person approved a step, as the gate human_approval requires. The client asks its user, or a person
-/// calls this at a terminal. Fails if the step is done. Editing the step revokes the approval.
+/// calls this in a terminal. Fails if the step is done. Editing the step revokes the approval.
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 #[schemars(extend("x-workspace" = super::workspace(), "x-scope" = super::scope()))]
@@ -132,10 +132,7 @@ impl Tool for StepRevokeApproval {
     const NAME: &'static str = "step_revoke_approval";
     const TITLE: &'static str = "Revoke an approval";
     const EFFECT: Effect = Effect::Write;
-    const HINTS: Hints = Hints {
-        destructive: true,
-        ..Hints::IDEMPOTENT
-    };
+    const HINTS: Hints = Hints::REPLACING;
     type Output = ApprovalState;
 
     fn run(self, cx: &Cx<'_>) -> Result<ApprovalState, ToolError> {

@@ -9,7 +9,7 @@ use super::find_job;
 use crate::arguments::{BLOCK, BLOCKS, TEXT, clip_to, tidy_tags};
 use crate::error::{Reason, Refusals};
 use crate::model::{BlockType, ContextId, JobId};
-use crate::page::{self, CURSOR};
+use crate::page::{self, Cursor};
 use crate::search::{Hit, search};
 use crate::state::Status;
 use crate::store::context::{self, Block};
@@ -179,8 +179,7 @@ pub(crate) struct ContextGetBlock {
     job_id: JobId,
     context_id: ContextId,
     /// next_cursor of the previous part. Default: the beginning.
-    #[schemars(length(max = CURSOR))]
-    cursor: Option<String>,
+    cursor: Option<Cursor>,
     /// Old name of cursor: first character to return, from 0.
     #[schemars(extend("deprecated" = true))]
     offset: Option<u32>,
@@ -214,7 +213,7 @@ impl Tool for ContextGetBlock {
             return Err(Reason::argument("max_chars", format!("is {most}, not within 1 to 200000")).into());
         }
         let mut refusals = Refusals::default();
-        let start = page::skipped(&mut refusals, self.cursor.as_deref(), self.offset);
+        let start = page::skipped(&mut refusals, self.cursor.as_ref(), self.offset);
         refusals.finish()?;
         let block = find_block(cx, &self.job_id, &self.context_id)?;
         let line = BlockLine::from(&block);
@@ -248,10 +247,7 @@ impl Tool for ContextUpdateBlock {
     const NAME: &'static str = "context_update_block";
     const TITLE: &'static str = "Change context";
     const EFFECT: Effect = Effect::Write;
-    const HINTS: Hints = Hints {
-        destructive: true,
-        ..Hints::IDEMPOTENT
-    };
+    const HINTS: Hints = Hints::REPLACING;
     type Output = BlockLine;
 
     fn run(self, cx: &Cx<'_>) -> Result<BlockLine, ToolError> {
@@ -344,8 +340,7 @@ pub(crate) struct ContextSearch {
     #[schemars(range(min = 1, max = 200))]
     limit: Option<u32>,
     /// next_cursor of the previous page. Default: the first page.
-    #[schemars(length(max = CURSOR))]
-    cursor: Option<String>,
+    cursor: Option<Cursor>,
 }
 
 /// Search results.
@@ -370,7 +365,7 @@ impl Tool for ContextSearch {
         let mut refusals = Refusals::default();
         refusals.text("query", &self.query, TEXT);
         let limit = refusals.limit(self.limit, 10);
-        let skipped = page::skipped(&mut refusals, self.cursor.as_deref(), None);
+        let skipped = page::skipped(&mut refusals, self.cursor.as_ref(), None);
         refusals.finish()?;
         let job = find_job(&cx.db, &self.job_id)?;
         let mut matches = search(&self.query, |visit| {

@@ -24,13 +24,13 @@ text_enum! {
 }
 
 /// Write REPO_MAP.md, DEPRECATED.md and DEVLOG.md into the job's repository, replacing earlier ones. Fails if the
-/// workspace does not allow to write them. Git shows them as changes of the current step.
+/// workspace does not allow writing them. Git shows them as changes of the current step.
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 #[schemars(extend("x-workspace" = super::workspace()))]
 pub(crate) struct RepoDocumentsWrite {
     job_id: JobId,
-    /// Documents to write, for example ["DEVLOG.md"]. Default: all for which there is content.
+    /// Documents to write, for example ["DEVLOG.md"]. Default: all that have content.
     #[serde(default)]
     documents: Vec<RepoDocument>,
 }
@@ -59,10 +59,7 @@ impl Tool for RepoDocumentsWrite {
     const NAME: &'static str = "repo_documents_write";
     const TITLE: &'static str = "Write the documents";
     const EFFECT: Effect = Effect::Write;
-    const HINTS: Hints = Hints {
-        destructive: true,
-        ..Hints::IDEMPOTENT
-    };
+    const HINTS: Hints = Hints::REPLACING;
     type Output = Written;
 
     fn run(self, cx: &Cx<'_>) -> Result<Written, ToolError> {
@@ -122,7 +119,7 @@ impl Tool for RepoDocumentsWrite {
     }
 }
 
-/// Refuses all documents that the workspace does not allow to write, or whose place something else has, at once.
+/// Refuses all documents that the workspace does not allow writing, or whose path is taken by something else, at once.
 fn check(access: &Access<'_>, wanted: &[RepoDocument]) -> Result<(), ToolError> {
     let mut refusals = Refusals::default();
     for document in wanted {

@@ -287,7 +287,8 @@ impl Telling {
     }
 }
 
-/// Start the execution of a READY job. A person has to agree if its tests changed since. Then call job_next_step_prompt.
+/// Start executing a READY job. A person must agree if its tests changed since it became READY. Then call
+/// job_next_step_prompt.
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 #[schemars(extend("x-workspace" = super::workspace()))]

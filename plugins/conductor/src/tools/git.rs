@@ -9,7 +9,7 @@ use super::find_job;
 use crate::error::{GitFault, Reason, Refusals};
 use crate::git::{Git, parse};
 use crate::model::JobId;
-use crate::page::{self, CURSOR};
+use crate::page::{self, Cursor};
 use crate::store::job::Job;
 use crate::submission::is_hash;
 
@@ -177,8 +177,7 @@ pub(crate) struct GitLog {
     #[schemars(range(min = 1, max = 200))]
     limit: Option<u32>,
     /// next_cursor of the previous page. Default: the first page.
-    #[schemars(length(max = CURSOR))]
-    cursor: Option<String>,
+    cursor: Option<Cursor>,
 }
 
 /// A commit.
@@ -215,7 +214,7 @@ impl Tool for GitLog {
         let mut refusals = Refusals::default();
         let limit = refusals.limit(self.limit, 20);
         // The commit that the first page began with, and the number of commits before this page.
-        let from = self.cursor.as_deref().and_then(|cursor| cursor.split_once('.'));
+        let from = self.cursor.as_ref().and_then(|cursor| cursor.parts('.'));
         let from = from.and_then(|(head, skipped)| Some((head, skipped.parse::<u32>().ok()?)));
         if self.cursor.is_some() && !from.is_some_and(|(head, _)| is_hash(head)) {
             page::unknown(&mut refusals);

@@ -40,7 +40,7 @@ pub(crate) struct GitCommit {
     /// Reason to defer the commit. Pass no summary and no paths then.
     #[schemars(length(min = 1, max = ENTRY))]
     defer_reason: Option<String>,
-    /// Author name, for a repository whose configuration names nobody. Requires author_email.
+    /// Author name, if the Git configuration has none. Requires author_email.
     author_name: Option<String>,
     /// Author e-mail address. Requires author_name.
     author_email: Option<String>,
@@ -49,7 +49,7 @@ pub(crate) struct GitCommit {
 /// A commit, or a deferred one.
 #[derive(Debug, Serialize, JsonSchema)]
 pub(crate) struct Committed {
-    /// Hash of the commit.
+    /// Hash of the new commit.
     #[serde(skip_serializing_if = "Option::is_none")]
     commit_hash: Option<String>,
     /// Message of the commit.

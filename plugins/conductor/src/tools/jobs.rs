@@ -12,7 +12,7 @@ use crate::freeze::{self, Change};
 use crate::import::IMPORTED;
 use crate::interview::interview;
 use crate::model::{JobId, StepId};
-use crate::page::{self, CURSOR};
+use crate::page::{self, Cursor};
 use crate::plan::Plan;
 use crate::policy::{Policies, PolicyChanges};
 use crate::state::{Event, Status};
@@ -25,14 +25,14 @@ use crate::workspaces::WorkspaceLine;
 /// Maximum changes of a plan that are shown.
 const SHOWN: u32 = 200;
 
-/// Show a job: status, plan, effective policies and steps. On request also one whole step and the latest
+/// Show a job: status, plan, effective policies and steps. On request, also one step in full and the latest
 /// submissions.
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 #[schemars(extend("x-views" = page()))]
 pub(crate) struct JobGet {
     job_id: JobId,
-    /// Step to show whole, for example S2. `attempts` then covers only this step. Default none.
+    /// Step to show in full, for example S2. `attempts` then covers only this step. Default none.
     step_id: Option<StepId>,
     /// Number of latest submissions to show, at most 20. Default 0.
     #[schemars(range(max = 20))]
@@ -183,8 +183,7 @@ pub(crate) struct JobList {
     #[schemars(range(min = 1, max = 200))]
     limit: Option<u32>,
     /// next_cursor of the previous page. Default: the first page.
-    #[schemars(length(max = CURSOR))]
-    cursor: Option<String>,
+    cursor: Option<Cursor>,
     /// Old name of cursor: number of jobs to skip.
     #[schemars(extend("deprecated" = true))]
     offset: Option<u32>,
@@ -220,13 +219,11 @@ impl Tool for JobList {
         let mut refusals = Refusals::default();
         let limit = refusals.limit(self.limit, 20);
         // The time and the id of the last job of the page before.
-        let after = self.cursor.as_deref().map(|cursor| cursor.split_once(' '));
+        let after = self.cursor.as_ref().map(|cursor| cursor.parts(' '));
         if after == Some(None) {
             page::unknown(&mut refusals);
         }
-        if self.cursor.is_some() && self.offset.is_some() {
-            refusals.add(Reason::argument("offset", "cannot be combined with cursor"));
-        }
+        page::combined(&mut refusals, self.cursor.as_ref(), self.offset);
         refusals.finish()?;
         let offset = self.offset.unwrap_or_default();
         let mut jobs = job::list(&cx.db, self.status, after.flatten(), offset, limit + 1)?;
@@ -240,8 +237,8 @@ impl Tool for JobList {
     }
 }
 
-/// Change a job's policies; omitted ones keep their values. While EXECUTING or PAUSED, a person has to agree to
-/// whatever loosens them. Fails if the job has ended.
+/// Change a job's policies; omitted ones keep their values. While EXECUTING or PAUSED, a person must agree to changes
+/// that loosen them. Fails if the job has ended.
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 #[schemars(extend("x-workspace" = super::workspace(), "x-scope" = super::scope()))]
@@ -265,10 +262,7 @@ impl Tool for JobUpdatePolicies {
     const NAME: &'static str = "job_update_policies";
     const TITLE: &'static str = "Change policies";
     const EFFECT: Effect = Effect::Write;
-    const HINTS: Hints = Hints {
-        destructive: true,
-        ..Hints::IDEMPOTENT
-    };
+    const HINTS: Hints = Hints::REPLACING;
     type Output = PolicyView;
 
     fn run(self, cx: &Cx<'_>) -> Result<PolicyView, ToolError> {

@@ -249,8 +249,8 @@ impl Tool for JobPause {
     }
 }
 
-/// Resume a paused job. A person has to agree if a step used up its submissions, whose counts then start anew, or if a
-/// registered test is another command than agreed. Fails if the job is not PAUSED. Then call job_next_step_prompt.
+/// Resume a paused job. A person must agree if a step used up its submissions, whose counts then restart, or if a
+/// registered test command is not the agreed one. Fails if the job is not PAUSED. Then call job_next_step_prompt.
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 #[schemars(extend("x-workspace" = super::workspace(), "x-scope" = super::scope()))]
@@ -302,14 +302,14 @@ impl Tool for JobResume {
 #[schemars(extend("x-workspace" = super::workspace(), "x-scope" = super::scope()))]
 pub(crate) struct JobFail {
     job_id: JobId,
-    /// Reason for giving the job up, kept in the job's log.
+    /// Reason for giving up the job, kept in the job's log.
     #[schemars(length(min = 1, max = ENTRY))]
     reason: String,
 }
 
 impl Tool for JobFail {
     const NAME: &'static str = "job_fail";
-    const TITLE: &'static str = "Give a job up";
+    const TITLE: &'static str = "Give up a job";
     const EFFECT: Effect = Effect::Write;
     const HINTS: Hints = Hints::DESTRUCTIVE;
     type Output = Moved;

@@ -6,20 +6,20 @@ use std::fmt::Write as _;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
-use tollgate_sdk::{Cx, Db, DbError, Effect, Id as _, Tool, ToolError};
+use tollgate_sdk::{Cx, Db, DbError, Effect, Tool, ToolError};
 
 use super::{find_job, known_step};
 use crate::arguments::{ENTRY, TEXT};
 use crate::error::{Reason, Refusals};
 use crate::model::{JobId, LogId, LogType, StepId};
-use crate::page::{self, CURSOR};
+use crate::page::{self, Cursor};
 use crate::store::attempt::{self, Attempt};
 use crate::store::job;
 use crate::store::log::{self, LogEntry};
 use crate::submission::is_hash;
 
-/// Append an entry to a job's log: a line about a change, or a postmortem. Accepted submissions add their
-/// devlog_line by themselves.
+/// Append an entry to a job's log: a line about a change, or a postmortem. Accepted submissions add their devlog_line
+/// automatically.
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 #[schemars(extend("x-workspace" = super::workspace(), "x-scope" = super::scope()))]
@@ -87,8 +87,7 @@ pub(crate) struct DevlogList {
     #[schemars(range(min = 1, max = 200))]
     limit: Option<u32>,
     /// next_cursor of the previous page, for older entries. Default: the latest.
-    #[schemars(length(max = CURSOR))]
-    cursor: Option<String>,
+    cursor: Option<Cursor>,
 }
 
 /// Entries of a log.
@@ -113,7 +112,7 @@ impl Tool for DevlogList {
         let mut refusals = Refusals::default();
         let limit = refusals.limit(self.limit, 50);
         let job = find_job(&cx.db, &self.job_id)?;
-        let before = self.cursor.map(LogId::from_text);
+        let before = self.cursor.map(Cursor::id::<LogId>);
         if let Some(before) = &before
             && !log::exists(&cx.db, before)?
         {

@@ -1,18 +1,19 @@
 //! Tools that update and query the map of a job's repository.
 
+pub(super) mod replies;
+
 use conductor_repo::facts::FactBook;
-use conductor_repo::graph::Counts;
-use conductor_repo::language::Language;
-use conductor_repo::map::{Found, MapFile, Page, Query, QueryError, RepoMap};
+use conductor_repo::map::{Page, Query, QueryError, RepoMap};
 use conductor_repo::path::show;
 use schemars::JsonSchema;
-use serde::{Deserialize, Serialize};
-use tollgate_sdk::{Cx, Effect, Hints, NextCall, Tool, ToolError};
+use serde::Deserialize;
+use tollgate_sdk::{Cx, Effect, Hints, Tool, ToolError};
 
+use self::replies::{EntryLine, FileLine, LanguageLine, MapPage, MapSummary};
 use super::repo::{problems, root_of};
 use super::{find_job, job_call};
 use crate::error::{Reason, Refusals};
-use crate::model::{JobId, SnapshotId};
+use crate::model::JobId;
 use crate::repo::kept::{self, Known};
 use crate::repo::knowledge::{Knowledge, LIMITS};
 use crate::repo::survey::{self, Before, Look};
@@ -22,96 +23,14 @@ use crate::store::part::{self, Kind};
 /// Maximum number of list entries in one reply.
 const SHOWN: usize = 50;
 
-/// Create or update the map of the job's repository: take a snapshot, read the imports of files that no
-/// snapshot read (Rust, Python, JavaScript and TypeScript, Go, Java, C and C++), find entry points. Then call
-/// repo_map_query or repo_map_export.
+/// Create or update the map of the job's repository: take a snapshot, read the imports of files that no snapshot has
+/// read (Rust, Python, JavaScript and TypeScript, Go, Java, C and C++), find entry points. Then call repo_map_query or
+/// repo_map_export.
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 #[schemars(extend("x-workspace" = super::workspace()))]
 pub(crate) struct RepoMapUpdate {
     job_id: JobId,
-}
-
-/// Summary of a map.
-#[derive(Debug, Serialize, JsonSchema)]
-pub(crate) struct MapSummary {
-    job_id: JobId,
-    /// Snapshot that the map is made of.
-    snapshot_id: SnapshotId,
-    /// Number of files.
-    files: usize,
-    /// Number of files read for this update.
-    read: u64,
-    /// Import counts of each language.
-    languages: Vec<LanguageLine>,
-    /// Entry points of programs, at most 50.
-    entry_points: Vec<EntryLine>,
-    /// Total number of entry points.
-    entry_points_total: usize,
-    /// Conventions that the repository follows.
-    conventions: Vec<String>,
-    /// Imports whose file does not exist, at most 50, as path:line: import.
-    missing_imports: Vec<String>,
-    /// Number of files that may be stale; repo_find_stale_candidates lists them.
-    stale_candidates: usize,
-    /// Number of files without a description.
-    without_description: usize,
-    /// Descriptions that were dropped because their file no longer exists.
-    #[serde(skip_serializing_if = "Vec::is_empty")]
-    dropped_descriptions: Vec<String>,
-    /// Paths that could not be read, or only in part, at most 100.
-    #[serde(skip_serializing_if = "Vec::is_empty")]
-    problems: Vec<String>,
-    /// Other warnings.
-    #[serde(skip_serializing_if = "Vec::is_empty")]
-    warnings: Vec<String>,
-    /// Call that exports the map.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    next_call: Option<NextCall>,
-}
-
-/// Import counts of one language.
-#[derive(Debug, Serialize, JsonSchema)]
-pub(crate) struct LanguageLine {
-    /// Name of the language.
-    language: &'static str,
-    /// Number of its files.
-    files: usize,
-    /// Imports that resolve to files of the repository.
-    resolved: usize,
-    /// Imports of something outside the repository.
-    external: usize,
-    /// Imports whose file should exist and does not.
-    missing: usize,
-    /// Imports that cannot be resolved.
-    unknown: usize,
-}
-
-impl LanguageLine {
-    fn new(language: Language, counts: &Counts) -> LanguageLine {
-        LanguageLine {
-            language: language.name(),
-            files: counts.files,
-            resolved: counts.resolved,
-            external: counts.external,
-            missing: counts.missing,
-            unknown: counts.unknown,
-        }
-    }
-}
-
-/// Place where a program, or the use of a library, starts.
-#[derive(Debug, Serialize, JsonSchema)]
-pub(crate) struct EntryLine {
-    /// Kind, for example binary, library, command or test.
-    kind: String,
-    /// Name of the program or library.
-    name: String,
-    /// File that it starts in, if that is part of the repository.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    file: Option<String>,
-    /// File that declares it.
-    from: String,
 }
 
 impl Tool for RepoMapUpdate {
@@ -176,7 +95,7 @@ impl RepoMapUpdate {
             files: map.files.len(),
             read: read + completed as u64,
             languages: languages(&map),
-            entry_points: map.entry_points.iter().take(SHOWN).map(entry_line).collect(),
+            entry_points: map.entry_points.iter().take(SHOWN).map(EntryLine::new).collect(),
             entry_points_total: map.entry_points.len(),
             missing_imports: missing(&map),
             stale_candidates: map.stale.len(),
@@ -205,21 +124,6 @@ fn missing(map: &RepoMap) -> Vec<String> {
         .collect()
 }
 
-fn entry_line(entry: &conductor_repo::entry::EntryPoint) -> EntryLine {
-    EntryLine {
-        kind: word(&entry.kind),
-        name: entry.name.clone(),
-        file: entry.file.clone(),
-        from: entry.from.clone(),
-    }
-}
-
-/// Name of an enum value as it is serialized.
-pub(super) fn word(kind: &impl Serialize) -> String {
-    let written = serde_json::to_value(kind).unwrap_or_default();
-    written.as_str().unwrap_or_default().to_owned()
-}
-
 /// Query the repository map. Filter files by path, glob or keywords, or follow imports from or to a file up to
 /// `depth` levels. All filters are combined with AND. Fails if there is no map; call repo_map_update first.
 #[derive(Debug, Deserialize, JsonSchema)]
@@ -228,11 +132,11 @@ pub(crate) struct RepoMapQuery {
     job_id: JobId,
     /// Path, directory or glob with `*`, `**` and `?`, for example src/**/*.py.
     path: Option<String>,
-    /// Keywords that must all occur in path or description, in any case.
+    /// Keywords that must all occur in path or description, ignoring case.
     text: Option<String>,
-    /// Only files that import this path, directly or over up to `depth` levels.
+    /// Only files that import this path, directly or through up to `depth` levels.
     importers_of: Option<String>,
-    /// Only files that this path imports, directly or over up to `depth` levels.
+    /// Only files that this path imports, directly or through up to `depth` levels.
     imports_of: Option<String>,
     /// Levels of imports to follow, 1 to 100. Default 1.
     #[schemars(range(min = 1, max = 100))]
@@ -245,72 +149,6 @@ pub(crate) struct RepoMapQuery {
     /// Old name of cursor: only files after this path.
     #[schemars(extend("deprecated" = true))]
     after: Option<String>,
-}
-
-/// A page of files of the map.
-#[derive(Debug, Serialize, JsonSchema)]
-pub(crate) struct MapPage {
-    /// Files, sorted by path.
-    files: Vec<FileLine>,
-    /// Total number of matching files.
-    total: usize,
-    /// Value of `cursor` for the next page, if there is one.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    next_cursor: Option<String>,
-    /// Number of files added or changed since the last update of the map; their imports are not known.
-    unread: usize,
-}
-
-/// A file of the map.
-#[derive(Debug, Serialize, JsonSchema)]
-pub(crate) struct FileLine {
-    /// Path of the file.
-    path: String,
-    /// Purpose of the file, in one line.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    description: Option<String>,
-    /// Role of the file: source, test, manifest, generated, docs, config, script or asset.
-    role: String,
-    /// Programming language.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    language: Option<&'static str>,
-    /// Package of the file, or its first directory.
-    owner: String,
-    /// Size in bytes.
-    size: u64,
-    /// Number of files that it imports.
-    imports: usize,
-    /// Number of files that import it.
-    imported_by: usize,
-    /// Levels of imports between it and the file in the query.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    distance: Option<usize>,
-}
-
-impl FileLine {
-    fn new(found: &Found<'_>) -> FileLine {
-        let MapFile {
-            path,
-            description,
-            role,
-            language,
-            owner,
-            size,
-            imports,
-            imported_by,
-        } = found.file.clone();
-        FileLine {
-            path,
-            description,
-            role: word(&role),
-            language: language.map(Language::name),
-            owner,
-            size,
-            imports,
-            imported_by,
-            distance: found.distance,
-        }
-    }
 }
 
 impl Tool for RepoMapQuery {

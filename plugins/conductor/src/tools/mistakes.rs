@@ -2,13 +2,13 @@
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
-use tollgate_sdk::{Cx, Effect, Id as _, Tool, ToolError};
+use tollgate_sdk::{Cx, Effect, Tool, ToolError};
 
 use super::{find_job, known_step};
 use crate::arguments::{ENTRY, TITLE, tidy_tags};
 use crate::error::{Reason, Refusals};
 use crate::model::{AttemptId, JobId, MistakeId, StepId};
-use crate::page::{self, CURSOR};
+use crate::page::{self, Cursor};
 use crate::store::mistake::{self, Mistake};
 use crate::store::{attempt, job, short_id};
 
@@ -83,7 +83,7 @@ impl MistakeRecord {
                 None if self.attempt_id.is_none() => {
                     refusals.add(Reason::argument(
                         field,
-                        "is missing; only attempt_id makes up for it",
+                        "is missing; it is optional only with attempt_id",
                     ));
                 }
                 None => {}
@@ -146,8 +146,7 @@ pub(crate) struct MistakeList {
     #[schemars(range(min = 1, max = 200))]
     limit: Option<u32>,
     /// next_cursor of the previous page. Default: the first page.
-    #[schemars(length(max = CURSOR))]
-    cursor: Option<String>,
+    cursor: Option<Cursor>,
 }
 
 /// Recorded mistakes.
@@ -175,7 +174,7 @@ impl Tool for MistakeList {
         let mut refusals = Refusals::default();
         let limit = refusals.limit(self.limit, 50) as usize;
         let job = find_job(&cx.db, &self.job_id)?;
-        let mut before = self.cursor.map(MistakeId::from_text);
+        let mut before = self.cursor.map(Cursor::id::<MistakeId>);
         if let Some(before) = &before
             && !mistake::exists(&cx.db, before)?
         {

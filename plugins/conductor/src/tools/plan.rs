@@ -28,7 +28,7 @@ macro_rules! set_list {
             const NAME: &'static str = $name;
             const TITLE: &'static str = $title;
             const EFFECT: Effect = Effect::Write;
-            const HINTS: Hints = Hints { destructive: true, ..Hints::IDEMPOTENT };
+            const HINTS: Hints = Hints::REPLACING;
             type Output = PlanAck;
 
             fn run(self, cx: &Cx<'_>) -> Result<PlanAck, ToolError> {

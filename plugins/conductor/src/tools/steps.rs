@@ -165,7 +165,7 @@ impl Tool for PlanProposeSteps {
 }
 
 /// Edit the chain: update, insert, remove or move steps; all edits or none. While EXECUTING or PAUSED, only
-/// steps that are not done may change, and a person has to agree to whatever loosens the plan; after editing the
+/// steps that are not done may change, and a person must agree to changes that loosen the plan; after editing the
 /// current step, get its prompt again. Moves a READY job back to PLANNING. Inserts no checkpoints.
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]

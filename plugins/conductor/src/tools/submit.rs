@@ -65,7 +65,7 @@ pub(crate) struct Submitted {
     status: Status,
     /// Explanation of the verdict.
     feedback: String,
-    /// Next action.
+    /// Action to take next.
     next_action: NextAction,
     /// Missing keys and fields.
     missing_fields: Vec<String>,
@@ -239,7 +239,7 @@ impl JobSubmitStepResult {
             let written: Vec<String> = aftermath.written.keys().cloned().collect();
             let written = crate::gate::decide::some(&written);
             looked_up.notes.push(format!(
-                "written by the commands of the gates, and nobody's change: {written}"
+                "written by the commands of the gates, so not counted as changes: {written}"
             ));
         }
         looked_up.notes.extend(crate::gate::suite::gone(&facts));

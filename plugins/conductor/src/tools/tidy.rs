@@ -11,12 +11,12 @@ use serde_json::json;
 use tollgate_sdk::{Cx, Effect, Hints, NextCall, Tool, ToolError};
 
 use super::find_job;
-use super::map::word;
+use super::map::replies::word;
 use super::repo::root_of;
 use crate::error::{GitFault, Reason, Refusals};
 use crate::git::Git;
 use crate::model::JobId;
-use crate::page::{self, CURSOR};
+use crate::page::{self, Cursor};
 use crate::repo::kept::{self, KeptAges};
 use crate::repo::knowledge::Knowledge;
 use crate::store::part::{self, Kind};
@@ -37,8 +37,7 @@ pub(crate) struct RepoFindStaleCandidates {
     #[schemars(range(min = 1, max = 200))]
     limit: Option<u32>,
     /// next_cursor of the previous page. Default: the first page.
-    #[schemars(length(max = CURSOR))]
-    cursor: Option<String>,
+    cursor: Option<Cursor>,
     /// Old name of cursor: number of files to skip.
     #[schemars(extend("deprecated" = true))]
     offset: Option<u32>,
@@ -138,7 +137,7 @@ impl RepoFindStaleCandidates {
     fn check(&self) -> Result<(u32, u32, u32), ToolError> {
         let mut refusals = Refusals::default();
         let limit = refusals.limit(self.limit, 50);
-        let offset = page::skipped(&mut refusals, self.cursor.as_deref(), self.offset);
+        let offset = page::skipped(&mut refusals, self.cursor.as_ref(), self.offset);
         let least = self.min_score.unwrap_or(30);
         if !(30..=100).contains(&least) {
             refusals.add(Reason::argument(
@@ -169,8 +168,7 @@ pub(crate) struct RepoHygieneSuggest {
     #[schemars(range(min = 1, max = 200))]
     limit: Option<u32>,
     /// next_cursor of the previous page. Default: the first page.
-    #[schemars(length(max = CURSOR))]
-    cursor: Option<String>,
+    cursor: Option<Cursor>,
 }
 
 /// A clean-up plan.
@@ -206,7 +204,7 @@ pub(crate) struct SuggestionLine {
     target: Option<String>,
     /// Reasons for the suggestion.
     reasons: Vec<String>,
-    /// Next call.
+    /// Call to make next.
     #[serde(skip_serializing_if = "Option::is_none")]
     next_call: Option<NextCall>,
 }
@@ -236,7 +234,7 @@ impl Tool for RepoHygieneSuggest {
     fn run(self, cx: &Cx<'_>) -> Result<HygienePlan, ToolError> {
         let mut refusals = Refusals::default();
         let limit = refusals.limit(self.limit, 50);
-        let skipped = page::skipped(&mut refusals, self.cursor.as_deref(), None);
+        let skipped = page::skipped(&mut refusals, self.cursor.as_ref(), None);
         refusals.finish()?;
         let job = find_job(&cx.db, &self.job_id)?;
         let knowledge = Knowledge::load(&cx.db, &job.id)?;

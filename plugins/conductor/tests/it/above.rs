@@ -132,11 +132,11 @@ fn a_plan_whose_gates_need_a_repository_that_is_not_there_is_warned_about() {
     };
     for root in ["main", "main/sub/inner"] {
         let warnings = warned(root);
-        let expected = format!("gate changed_files_minimum will fail: {root} is in no Git repository");
+        let expected = format!("gate changed_files_minimum will fail: {root} is not in a Git repository");
         assert!(warnings.contains(&expected), "{warnings}");
     }
     git(&dir.path().join("sub"), &["init", "--quiet"]);
-    assert!(warned("main").contains("no Git repository"));
-    assert!(!warned("main/sub").contains("no Git repository"));
-    assert!(!warned("main/sub/inner").contains("no Git repository"));
+    assert!(warned("main").contains("not in a Git repository"));
+    assert!(!warned("main/sub").contains("not in a Git repository"));
+    assert!(!warned("main/sub/inner").contains("not in a Git repository"));
 }

@@ -14,8 +14,7 @@ fn with_test(workspace: Workspace, words: &[&str]) -> Workspace {
 fn ready(gates: Value) -> Bench {
     let bench = Bench::with_repository_and(|workspace| with_test(workspace, &["echo", "3 passed in 1s"]));
     bench.write("tests/t.py", "assert total == 3\n");
-    bench.git(&["add", "."]);
-    bench.git(&["commit", "--quiet", "-m", "tests"]);
+    bench.commit_all("tests");
     bench.run(READY);
     bench.reply("plan_propose_steps", json!({"steps": [step("one", gates)]}));
     bench.run("- job_set_ready {}");

@@ -32,14 +32,28 @@ pub(crate) fn submit(bench: &Bench, changes: Value) -> String {
     reasons.join("; ")
 }
 
+/// Asserts that a submission of S1 is rejected for a reason with this word.
 #[track_caller]
-pub(crate) fn caught(bench: &Bench, changes: Value, word: &str) {
+pub(crate) fn caught(bench: &Bench, word: &str) {
+    caught_with(bench, json!({}), word);
+}
+
+/// Asserts that a submission of S1 with these arguments is rejected for a reason with this word.
+#[track_caller]
+pub(crate) fn caught_with(bench: &Bench, changes: Value, word: &str) {
     let reasons = submit(bench, changes);
     assert!(reasons.contains(word), "{word:?} is not among: {reasons}");
 }
 
+/// Asserts that a submission of S1 is accepted.
 #[track_caller]
-pub(crate) fn accepted(bench: &Bench, changes: Value) {
+pub(crate) fn accepted(bench: &Bench) {
+    accepted_with(bench, json!({}));
+}
+
+/// Asserts that a submission of S1 with these arguments is accepted.
+#[track_caller]
+pub(crate) fn accepted_with(bench: &Bench, changes: Value) {
     assert_eq!(submit(bench, changes), "");
 }
 
@@ -59,12 +73,12 @@ fn the_index_cannot_hide_a_change() {
         let bench = only_b();
         bench.git(&["update-index", flag, "a.txt"]);
         bench.write("a.txt", "gutted\n");
-        caught(&bench, json!({}), "Git's index hides changes of a.txt");
+        caught(&bench, "Git's index hides changes of a.txt");
         bench.git(&["update-index", "--no-assume-unchanged", "a.txt"]);
         bench.git(&["update-index", "--no-skip-worktree", "a.txt"]);
-        caught(&bench, json!({}), "changed outside of b.txt: a.txt");
+        caught(&bench, "changed outside of b.txt: a.txt");
         bench.git(&["checkout", "--quiet", "a.txt"]);
-        accepted(&bench, json!({}));
+        accepted(&bench);
     }
 }
 
@@ -78,9 +92,9 @@ fn flags_from_before_the_job_hide_nothing_either() {
         json!([{"gate": "changed_files_allowlist", "paths": ["b.txt"]}]),
     );
     bench.write("a.txt", "gutted\n");
-    caught(&bench, json!({}), "changed outside of b.txt: a.txt");
+    caught(&bench, "changed outside of b.txt: a.txt");
     bench.write("a.txt", "the user's own\n");
-    accepted(&bench, json!({}));
+    accepted(&bench);
 }
 
 #[test]
@@ -91,7 +105,7 @@ fn a_sparse_checkout_cannot_hide_a_change() {
     bench.git(&["commit", "--quiet", "-m", "tests"]);
     let bench = planned(bench, json!([{"gate": "forbid_paths", "paths": ["tests/**"]}]));
     bench.git(&["sparse-checkout", "set", "--no-cone", "/a.txt"]);
-    caught(&bench, json!({}), "tests/t.py");
+    caught(&bench, "tests/t.py");
 }
 
 #[test]
@@ -118,7 +132,7 @@ fn exclude_files_cannot_hide_a_new_file() {
         hide(&bench);
         bench.write(file, "evil\n");
         assert!(!bench.git(&["status", "--short"]).contains(file));
-        caught(&bench, json!({}), word);
+        caught(&bench, word);
     }
 }
 
@@ -137,7 +151,7 @@ fn a_committed_gitignore_hides_what_the_user_does_not_want_to_see() {
     );
     bench.write("target/debug/x", "built\n");
     bench.write("b.pyc", "built\n");
-    accepted(&bench, json!({}));
+    accepted(&bench);
 }
 
 #[test]
@@ -148,7 +162,7 @@ fn replaced_commits_and_grafts_change_nothing() {
     bench.git(&["commit", "--quiet", "-am", "S1: gutted"]);
     let head = bench.git(&["rev-parse", "HEAD"]);
     bench.git(&["replace", &base, &head]);
-    caught(
+    caught_with(
         &bench,
         json!({"commit_hash": head}),
         "these must not change: a.txt",
@@ -156,7 +170,7 @@ fn replaced_commits_and_grafts_change_nothing() {
     bench.git(&["replace", "-d", &base]);
     std::fs::create_dir_all(bench.path(".git/info")).unwrap();
     std::fs::write(bench.path(".git/info/grafts"), format!("{head}\n")).unwrap();
-    caught(
+    caught_with(
         &bench,
         json!({"commit_hash": base}),
         "was there before the step began",
@@ -169,12 +183,12 @@ fn attributes_and_odd_bytes_do_not_hide_lines() {
     std::fs::create_dir_all(bench.path(".git/info")).unwrap();
     std::fs::write(bench.path(".git/info/attributes"), "*.txt -diff\n").unwrap();
     bench.write("a.txt", &"line\n".repeat(500));
-    caught(&bench, json!({}), "502 lines changed");
+    caught(&bench, "502 lines changed");
     bench.write("a.txt", "one\ntwo\n");
     bench.write("new.txt", &format!("\0{}", "line\n".repeat(500)));
-    caught(&bench, json!({}), "500 lines changed");
+    caught(&bench, "500 lines changed");
     bench.git(&["add", "new.txt"]);
-    caught(&bench, json!({}), "500 lines changed");
+    caught(&bench, "500 lines changed");
 }
 
 #[test]
@@ -206,33 +220,25 @@ fn nested_repositories_and_submodules_are_seen() {
         json!([{"gate": "changed_files_allowlist", "paths": ["b.txt"]}]),
     );
     bench.write("vendor/lib.py", "evil\n");
-    caught(&bench, json!({}), "changed outside of b.txt: vendor/");
+    caught(&bench, "changed outside of b.txt: vendor/");
     bench.write("vendor/lib.py", "x\n");
     bench.write("nested/x.py", "evil\n");
-    caught(&bench, json!({}), "changed outside of b.txt: nested/");
+    caught(&bench, "changed outside of b.txt: nested/");
     bench.write("nested/x.py", "1\n");
     bench.write("more/x.py", "1\n");
     git(&bench.path("more"), &["init", "--quiet"]);
-    caught(&bench, json!({}), "changed outside of b.txt: more/");
+    caught(&bench, "changed outside of b.txt: more/");
     std::fs::remove_dir_all(bench.path("more")).unwrap();
-    accepted(&bench, json!({}));
+    accepted(&bench);
 }
 
 #[test]
 fn a_repository_that_went_away_is_no_way_out() {
     let bench = gated(json!([]));
     std::fs::remove_dir_all(bench.path(".git")).unwrap();
-    caught(
-        &bench,
-        json!({}),
-        "Git could be read when the step began, but not now",
-    );
+    caught(&bench, "Git could be read when the step began, but not now");
     bench.git(&["init", "--quiet"]);
-    caught(
-        &bench,
-        json!({}),
-        "Git could be read when the step began, but not now",
-    );
+    caught(&bench, "Git could be read when the step began, but not now");
 }
 
 #[test]
@@ -246,13 +252,13 @@ fn work_of_the_user_that_is_undone_shows() {
     );
     bench.git(&["checkout", "--quiet", "a.txt"]);
     std::fs::remove_file(bench.path("notes.txt")).unwrap();
-    caught(&bench, json!({}), "changed outside of b.txt: a.txt, notes.txt");
+    caught(&bench, "changed outside of b.txt: a.txt, notes.txt");
     // Such a change can be reported, too.
     let reasons = submit(&bench, json!({"evidence": changed(&["a.txt", "notes.txt"])}));
     assert!(!reasons.contains("does not show as changed"), "{reasons}");
     bench.write("a.txt", "one\ntwo\nthe user's\n");
     bench.write("notes.txt", "the user's\n");
-    accepted(&bench, json!({}));
+    accepted(&bench);
 }
 
 #[test]
@@ -266,11 +272,7 @@ fn tests_that_change_while_they_run_are_caught() {
             )
     });
     let bench = planned(bench, json!([{"gate": "command_exit_0", "command": ["gut"]}]));
-    caught(
-        &bench,
-        json!({}),
-        "changed while the commands of the gates ran: a.txt",
-    );
+    caught(&bench, "changed while the commands of the gates ran: a.txt");
     // It does not change it again; now it is the step's change.
     let mut arguments = result("S1");
     arguments["evidence"]["changed_files"] = json!([]);
@@ -294,7 +296,7 @@ fn files_of_the_gates_own_commands_are_nobodys() {
             {"gate": "no_uncommitted_changes"},
         ]),
     );
-    caught(&bench, json!({}), "exit code 1");
+    caught(&bench, "exit code 1");
     bench.write("ok", "3 passed\n");
     bench.git(&["add", "ok"]);
     bench.git(&["commit", "--quiet", "-m", "ok"]);
@@ -315,7 +317,7 @@ fn a_file_that_appears_while_the_gates_run_is_noted() {
         Bench::with_repository_and(|workspace| workspace.test("plant", &["sh", "-c", "echo x > planted.py"]));
     let bench = planned(bench, json!([{"gate": "command_exit_0", "command": ["plant"]}]));
     let reply = bench.reply("job_submit_step_result", result("S1"));
-    let note = "written by the commands of the gates, and nobody's change: planted.py";
+    let note = "written by the commands of the gates, so not counted as changes: planted.py";
     assert_eq!(reply["notes"], json!([note]));
 }
 
@@ -323,20 +325,20 @@ fn a_file_that_appears_while_the_gates_run_is_noted() {
 fn a_commit_has_to_be_new_and_full_and_of_this_step() {
     let bench = gated(json!([{"gate": "commit_exists"}]));
     let old = bench.git(&["rev-parse", "HEAD"]);
-    caught(
+    caught_with(
         &bench,
         json!({"commit_hash": old}),
         "was there before the step began",
     );
     bench.git(&["commit", "--quiet", "--allow-empty", "-m", "S1: nothing"]);
     let empty = bench.git(&["rev-parse", "HEAD"]);
-    caught(&bench, json!({"commit_hash": empty}), "is empty");
+    caught_with(&bench, json!({"commit_hash": empty}), "is empty");
     bench.write("b.txt", "1\n");
     bench.write("c.txt", "1\n");
     bench.git(&["add", "b.txt"]);
     bench.git(&["commit", "--quiet", "-m", "lol whatever"]);
     let worded = bench.git(&["rev-parse", "HEAD"]);
-    caught(
+    caught_with(
         &bench,
         json!({"commit_hash": worded}),
         "the job's template wants \"S1: <summary>\"",
@@ -344,8 +346,8 @@ fn a_commit_has_to_be_new_and_full_and_of_this_step() {
     bench.git(&["commit", "--quiet", "--amend", "-m", "S1: add b"]);
     let commit = bench.git(&["rev-parse", "HEAD"]);
     let foreign = json!({"commit_hash": commit, "evidence": changed(&["c.txt"])});
-    caught(&bench, foreign, "has none of the files in changed_files");
-    accepted(
+    caught_with(&bench, foreign, "has none of the files in changed_files");
+    accepted_with(
         &bench,
         json!({"commit_hash": commit, "evidence": changed(&["./b.txt"])}),
     );
@@ -369,15 +371,15 @@ fn a_policy_about_commits_looks_as_closely_as_the_gate() {
     let bench = planned(bench, json!([]));
     let old = bench.git(&["rev-parse", "HEAD"]);
     bench.write("b.txt", "1\n");
-    caught(&bench, json!({}), "commit_hash is missing");
-    caught(
+    caught(&bench, "commit_hash is missing");
+    caught_with(
         &bench,
         json!({"commit_hash": old}),
         "was there before the step began",
     );
     std::fs::remove_file(bench.path("b.txt")).unwrap();
     // Without any change there is nothing to commit.
-    accepted(&bench, json!({}));
+    accepted(&bench);
 }
 
 #[test]
@@ -385,25 +387,25 @@ fn files_of_a_step_are_regular_and_have_content() {
     let bench = gated(json!([{"gate": "file_exists", "paths": ["out/report.csv"]}]));
     let path = bench.path("out/report.csv");
     bench.write("out/report.csv", "");
-    caught(&bench, json!({}), "out/report.csv is empty");
+    caught(&bench, "out/report.csv is empty");
     std::fs::remove_file(&path).unwrap();
     for target in ["/etc/passwd", "nowhere", "../a.txt"] {
         std::os::unix::fs::symlink(target, &path).unwrap();
-        caught(&bench, json!({}), "is a link or a special file");
+        caught(&bench, "is a link or a special file");
         std::fs::remove_file(&path).unwrap();
     }
     std::fs::create_dir_all(&path).unwrap();
-    caught(&bench, json!({}), "is a directory");
+    caught(&bench, "is a directory");
     std::fs::remove_dir(&path).unwrap();
     bench.write("out/report.csv", "a,b\n");
-    accepted(&bench, json!({}));
+    accepted(&bench);
 }
 
 #[test]
 fn output_counts_only_if_the_command_succeeds() {
     let bench =
         gated(json!([{"gate": "command_output_contains", "command": ["fail"], "contains": "1 failed"}]));
-    caught(&bench, json!({}), "exit code 3");
+    caught(&bench, "exit code 3");
 }
 
 #[test]
@@ -412,17 +414,13 @@ fn contents_of_files_are_read() {
         {"gate": "file_contains", "path": "b.py", "contains": "def export"},
         {"gate": "file_lacks", "path": "b.py", "regex": "TODO|FIXME"},
     ]));
-    caught(&bench, json!({}), "b.py cannot be read");
+    caught(&bench, "b.py cannot be read");
     bench.write("b.py", "def export(): pass # TODO\n");
-    caught(
-        &bench,
-        json!({}),
-        "b.py contains something that matches /TODO|FIXME/",
-    );
+    caught(&bench, "b.py contains something that matches /TODO|FIXME/");
     bench.write("b.py", "def exprt(): pass\n");
-    caught(&bench, json!({}), "b.py does not contain \"def export\"");
+    caught(&bench, "b.py does not contain \"def export\"");
     bench.write("b.py", "def export(): pass\n");
-    accepted(&bench, json!({}));
+    accepted(&bench);
 }
 
 #[test]
@@ -430,19 +428,18 @@ fn code_that_nothing_reaches_is_not_wired() {
     let bench = gated(json!([{"gate": "reachable", "paths": ["app/csv_writer.py"]}]));
     bench.write("app/__init__.py", "");
     bench.write("app/__main__.py", "print('x')\n");
-    caught(&bench, json!({}), "no entry point leads to app/csv_writer.py");
+    caught(&bench, "no entry point leads to app/csv_writer.py");
     bench.write("app/csv_writer.py", "def write(): pass\n");
-    caught(&bench, json!({}), "no entry point leads to app/csv_writer.py");
+    caught(&bench, "no entry point leads to app/csv_writer.py");
     bench.write("app/__main__.py", "from app.csv_writer import write\nwrite()\n");
-    accepted(&bench, json!({}));
+    accepted(&bench);
 }
 
 #[test]
 fn a_new_file_that_only_starts_itself_is_not_wired() {
     let bench = Bench::with_repository_and(|workspace| workspace.test("smoke", &["true", "app/smoke.py"]));
     bench.write("old.py", "if __name__ == '__main__':\n    print(1)\n");
-    bench.git(&["add", "."]);
-    bench.git(&["commit", "--quiet", "-m", "old"]);
+    bench.commit_all("old");
     let paths = json!(["old.py", "app/new.py", "app/smoke.py", "scripts/table.py"]);
     let bench = planned(bench, json!([{"gate": "reachable", "paths": paths}]));
     for path in ["app/new.py", "app/smoke.py", "scripts/table.py"] {
@@ -450,13 +447,12 @@ fn a_new_file_that_only_starts_itself_is_not_wired() {
     }
     caught(
         &bench,
-        json!({}),
         "nothing names app/new.py, which only starts itself; import it, or name it in a manifest",
     );
     bench.write("README.md", "Run app/new.py.\n");
-    caught(&bench, json!({}), "nothing names app/new.py");
+    caught(&bench, "nothing names app/new.py");
     bench.write("Procfile", "web: python app/new.py\n");
-    accepted(&bench, json!({}));
+    accepted(&bench);
 }
 
 #[test]
@@ -470,10 +466,10 @@ fn changes_of_any_size_can_be_judged() {
         bench.write(&format!("{folder}/{number}.txt"), "");
     }
     bench.write("evil.py", "x\n");
-    caught(&bench, json!({}), "changed outside of many/**: evil.py");
+    caught(&bench, "changed outside of many/**: evil.py");
     std::fs::remove_file(bench.path("evil.py")).unwrap();
     bench.git(&["add", "many"]);
-    accepted(&bench, json!({}));
+    accepted(&bench);
     bench.run("- job_next_step_prompt {}");
     assert_eq!(bench.run("git_diff_summary {} ? total"), "ok total=0\n");
     bench.git(&["commit", "--quiet", "-m", "S2: many"]);

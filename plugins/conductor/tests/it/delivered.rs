@@ -13,13 +13,9 @@ fn deliverables_are_there_when_the_job_ends() {
     bench.reply("conductor_answer", json!({"answers": answers}));
     bench.reply("plan_propose_steps", json!({"steps": [step("one", json!([]))]}));
     bench.run("- job_set_ready {}\n- job_start {}\n- job_next_step_prompt {}");
-    caught(
-        &bench,
-        json!({}),
-        "deliverables are not there: export.py is missing",
-    );
+    caught(&bench, "deliverables are missing: export.py is missing");
     bench.write("export.py", "x\n");
-    accepted(&bench, json!({}));
+    accepted(&bench);
 }
 
 /// A job with these deliverables at its only step.
@@ -42,19 +38,19 @@ fn deliverables_are_files_with_content() {
     std::fs::create_dir_all(bench.path("docs")).unwrap();
     for blank in ["", " \n\n", "# later\n", "\"\"\"The exporter.\"\"\"\npass\n"] {
         bench.write("export.py", blank);
-        caught(&bench, json!({}), "export.py has no content");
+        caught(&bench, "export.py has no content");
     }
-    caught(&bench, json!({}), "docs/ has no content");
+    caught(&bench, "docs/ has no content");
     std::fs::remove_file(bench.path("export.py")).unwrap();
     std::os::unix::fs::symlink("a.txt", bench.path("export.py")).unwrap();
-    caught(&bench, json!({}), "export.py is a link");
+    caught(&bench, "export.py is a link");
     std::fs::remove_file(bench.path("export.py")).unwrap();
     std::fs::create_dir(bench.path("export.py")).unwrap();
-    caught(&bench, json!({}), "export.py is a directory, not a file");
+    caught(&bench, "export.py is a directory, not a file");
     std::fs::remove_dir(bench.path("export.py")).unwrap();
     bench.write("export.py", "x = 1\n");
     bench.write("docs/export.md", "# Export\n");
-    accepted(&bench, json!({}));
+    accepted(&bench);
 }
 
 #[test]
@@ -63,14 +59,10 @@ fn sentences_do_not_hide_paths_and_empty_files_need_a_word_in_the_plan() {
         "the exporter in src/export.py",
         "pkg/py.typed (allow_empty)"
     ]));
-    caught(
-        &bench,
-        json!({}),
-        "src/export.py is missing, pkg/py.typed is missing",
-    );
+    caught(&bench, "src/export.py is missing, pkg/py.typed is missing");
     bench.write("src/export.py", "x = 1\n");
     bench.write("pkg/py.typed", "");
-    accepted(&bench, json!({}));
+    accepted(&bench);
     let bench = Bench::with_repository();
     bench.run(READY);
     bench.reply("plan_propose_steps", json!({"steps": [step("one", json!([]))]}));
@@ -85,8 +77,7 @@ fn data_that_tests_read_is_a_part_of_the_tests() {
         bench.write("tests/t.py", "assert total() == load('golden/total.json')\n");
         bench.write("golden/total.json", "3\n");
         bench.write("golden/other.json", "3\n");
-        bench.git(&["add", "."]);
-        bench.git(&["commit", "--quiet", "-m", "tests"]);
+        bench.commit_all("tests");
         bench
     };
     let bench_of = |gates: Value| planned(bench(), gates);
@@ -95,15 +86,14 @@ fn data_that_tests_read_is_a_part_of_the_tests() {
     guarded.write("golden/other.json", "4\n");
     caught(
         &guarded,
-        json!({}),
-        "data that tests read changed: golden/total.json (named in tests/t.py); if that is the work, the plan has to name",
+        "data that tests read changed: golden/total.json (named in tests/t.py); if that is the work, the plan must name",
     );
     guarded.write("golden/total.json", "3\n");
-    accepted(&guarded, json!({}));
+    accepted(&guarded);
     // An honest correction of data is planned as such.
     let named =
         json!([{"gate": "tests_unchanged"}, {"gate": "changed_files_allowlist", "paths": ["golden/*.json"]}]);
     let planned = bench_of(named);
     planned.write("golden/total.json", "4\n");
-    accepted(&planned, json!({}));
+    accepted(&planned);
 }

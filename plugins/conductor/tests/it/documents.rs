@@ -23,8 +23,7 @@ fn mapped(more: impl FnOnce(Workspace) -> Workspace) -> Bench {
     for number in 0..40 {
         bench.write(&format!("`test_part{number}.py`"), "import shop.cart\n");
     }
-    bench.git(&["add", "."]);
-    bench.git(&["commit", "--quiet", "-m", "shop"]);
+    bench.commit_all("shop");
     bench
 }
 

@@ -144,8 +144,7 @@ fn lists_have_pages_by_limit_and_cursor() {
             json!({"block_type": "NOTES", "content": format!("the word of note {number}")}),
         );
         bench.write(&format!("src/m{number}.py"), "import os\n");
-        bench.git(&["add", "."]);
-        bench.git(&["commit", "--quiet", "-m", &format!("commit {number}")]);
+        bench.commit_all(&format!("commit {number}"));
     }
     bench.reply("repo_map_update", json!({}));
     let mut log = String::new();

@@ -374,8 +374,8 @@ fn batches_put_commits_off_for_a_few_steps() {
           - INVALID_ARGUMENTS (summary): summary is missing
           - INVALID_ARGUMENTS (paths): paths is empty; name the files or directories to commit
         2
-        err BATCH_OPEN: the batch that BCT opened has to be committed first
-          - BATCH_OPEN: the batch that BCT opened has to be committed first -> git_commit {"job_id":"JOB","summary":"<summary of the changes>","paths":["<a changed path>"]}
+        err BATCH_OPEN: the batch that BCT opened must be committed first
+          - BATCH_OPEN: the batch that BCT opened must be committed first -> git_commit {"job_id":"JOB","summary":"<summary of the changes>","paths":["<a changed path>"]}
         "NEXT_STEP_AVAILABLE" null [] []
         "NEXT_STEP_AVAILABLE" null [] []
         "RETRY" "records" [] ["batch_commit_token has expired; commit the batch and send commit_hash"]

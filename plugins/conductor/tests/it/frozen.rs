@@ -3,6 +3,7 @@
 use serde_json::{Value, json};
 use tollgate_sdk::{Action, Answer, TERMINAL};
 
+use crate::cheats::{accepted_with, submit};
 use crate::harness::{Bench, result, step};
 
 fn running() -> Bench {
@@ -139,13 +140,7 @@ fn a_person_at_a_terminal_may_and_it_is_logged_with_before_and_after() {
     let (tool, arguments) = policies("max_retries_per_step", json!(5));
     bench.reply(tool, arguments);
     bench.as_agent();
-    let view = bench.reply("job_get", json!({}));
-    let changes: Vec<&str> = view["plan_changes"]
-        .as_array()
-        .unwrap()
-        .iter()
-        .filter_map(Value::as_str)
-        .collect();
+    let changes = bench.plan_changes();
     assert_eq!(changes.len(), 2, "{changes:?}");
     assert!(
         changes[0].contains("a person at the terminal: S1.gates: [{\"gate\":\"file_exists\""),
@@ -274,10 +269,9 @@ fn texts_that_are_added_after_the_start_open_no_files() {
         bench.run("- job_next_step_prompt {}");
         bench.write(".envrc", "x\n");
         bench.write("iniconfig.py", "x = 1\n");
-        let reply = bench.reply("job_submit_step_result", result("S1"));
-        let reasons = reply["rejection_reasons"].to_string();
+        let reasons = submit(&bench, json!({}));
         for path in [".envrc", "iniconfig.py"] {
-            assert!(reasons.contains(path), "{field} {path}: {reply}");
+            assert!(reasons.contains(path), "{field} {path}: {reasons}");
         }
     }
 }
@@ -304,11 +298,10 @@ fn outputs_that_name_files_need_a_person_once_a_job_runs() {
     bench.reply(tool, arguments);
     bench.as_agent();
     bench.run("- job_next_step_prompt {}");
-    let reply = bench.reply("job_submit_step_result", result("S1"));
-    let reasons = reply["rejection_reasons"].to_string();
+    let reasons = submit(&bench, json!({}));
     assert!(
         reasons.contains("conftest.py") && !reasons.contains("iniconfig.py"),
-        "{reply}"
+        "{reasons}"
     );
     // Later edits without a person keep what a person allowed.
     let criteria = json!(["it works", "it is tested", "conftest.py is there"]);
@@ -332,17 +325,14 @@ fn a_step_that_is_added_after_the_start_opens_no_files_by_itself() {
     bench.run("- job_next_step_prompt {}");
     bench.write("iniconfig.py", "x = 1\n");
     bench.write("conftest.py", "x = 1\n");
-    let reply = bench.reply("job_submit_step_result", result("S3"));
-    let reasons = reply["rejection_reasons"].to_string();
-    assert!(
-        reasons.contains("conftest.py") && reasons.contains("iniconfig.py"),
-        "{reply}"
-    );
+    let reasons = submit(&bench, json!({"step_id": "S3"}));
+    for path in ["conftest.py", "iniconfig.py"] {
+        assert!(reasons.contains(path), "{path}: {reasons}");
+    }
     bench.as_person();
     let outputs = json!({"expected_outputs": ["iniconfig.py", "conftest.py"]});
     let (tool, arguments) = refine(json!({"op": "update", "step_id": "S3", "set": outputs}));
     bench.reply(tool, arguments);
     bench.run("- job_next_step_prompt {}");
-    let reply = bench.reply("job_submit_step_result", result("S3"));
-    assert_eq!(reply["accepted"], json!(true), "{reply}");
+    accepted_with(&bench, json!({"step_id": "S3"}));
 }

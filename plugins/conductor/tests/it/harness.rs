@@ -119,6 +119,13 @@ impl Bench {
         std::fs::write(path, content).unwrap();
     }
 
+    /// Writes files of the repository.
+    pub(crate) fn write_all(&self, files: &[(&str, &str)]) {
+        for (path, content) in files {
+            self.write(path, content);
+        }
+    }
+
     /// Path of the repository's.
     pub(crate) fn path(&self, path: &str) -> std::path::PathBuf {
         self.dir.as_ref().unwrap().path().join(path)
@@ -127,6 +134,23 @@ impl Bench {
     /// Runs git in the repository, as somebody outside of the pack.
     pub(crate) fn git(&self, arguments: &[&str]) -> String {
         git(self.dir.as_ref().unwrap().path(), arguments)
+    }
+
+    /// Commits all files of the repository, as somebody outside of the pack.
+    pub(crate) fn commit_all(&self, message: &str) {
+        self.git(&["add", "."]);
+        self.git(&["commit", "--quiet", "-m", message]);
+    }
+
+    /// Changes of the job's plan since it was agreed, oldest first.
+    pub(crate) fn plan_changes(&self) -> Vec<String> {
+        let view = self.reply("job_get", json!({}));
+        let changes = view["plan_changes"].as_array().unwrap();
+        changes
+            .iter()
+            .filter_map(Value::as_str)
+            .map(str::to_owned)
+            .collect()
     }
 }
 

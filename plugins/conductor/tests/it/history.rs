@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use crate::cheats::{accepted, caught, changed, gated};
+use crate::cheats::{accepted, accepted_with, caught, caught_with, changed, gated};
 use crate::harness::{Bench, result};
 
 /// Gates that allow three lines in `b.txt`, and a try to break them.
@@ -36,16 +36,16 @@ fn what_a_commit_holds_counts_though_the_work_tree_was_put_back() {
         "these must not change: secret.py, tests/t.py",
         "52 lines changed",
     ] {
-        caught(&bench, said(), word);
+        caught_with(&bench, said(), word);
     }
     // The index and the history differ now: the commit still holds it.
     bench.git(&["rm", "--quiet", "--cached", "secret.py", "tests/t.py"]);
     commit(&bench, "put back");
-    caught(&bench, said(), "these must not change: secret.py, tests/t.py");
+    caught_with(&bench, said(), "these must not change: secret.py, tests/t.py");
     // Without the commit there is nothing to hold.
     bench.git(&["reset", "--quiet", "--soft", "HEAD~2"]);
     let clean = commit(&bench, "S1: fix");
-    accepted(
+    accepted_with(
         &bench,
         json!({"commit_hash": clean, "evidence": changed(&["b.txt"])}),
     );
@@ -57,7 +57,7 @@ fn a_commit_that_is_reverted_counts() {
     bench.write("a.txt", "gutted\n");
     commit(&bench, "S1: gutted");
     bench.git(&["revert", "--no-edit", "HEAD"]);
-    caught(&bench, json!({}), "changed outside of b.txt: a.txt");
+    caught(&bench, "changed outside of b.txt: a.txt");
 }
 
 #[test]
@@ -76,7 +76,7 @@ fn a_side_branch_that_is_merged_away_counts() {
         "S1: merge",
         "side",
     ]);
-    caught(&bench, json!({}), "changed outside of b.txt: secret.py");
+    caught(&bench, "changed outside of b.txt: secret.py");
 }
 
 #[test]
@@ -89,7 +89,7 @@ fn an_orphan_history_counts_whatever_the_configuration_shows() {
     commit(&bench, "S1: all anew");
     bench.git(&["rm", "--quiet", "secret.py"]);
     commit(&bench, "S1: put back");
-    caught(&bench, json!({}), "changed outside of b.txt: secret.py");
+    caught(&bench, "changed outside of b.txt: secret.py");
 }
 
 #[test]
@@ -100,9 +100,9 @@ fn what_is_staged_belongs_to_the_step_that_staged_it() {
     bench.git(&["add", "a.txt", "secret.py"]);
     bench.write("a.txt", "one\ntwo\n");
     std::fs::remove_file(bench.path("secret.py")).unwrap();
-    caught(&bench, json!({}), "changed outside of b.txt: a.txt, secret.py");
+    caught(&bench, "changed outside of b.txt: a.txt, secret.py");
     bench.git(&["reset", "--quiet"]);
-    accepted(&bench, json!({}));
+    accepted(&bench);
 }
 
 #[test]
@@ -112,8 +112,8 @@ fn a_change_that_was_undone_is_no_work() {
     bench.write("a.txt", "gutted\n");
     commit(&bench, "S1: gutted");
     bench.git(&["revert", "--no-edit", "HEAD"]);
-    caught(&bench, json!({}), "0 files changed");
-    caught(&bench, json!({}), "0 lines changed");
+    caught(&bench, "0 files changed");
+    caught(&bench, "0 lines changed");
 }
 
 #[test]
@@ -125,7 +125,7 @@ fn work_of_an_earlier_step_may_be_committed_later() {
     let bench = bench.started(json!(steps));
     bench.run("- job_next_step_prompt {}");
     bench.write("b.txt", "1\n");
-    accepted(&bench, json!({}));
+    accepted(&bench);
     bench.run("- job_next_step_prompt {}");
     bench.git(&["add", "b.txt"]);
     bench.git(&["commit", "--quiet", "-m", "S1: b"]);

@@ -3,7 +3,7 @@
 use serde_json::{Value, json};
 use tollgate_sdk::native::Workspace;
 
-use crate::cheats::{accepted, caught, gated, planned};
+use crate::cheats::{accepted, accepted_with, caught, caught_with, gated, planned};
 use crate::harness::{Bench, result, step};
 
 /// A job of two steps, the first with this text and these gates, the second guarding tests.
@@ -19,8 +19,7 @@ fn two_steps(bench: Bench, text: &str, gates: Value) -> Bench {
 fn with_tests() -> Bench {
     let bench = Bench::with_repository();
     bench.write("tests/t.py", "assert total == 3\n");
-    bench.git(&["add", "."]);
-    bench.git(&["commit", "--quiet", "-m", "tests"]);
+    bench.commit_all("tests");
     bench
 }
 
@@ -42,9 +41,8 @@ fn gates_that_say_nothing_about_tests_do_not_take_them_over() {
         let bench = two_steps(with_tests(), "Write docs/a.md. All tests pass.", json!([gate]));
         bench.write("tests/t.py", "assert True\n");
         bench.write("docs/a.md", "text\n");
-        bench.git(&["add", "."]);
-        bench.git(&["commit", "--quiet", "-m", "S1: docs"]);
-        accepted(&bench, json!({}));
+        bench.commit_all("S1: docs");
+        accepted(&bench);
         let word = "an earlier step changed tests or how they run, which its texts do not say: tests/t.py";
         let reasons = second(&bench);
         assert!(reasons.contains(word), "{reasons}");
@@ -72,7 +70,7 @@ fn tests_that_an_earlier_step_is_to_change_are_its_work() {
     ] {
         let bench = two_steps(with_tests(), text, gates);
         bench.write("tests/t.py", "assert total == 4\n");
-        accepted(&bench, json!({}));
+        accepted(&bench);
         assert_eq!(second(&bench), "", "{text}");
     }
 }
@@ -91,9 +89,8 @@ fn rules_of_an_earlier_step_hide_no_code() {
     bench.run("- job_next_step_prompt {}");
     let rules = "lib/app\nlocal.mk\nlocal.sh\nmakefile\n*.pyc\ndata.csv\nbuild/\n*.egg-info/\n";
     bench.write(".gitignore", rules);
-    bench.git(&["add", "."]);
-    bench.git(&["commit", "--quiet", "-m", "S1: ignore"]);
-    accepted(&bench, json!({}));
+    bench.commit_all("S1: ignore");
+    accepted(&bench);
     let hidden = ["lib/app", "local.mk", "local.sh", "makefile", "tests/app.pyc"];
     for file in hidden {
         bench.write(file, "x\n");
@@ -125,13 +122,12 @@ fn rules_of_an_earlier_step_hide_no_code() {
 fn compiled_modules_beside_sources_are_not_hidden_by_a_new_rule() {
     let bench = gated(json!([{"gate": "tests_unchanged"}]));
     bench.write(".gitignore", "*.pyc\n");
-    bench.git(&["add", "."]);
-    bench.git(&["commit", "--quiet", "-m", "S1: ignore"]);
+    bench.commit_all("S1: ignore");
     bench.write("tests/app.pyc", "x\n");
-    caught(&bench, json!({}), "tests/app.pyc");
+    caught(&bench, "tests/app.pyc");
     std::fs::remove_file(bench.path("tests/app.pyc")).unwrap();
     bench.write("tests/__pycache__/app.pyc", "x\n");
-    accepted(&bench, json!({}));
+    accepted(&bench);
 }
 
 #[test]
@@ -140,8 +136,7 @@ fn code_that_tests_load_from_a_directory_is_not_planted_by_their_own_command() {
     let plants = |workspace: Workspace| workspace.test("default", &["sh", "-c", run]);
     let bench = Bench::with_repository_and(plants);
     bench.write("lib/a.sh", ":\n");
-    bench.git(&["add", "."]);
-    bench.git(&["commit", "--quiet", "-m", "scripts"]);
+    bench.commit_all("scripts");
     let bench = planned(
         bench,
         json!([{"gate": "tests_unchanged"}, {"gate": "tests_passed"}]),
@@ -149,7 +144,7 @@ fn code_that_tests_load_from_a_directory_is_not_planted_by_their_own_command() {
     // `job_start` ran the tests, so what they wrote then is theirs.
     bench.write("wanted", "echo ok\n");
     let evidence = json!({"notes": "n", "tests_run": ["default"], "tests_passed": true});
-    accepted(&bench, json!({"evidence": evidence}));
+    accepted_with(&bench, json!({"evidence": evidence}));
 
     let run = "test ! -e go || echo 'exit 0' > lib/new.sh; echo '3 passed in 1s'";
     let later = |workspace: Workspace| workspace.test("default", &["sh", "-c", run]);
@@ -160,7 +155,7 @@ fn code_that_tests_load_from_a_directory_is_not_planted_by_their_own_command() {
     );
     std::fs::create_dir_all(bench.path("lib")).unwrap();
     bench.write("go", "x\n");
-    caught(
+    caught_with(
         &bench,
         json!({"evidence": evidence}),
         "the commands of the gates wrote files that decide how tests run: lib/new.sh",
@@ -177,8 +172,7 @@ fn scripts_and_targets_that_tests_do_not_come_to_are_free() {
     let bench = Bench::with_repository_and(made);
     bench.write("Makefile", ".PHONY: test\ntest:\n\techo '3 passed in 1s'\n");
     bench.write("package.json", "{\"scripts\": {\"test\": \"node --test\"}}\n");
-    bench.git(&["add", "."]);
-    bench.git(&["commit", "--quiet", "-m", "tools"]);
+    bench.commit_all("tools");
     let gates = json!([{"gate": "tests_unchanged"}, {"gate": "command_exit_0", "command": ["make", "test"]}]);
     let bench = planned(bench, gates);
     let makefile = ".PHONY: test lint\ntest:\n\techo '3 passed in 1s'\nlint:\n\ttrue\n";
@@ -202,7 +196,7 @@ fn scripts_and_targets_that_tests_do_not_come_to_are_free() {
         let old = std::fs::read_to_string(bench.path(file)).unwrap();
         bench.write(file, &text);
         if !word.is_empty() {
-            caught(&bench, json!({}), word);
+            caught(&bench, word);
         }
         bench.write(file, &old);
     }
@@ -215,7 +209,7 @@ fn scripts_and_targets_that_tests_do_not_come_to_are_free() {
         "packages/b/package.json",
         "{\"type\": \"module\", \"scripts\": {\"test\": \"x\"}}\n",
     );
-    accepted(&bench, json!({}));
+    accepted(&bench);
 }
 
 /// Result of the second step after a first one with this text that writes these files.
@@ -224,13 +218,12 @@ fn after(text: &str, gates: Value, files: &[(&str, &str)]) -> String {
     bench.write("golden/total.json", "{\"total\": 3}\n");
     bench.write("tests/t.py", "assert total == read('golden/total.json')\n");
     bench.write("app.py", "x = 1\n");
-    bench.git(&["add", "."]);
-    bench.git(&["commit", "--quiet", "-m", "data"]);
+    bench.commit_all("data");
     let bench = two_steps(bench, text, gates);
     for (path, content) in files {
         bench.write(path, content);
     }
-    accepted(&bench, json!({}));
+    accepted(&bench);
     second(&bench)
 }
 
@@ -284,8 +277,7 @@ fn a_red_step_hands_its_test_on_as_it_is() {
     let bench = Bench::with_repository_and(|workspace| workspace.test("default", &["sh", "-c", run]));
     bench.write("said", "pass\n");
     bench.write("tests/t.py", "assert total == 3\n");
-    bench.git(&["add", "."]);
-    bench.git(&["commit", "--quiet", "-m", "tests"]);
+    bench.commit_all("tests");
     bench.run(r#"- job_update_policies {"policies": {"max_retries_per_step": 50}}"#);
     let mut red = step("one", json!([{"gate": "tests_fail"}]));
     red["instruction_prompt"] = json!("Add a failing test to tests/t.py.");

@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use crate::cheats::{accepted, caught, gated, planned};
+use crate::cheats::{accepted, accepted_with, caught, caught_with, gated, planned};
 use crate::harness::{Bench, result, step};
 use crate::suites::{from_template, libtest, report};
 
@@ -12,8 +12,7 @@ fn after_an_open_step() -> Bench {
         json!([{"gate": "changed_files_allowlist", "paths": ["b.txt"]}, {"gate": "tests_unchanged"}]);
     let bench = Bench::with_repository();
     bench.write("tests/t.py", "assert total == 3\n");
-    bench.git(&["add", "."]);
-    bench.git(&["commit", "--quiet", "-m", "tests"]);
+    bench.commit_all("tests");
     let bench = bench.started(json!([step("one", json!([])), step("two", guarded)]));
     bench.run("- job_next_step_prompt {}");
     bench
@@ -28,7 +27,7 @@ fn changes_in_a_step_without_gates_count_for_the_next_guarded_one() {
     let bench = after_an_open_step();
     bench.write("secret.py", "evil\n");
     bench.write("tests/t.py", "assert True\n");
-    accepted(&bench, json!({}));
+    accepted(&bench);
     bench.run("- job_next_step_prompt {}");
     let reply = bench.reply("job_submit_step_result", result("S2"));
     for word in [
@@ -81,8 +80,7 @@ fn gates_that_only_want_changes_leave_them_to_the_next_guarded_step() {
     ] {
         let bench = Bench::with_repository();
         bench.write("tests/t.py", "assert total == 3\n");
-        bench.git(&["add", "."]);
-        bench.git(&["commit", "--quiet", "-m", "tests"]);
+        bench.commit_all("tests");
         let steps = json!([
             step("one", json!([gate])),
             step("two", json!([{"gate": "tests_unchanged"}]))
@@ -91,7 +89,7 @@ fn gates_that_only_want_changes_leave_them_to_the_next_guarded_step() {
         bench.run("- job_next_step_prompt {}");
         bench.write("tests/t.py", "assert True\n");
         bench.write("b.txt", "1\n");
-        accepted(&bench, json!({}));
+        accepted(&bench);
         bench.run("- job_next_step_prompt {}");
         let reply = bench.reply("job_submit_step_result", result("S2"));
         assert!(
@@ -169,8 +167,8 @@ fn saying(said: &str, gates: Value) -> Bench {
 fn told(bench: &Bench, word: &str) {
     let evidence = json!({"notes": "n", "tests_run": ["told"], "tests_passed": true});
     match word {
-        "" => accepted(bench, json!({"evidence": evidence})),
-        word => caught(bench, json!({"evidence": evidence}), word),
+        "" => accepted_with(bench, json!({"evidence": evidence})),
+        word => caught_with(bench, json!({"evidence": evidence}), word),
     }
 }
 
@@ -212,20 +210,20 @@ fn new_files_that_decide_how_tests_run_are_seen() {
     ] {
         bench.write(file, "x\n");
         let word = format!("files that decide how tests run changed: {file}");
-        caught(&bench, json!({}), &word);
+        caught(&bench, &word);
         std::fs::remove_file(bench.path(file)).unwrap();
     }
     bench.write(
         "pyproject.toml",
         "[tool.pytest.ini_options]\ntestpaths = ['t2']\n",
     );
-    caught(&bench, json!({}), "decide how tests run changed: pyproject.toml");
+    caught(&bench, "decide how tests run changed: pyproject.toml");
     bench.write("pyproject.toml", "[project]\nname = 'a'\n");
     bench.write("package.json", "{\"jest\": {\"testMatch\": []}}\n");
-    caught(&bench, json!({}), "decide how tests run changed: package.json");
+    caught(&bench, "decide how tests run changed: package.json");
     bench.write("package.json", "{\"dependencies\": {}}\n");
     bench.write("tests/new.py", "assert True\n");
-    accepted(&bench, json!({}));
+    accepted(&bench);
 }
 
 #[test]
@@ -234,11 +232,7 @@ fn the_script_that_runs_the_tests_is_protected() {
     bench.write("run.sh", "echo 3 passed in 1s\n");
     let bench = planned(bench, json!([{"gate": "tests_unchanged"}]));
     bench.write("run.sh", "echo 4 passed in 1s\n");
-    caught(
-        &bench,
-        json!({}),
-        "files that decide how tests run changed: run.sh",
-    );
+    caught(&bench, "files that decide how tests run changed: run.sh");
 }
 
 #[test]
@@ -255,15 +249,14 @@ fn snapshots_and_fixtures_are_tests() {
     for file in files {
         bench.write(file, "old\n");
     }
-    bench.git(&["add", "."]);
-    bench.git(&["commit", "--quiet", "-m", "tests"]);
+    bench.commit_all("tests");
     let bench = planned(bench, json!([{"gate": "tests_unchanged"}]));
     for file in files {
         bench.write(file, "new\n");
-        caught(&bench, json!({}), &format!("existing tests changed: {file}"));
+        caught(&bench, &format!("existing tests changed: {file}"));
         bench.write(file, "old\n");
     }
-    accepted(&bench, json!({}));
+    accepted(&bench);
 }
 
 #[test]
@@ -281,7 +274,7 @@ fn a_file_of_the_gates_that_is_changed_by_hand_belongs_to_the_step() {
         {"gate": "no_uncommitted_changes"},
     ]);
     let bench = planned(bench, gates);
-    caught(&bench, json!({}), "exit code 1");
+    caught(&bench, "exit code 1");
     bench.write("ok", "3 passed\n");
     bench.git(&["add", "ok"]);
     bench.git(&["commit", "--quiet", "-m", "ok"]);
@@ -291,10 +284,10 @@ fn a_file_of_the_gates_that_is_changed_by_hand_belongs_to_the_step() {
         "501 lines changed",
         "not committed: evil.py",
     ] {
-        caught(&bench, json!({}), word);
+        caught(&bench, word);
     }
     bench.write("evil.py", "x\n");
-    accepted(&bench, json!({}));
+    accepted(&bench);
 }
 
 #[test]
@@ -302,7 +295,7 @@ fn an_old_commit_with_another_message_is_not_new() {
     let bench = gated(json!([{"gate": "commit_exists"}]));
     bench.git(&["commit", "--quiet", "--amend", "-m", "S1: fix it"]);
     let amended = bench.git(&["rev-parse", "HEAD"]);
-    caught(
+    caught_with(
         &bench,
         json!({"commit_hash": amended}),
         "changes nothing since the step began",
@@ -311,7 +304,7 @@ fn an_old_commit_with_another_message_is_not_new() {
     bench.git(&["add", "b.txt"]);
     bench.git(&["commit", "--quiet", "--amend", "-m", "S1: fix it"]);
     let real = bench.git(&["rev-parse", "HEAD"]);
-    accepted(&bench, json!({"commit_hash": real}));
+    accepted_with(&bench, json!({"commit_hash": real}));
 }
 
 #[test]
@@ -332,7 +325,7 @@ fn a_rule_of_the_job_hides_no_file_that_takes_part_in_tests() {
         if is_early {
             plant();
         }
-        accepted(&bench, json!({}));
+        accepted(&bench);
         bench.run("- job_next_step_prompt {}");
         plant();
         // What else the rule of a step ignores stays ignored, and so does what a build makes.

@@ -21,11 +21,8 @@ const FILES: &[(&str, &str)] = &[
 fn project(change: Value) -> Bench {
     let bench =
         Bench::with_repository_and(|workspace| workspace.test("default", &["python", "-m", "pytest", "-q"]));
-    for (path, text) in FILES {
-        bench.write(path, text);
-    }
-    bench.git(&["add", "."]);
-    bench.git(&["commit", "--quiet", "-m", "project"]);
+    bench.write_all(FILES);
+    bench.commit_all("project");
     bench.run(r#"- job_update_policies {"policies": {"max_retries_per_step": 90}}"#);
     let mut first = step("one", json!([{"gate": "tests_unchanged"}]));
     for (key, value) in change.as_object().unwrap() {
@@ -40,6 +37,28 @@ fn remove(bench: &Bench, path: &str) {
     std::fs::remove_file(bench.path(path)).unwrap();
 }
 
+/// Asserts that a submission with one more file is rejected for a reason with this word, and removes the file.
+#[track_caller]
+fn caught_with_file(bench: &Bench, path: &str, text: &str, word: &str) {
+    bench.write(path, text);
+    caught(bench, word);
+    remove(bench, path);
+}
+
+/// Asserts that a file counts as one that decides how tests run.
+#[track_caller]
+fn is_protected(bench: &Bench, path: &str, text: &str) {
+    let word = format!("files that decide how tests run changed: {path}");
+    caught_with_file(bench, path, text, &word);
+}
+
+/// Asserts that a new file is refused because it may change how tests run, for a reason that begins so.
+#[track_caller]
+fn may_change_tests(bench: &Bench, path: &str, text: &str, why: &str) {
+    let word = format!("new files may change how tests run: {path} ({why}");
+    caught_with_file(bench, path, text, &word);
+}
+
 #[test]
 fn plugins_by_metadata_decide_how_tests_run() {
     let bench = project(json!({}));
@@ -48,15 +67,9 @@ fn plugins_by_metadata_decide_how_tests_run() {
         "evil-1.0.dist-info/METADATA",
         "src/evil.egg-info/entry_points.txt",
     ] {
-        bench.write(path, "[pytest11]\nevil = evilplug\n");
-        caught(
-            &bench,
-            json!({}),
-            &format!("files that decide how tests run changed: {path}"),
-        );
-        remove(&bench, path);
+        is_protected(&bench, path, "[pytest11]\nevil = evilplug\n");
     }
-    accepted(&bench, json!({}));
+    accepted(&bench);
 }
 
 #[test]
@@ -102,41 +115,37 @@ fn modules_that_a_runner_imports_are_not_replaced() {
         ("tests/util/__init__.py", "it is found in place of tests/util.py"),
         ("tests/__init__.py", "it runs before tests/test_app.py"),
     ] {
-        bench.write(path, "import sys\nsys.exit(0)\n");
-        caught(
-            &bench,
-            json!({}),
-            &format!("new files may change how tests run: {path} ({why}"),
-        );
-        remove(&bench, path);
+        may_change_tests(&bench, path, "import sys\nsys.exit(0)\n", why);
     }
     bench.write(".venv/lib/python3.12/site-packages/absent/__init__.py", "");
     bench.write("absent.py", "x = 1\n");
     bench.write("app.py", "import absent\n");
-    caught(&bench, json!({}), "absent is a module of a dependency");
+    caught(&bench, "absent is a module of a dependency");
 }
 
 #[test]
 fn new_modules_with_their_tests_are_honest_work() {
     let bench = project(json!({}));
-    bench.write("slug.py", "def slug(text):\n    return text\n");
-    bench.write(
-        "tests/test_slug.py",
-        "from slug import slug\ndef test_slug(): ...\n",
-    );
-    bench.write("report/__init__.py", "");
-    bench.write("report/json.py", "x = 1\n");
-    bench.write("report/rows.py", "from report.json import x\n");
-    bench.write(
-        "app.py",
-        "from report.rows import x\ndef add(a, b):\n    return a + b\n",
-    );
-    bench.write("lib/more.py", "y = 1\n");
-    bench.write("scripts/make_table.py", "print(1)\n");
-    bench.write("main.py", "import app\n");
-    bench.write("tests/sub/__init__.py", "");
-    bench.write("tests/sub/test_more.py", "def test_more(): ...\n");
-    bench.write("tests/factories.py", "z = 1\n");
+    bench.write_all(&[
+        ("slug.py", "def slug(text):\n    return text\n"),
+        (
+            "tests/test_slug.py",
+            "from slug import slug\ndef test_slug(): ...\n",
+        ),
+        ("report/__init__.py", ""),
+        ("report/json.py", "x = 1\n"),
+        ("report/rows.py", "from report.json import x\n"),
+        (
+            "app.py",
+            "from report.rows import x\ndef add(a, b):\n    return a + b\n",
+        ),
+        ("lib/more.py", "y = 1\n"),
+        ("scripts/make_table.py", "print(1)\n"),
+        ("main.py", "import app\n"),
+        ("tests/sub/__init__.py", ""),
+        ("tests/sub/test_more.py", "def test_more(): ...\n"),
+        ("tests/factories.py", "z = 1\n"),
+    ]);
     for path in [
         ".editorconfig",
         ".github/workflows/ci.yml",
@@ -147,7 +156,7 @@ fn new_modules_with_their_tests_are_honest_work() {
     ] {
         bench.write(path, "x\n");
     }
-    accepted(&bench, json!({}));
+    accepted(&bench);
 }
 
 #[test]
@@ -159,23 +168,18 @@ fn a_plan_may_name_such_files_and_a_person_may_add_them() {
         let bench = project(change);
         bench.write("iniconfig.py", "x = 1\n");
         bench.write(".taprc", "x\n");
-        accepted(&bench, json!({}));
+        accepted(&bench);
     }
     let told =
         json!({"instruction_prompt": "Write tool.py, which nothing imports, and leave conftest.py alone."});
     let bench = project(told);
     bench.write("tool.py", "x = 1\n");
     bench.write("conftest.py", "x = 1\n");
-    caught(
-        &bench,
-        json!({}),
-        "files that decide how tests run changed: conftest.py",
-    );
+    caught(&bench, "files that decide how tests run changed: conftest.py");
     remove(&bench, "conftest.py");
     bench.write("other.py", "x = 1\n");
     caught(
         &bench,
-        json!({}),
         "name them in expected_outputs of the step with plan_refine_steps",
     );
     bench.reply(
@@ -183,7 +187,7 @@ fn a_plan_may_name_such_files_and_a_person_may_add_them() {
         json!({"edits": [{"op": "update", "step_id": "S1", "set": {"expected_outputs": ["other.py"]}}]}),
     );
     bench.run("- job_next_step_prompt {}");
-    accepted(&bench, json!({}));
+    accepted(&bench);
 }
 
 #[test]
@@ -220,13 +224,7 @@ fn settings_of_many_runners_are_protected() {
         "vendor/autoload.php",
     ];
     for path in files {
-        bench.write(path, "x\n");
-        caught(
-            &bench,
-            json!({}),
-            &format!("files that decide how tests run changed: {path}"),
-        );
-        remove(&bench, path);
+        is_protected(&bench, path, "x\n");
     }
     for (path, text) in [
         ("go.mod", "module a\nreplace x => ./evil\n"),
@@ -242,22 +240,14 @@ fn settings_of_many_runners_are_protected() {
         ),
         ("Cargo.toml", "[patch.crates-io]\nx = { path = 'evil' }\n"),
     ] {
-        bench.write(path, text);
-        caught(
-            &bench,
-            json!({}),
-            &format!("files that decide how tests run changed: {path}"),
-        );
-        remove(&bench, path);
+        is_protected(&bench, path, text);
     }
-    for (path, text) in [
+    bench.write_all(&[
         ("go.mod", "module a\nrequire x v1.0.0\n"),
         ("tsconfig.json", "{\"compilerOptions\": {\"strict\": true}}\n"),
         ("a_test.go", "package a\nfunc TestA(t *testing.T) {}\n"),
-    ] {
-        bench.write(path, text);
-    }
-    accepted(&bench, json!({}));
+    ]);
+    accepted(&bench);
 }
 
 #[test]
@@ -292,8 +282,7 @@ fn run_by_tests(words: &[&str], gates: &Value) -> Bench {
     bench.write("run.sh", "echo 2 passed in 1s\n");
     bench.write("app.sh", "true\n");
     bench.write("Makefile", "test:\n\t@sh run.sh\n\t@sh ./app.sh\n");
-    bench.git(&["add", "."]);
-    bench.git(&["commit", "--quiet", "-m", "project"]);
+    bench.commit_all("project");
     bench.run(READY);
     bench.run(r#"- job_update_policies {"policies": {"max_retries_per_step": 50}}"#);
     bench.reply(
@@ -321,14 +310,13 @@ fn what_the_gates_commands_plant_is_not_nobodys_if_it_decides_how_tests_run() {
         bench.write("plant", &format!("test -e {file} || echo x > {file}\n"));
         caught(
             &bench,
-            json!({}),
             &format!("the commands of the gates wrote files that decide how tests run: {file}"),
         );
         // The program is clean again, but what it planted is there.
         remove(&bench, "plant");
-        caught(&bench, json!({}), file);
+        caught(&bench, file);
         remove(&bench, file);
-        accepted(&bench, json!({}));
+        accepted(&bench);
     }
 }
 
@@ -340,7 +328,6 @@ fn a_makefile_that_wins_over_another_is_not_planted() {
     bench.write("plant", "test -e GNUmakefile || echo 'test:' > GNUmakefile\n");
     caught(
         &bench,
-        json!({}),
         "the commands of the gates wrote files that decide how tests run: GNUmakefile",
     );
 }
@@ -352,7 +339,7 @@ fn reports_and_caches_of_the_gates_commands_stay_nobodys() {
         echo '[console_scripts]' > app.egg-info/entry_points.txt";
     let bench = run_by_tests(&["sh", "-c", run], &gates);
     bench.write("ready", "x\n");
-    accepted(&bench, json!({}));
+    accepted(&bench);
 }
 
 /// Makes a directory of the repository a repository of its own.
@@ -380,13 +367,11 @@ fn links_and_nested_repositories_are_looked_into() {
     std::os::unix::fs::symlink("docs/ini", bench.path("iniconfig")).unwrap();
     caught(
         &bench,
-        json!({}),
         "iniconfig/__init__.py: iniconfig is a module of Python or of a test runner",
     );
     // Also if it was committed.
-    bench.git(&["add", "."]);
-    bench.git(&["commit", "--quiet", "-m", "link"]);
-    caught(&bench, json!({}), "iniconfig/__init__.py: iniconfig is a module");
+    bench.commit_all("link");
+    caught(&bench, "iniconfig/__init__.py: iniconfig is a module");
     bench.git(&["reset", "--quiet", "--hard", "HEAD~1"]);
     for (directory, file, why) in [
         (
@@ -408,7 +393,7 @@ fn links_and_nested_repositories_are_looked_into() {
     ] {
         bench.write(&format!("{directory}/{file}"), "x = 1\n");
         nested(&bench, directory);
-        caught(&bench, json!({}), why);
+        caught(&bench, why);
         std::fs::remove_dir_all(bench.path(directory)).unwrap();
     }
     // A link to documents and a repository of code are honest work.
@@ -417,7 +402,7 @@ fn links_and_nested_repositories_are_looked_into() {
     bench.write("third_party/lib/lib.c", "int x;\n");
     bench.write("third_party/lib/README.md", "x\n");
     nested(&bench, "third_party/lib");
-    accepted(&bench, json!({}));
+    accepted(&bench);
 }
 
 #[test]
@@ -429,17 +414,11 @@ fn metadata_in_any_case_is_metadata() {
         "x.egg/EGG-INFO/PKG-INFO",
         "tests/Conftest.py",
     ] {
-        bench.write(path, "x\n");
-        caught(
-            &bench,
-            json!({}),
-            &format!("files that decide how tests run changed: {path}"),
-        );
-        remove(&bench, path);
+        is_protected(&bench, path, "x\n");
     }
     bench.write("docs/dist-info.md", "x\n");
     bench.write("cpp/UnitTest/a.cpp", "int x;\n");
-    accepted(&bench, json!({}));
+    accepted(&bench);
 }
 
 #[test]
@@ -456,24 +435,21 @@ fn modules_beside_tests_are_not_found_in_place_of_the_program() {
             "tests/test_use.py",
             &format!("import {}\n", path.trim_end_matches(".py")),
         );
-        caught(&bench, json!({}), &format!("found in place of {other}"));
+        caught(&bench, &format!("found in place of {other}"));
         remove(&bench, path);
     }
     // In a package it has another name.
     bench.write("checks/__init__.py", "");
     bench.write("checks/app.py", "import app\n");
     bench.write("tests/test_use.py", "import checks.app\n");
-    accepted(&bench, json!({}));
+    accepted(&bench);
 }
 
 /// A job on a repository of these files whose tests are this command, under `tests_unchanged`.
 fn job_on(files: &[(&str, &str)], words: &[&str]) -> Bench {
     let bench = Bench::with_repository_and(|workspace| workspace.test("default", words));
-    for (path, text) in files {
-        bench.write(path, text);
-    }
-    bench.git(&["add", "."]);
-    bench.git(&["commit", "--quiet", "-m", "project"]);
+    bench.write_all(files);
+    bench.commit_all("project");
     crate::cheats::planned(bench, json!([{"gate": "tests_unchanged"}]))
 }
 
@@ -486,13 +462,7 @@ fn files_that_node_finds_first_are_seen() {
     ];
     let bench = job_on(&files, &["node", "--test"]);
     for path in ["lib/app", "lib/sub.js", "lib/sub/package.json"] {
-        bench.write(path, "{}\n");
-        caught(
-            &bench,
-            json!({}),
-            &format!("new files may change how tests run: {path} (it"),
-        );
-        remove(&bench, path);
+        may_change_tests(&bench, path, "{}\n", "it");
     }
     for path in [
         "lib/more.js",
@@ -503,7 +473,7 @@ fn files_that_node_finds_first_are_seen() {
     ] {
         bench.write(path, "x\n");
     }
-    accepted(&bench, json!({}));
+    accepted(&bench);
 }
 
 #[test]
@@ -516,27 +486,21 @@ fn what_the_script_of_the_tests_imports_is_seen() {
     ];
     let bench = job_on(&files, &["python", "tools/check.py"]);
     for (path, why) in [
-        ("tools/local_opts.py", "tools/check.py waits for it"),
-        ("local_opts.py", "tools/check.py waits for it"),
-        ("tools/late_part.py", "tools/check.py waits for it"),
+        ("tools/local_opts.py", "tools/check.py imports it"),
+        ("local_opts.py", "tools/check.py imports it"),
+        ("tools/late_part.py", "tools/check.py imports it"),
         (
             "tools/iniconfig.py",
             "iniconfig is a module of Python or of a test runner",
         ),
         ("tools/app.py", "it may be found in place of app.py"),
     ] {
-        bench.write(path, "x = 1\n");
-        caught(
-            &bench,
-            json!({}),
-            &format!("new files may change how tests run: {path} ({why}"),
-        );
-        remove(&bench, path);
+        may_change_tests(&bench, path, "x = 1\n", why);
     }
     bench.write("tools/table.py", "print(1)\n");
     bench.write("slug.py", "x = 1\n");
     bench.write("tests/test_slug.py", "import slug\n");
-    accepted(&bench, json!({}));
+    accepted(&bench);
 }
 
 #[test]
@@ -548,7 +512,6 @@ fn files_that_make_takes_for_targets_are_seen() {
         bench.write(path, "");
         caught(
             &bench,
-            json!({}),
             &format!("new files may change how tests run: {path} (make takes it"),
         );
         match path.split_once('/') {
@@ -558,7 +521,7 @@ fn files_that_make_takes_for_targets_are_seen() {
     }
     bench.write("docs/a.md", "x\n");
     bench.write("lint", "x\n");
-    accepted(&bench, json!({}));
+    accepted(&bench);
 }
 
 #[test]
@@ -577,20 +540,15 @@ fn tests_that_the_gates_commands_plant_count_as_changes() {
         );
         caught(
             &bench,
-            json!({}),
             &format!("the commands of the gates wrote files that decide how tests run: {file}"),
         );
         remove(&bench, "plant");
-        caught(
-            &bench,
-            json!({}),
-            &format!("changed outside of app.sh, plant: {file}"),
-        );
+        caught(&bench, &format!("changed outside of app.sh, plant: {file}"));
         remove(&bench, file);
         // Reports and snapshots are as before nobody's.
         let report = "mkdir -p tests/out; echo x > tests/out/report.xml; echo x > tests/out/a.snap\n";
         bench.write("plant", report);
-        accepted(&bench, json!({}));
+        accepted(&bench);
     }
 }
 
@@ -604,20 +562,15 @@ fn modules_that_the_plan_wants_may_wait_for_their_importers() {
         json!({"expected_outputs": ["stats/"]}),
     ] {
         let bench = project(change);
-        for (path, text) in files {
-            bench.write(path, text);
-        }
-        accepted(&bench, json!({}));
+        bench.write_all(&files);
+        accepted(&bench);
     }
     let bench = project(
         json!({"instruction_prompt": "Print the stats.", "expected_outputs": ["pygments/**", "tests/**"]}),
     );
-    for (path, text) in files {
-        bench.write(path, text);
-    }
+    bench.write_all(&files);
     caught(
         &bench,
-        json!({}),
         "stats/__init__.py (no code and no test imports stats); import a module that is needed",
     );
     // A package that is a program needs no importer, and a configuration may name a module.
@@ -632,11 +585,9 @@ fn modules_that_the_plan_wants_may_wait_for_their_importers() {
             "files that decide how tests run changed",
         ),
     ] {
-        bench.write(path, "x = 1\n");
-        caught(&bench, json!({}), word);
-        remove(&bench, path);
+        caught_with_file(&bench, path, "x = 1\n", word);
     }
-    accepted(&bench, json!({}));
+    accepted(&bench);
 }
 
 #[test]

@@ -2,22 +2,21 @@
 
 use serde_json::json;
 
-use crate::cheats::{accepted, caught, gated, planned, submit};
+use crate::cheats::{accepted, accepted_with, caught, caught_with, gated, planned, submit};
 use crate::harness::Bench;
 
 #[test]
 fn tests_behind_a_link_are_seen() {
     let bench = Bench::with_repository();
     bench.write("tests/test_app.py", "def test_add(): ...\n");
-    bench.git(&["add", "."]);
-    bench.git(&["commit", "--quiet", "-m", "tests"]);
+    bench.commit_all("tests");
     let bench = planned(bench, json!([{"gate": "tests_unchanged"}]));
     std::fs::rename(bench.path("tests"), bench.path("real")).unwrap();
     std::os::unix::fs::symlink("real", bench.path("tests")).unwrap();
-    caught(&bench, json!({}), "existing tests changed: tests/test_app.py");
+    caught(&bench, "existing tests changed: tests/test_app.py");
     std::fs::remove_file(bench.path("tests")).unwrap();
     std::fs::rename(bench.path("real"), bench.path("tests")).unwrap();
-    accepted(&bench, json!({}));
+    accepted(&bench);
 }
 
 #[test]
@@ -30,7 +29,7 @@ fn a_fifo_is_no_file_and_nothing_waits_for_it() {
         .status()
         .unwrap();
     assert!(made.success());
-    caught(&bench, json!({}), "b.txt is a link or a special file");
+    caught(&bench, "b.txt is a link or a special file");
 }
 
 #[test]
@@ -69,11 +68,11 @@ fn commits_that_say_less_than_they_seem_do_not_count() {
     bench.git(&["commit", "--quiet", "-m", "S1: add b"]);
     let elsewhere = bench.git(&["rev-parse", "HEAD"]);
     bench.git(&["switch", "--quiet", "main"]);
-    caught(&bench, json!({"commit_hash": elsewhere}), "commit");
+    caught_with(&bench, json!({"commit_hash": elsewhere}), "commit");
     // A merge that brings what the other branch has is work of the step, and so is a commit with an old date.
     bench.git(&["merge", "--quiet", "--no-ff", "-m", "S1: add b", "other"]);
     let merge = bench.git(&["rev-parse", "HEAD"]);
-    accepted(&bench, json!({"commit_hash": merge}));
+    accepted_with(&bench, json!({"commit_hash": merge}));
     let bench = gated(json!([{"gate": "commit_exists"}]));
     bench.write("a.txt", "one\ntwo\nthree\n");
     bench.git(&[
@@ -85,5 +84,5 @@ fn commits_that_say_less_than_they_seem_do_not_count() {
         "2001-01-01T00:00:00Z",
     ]);
     let commit = bench.git(&["rev-parse", "HEAD"]);
-    accepted(&bench, json!({"commit_hash": commit}));
+    accepted_with(&bench, json!({"commit_hash": commit}));
 }

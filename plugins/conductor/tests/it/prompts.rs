@@ -62,16 +62,9 @@ fn every_section_is_there_and_the_same_state_gives_the_same_bytes() {
         .filter_map(|line| line.strip_prefix("## "))
         .collect();
     assert_eq!(
-        headings,
-        [
-            "Step Objective",
-            "Non-Negotiable Invariants",
-            "What to Produce",
-            "Acceptance Criteria",
-            "Required Evidence Format",
-            "Reminder of Relevant Mistakes",
-            "If Stuck"
-        ]
+        headings.join(", "),
+        "Step Objective, Non-Negotiable Invariants, What to Produce, Acceptance Criteria, Required Evidence Format, \
+         Reminder of Relevant Mistakes, If Stuck"
     );
 }
 
@@ -125,7 +118,7 @@ fn context_gives_way_first_and_the_limit_holds() {
         .to_owned();
     assert!(prompt.chars().count() <= 2_000);
     assert!(
-        prompt.contains("[cut: job_get with the step has the whole instruction]"),
+        prompt.contains("[cut: job_get with step_id shows the whole instruction]"),
         "{prompt}"
     );
 }

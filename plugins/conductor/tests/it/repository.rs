@@ -12,7 +12,7 @@ use crate::harness::{Bench, READY, check, result, step};
 /// A small committed project in the repository of a job.
 fn shop() -> Bench {
     let bench = Bench::with_repository();
-    let files = [
+    bench.write_all(&[
         (
             "pyproject.toml",
             "[project]\nname = \"shop\"\n[project.scripts]\nshop = \"shop.main:run\"\n",
@@ -28,12 +28,8 @@ fn shop() -> Bench {
         ("shop/old_cart.py", "import os\n"),
         ("trace.log", "ignored"),
         ("build/out.py", "import ignored"),
-    ];
-    for (path, content) in files {
-        bench.write(path, content);
-    }
-    bench.git(&["add", "."]);
-    bench.git(&["commit", "--quiet", "-m", "shop"]);
+    ]);
+    bench.commit_all("shop");
     bench
 }
 

@@ -95,10 +95,10 @@ fn a_red_test_is_reported_as_red_and_turns_green() {
     );
     caught(
         &submit(&bench, "S1", false),
-        "all tests pass, but at least one has to fail",
+        "all tests pass, but at least one must fail",
     );
     bench.write("suite", "error: could not compile `x`\nFAILED\n");
-    caught(&submit(&bench, "S1", false), "it broke before a test failed");
+    caught(&submit(&bench, "S1", false), "the run broke before a test failed");
     bench.write("suite", &libtest(3, 1, 0));
     bench.write("tests/t.py", "assert total == 3\n");
     caught(&submit(&bench, "S1", true), "tests_passed is not false");
@@ -154,8 +154,7 @@ fn a_criterion_may_want_a_red_test() {
 pub(crate) fn from_template(name: &str, variables: Value) -> Bench {
     let bench = Bench::with_repository_and(with_suite);
     bench.write("suite", &libtest(3, 0, 0));
-    bench.git(&["add", "."]);
-    bench.git(&["commit", "--quiet", "-m", "suite"]);
+    bench.commit_all("suite");
     bench.run(
         r#"
         - conductor_answer {"answers": {"deliverables": ["it works"], "definition_of_done": ["it works"], "invariants": [], "repo_root": "main"}}

@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use crate::cheats::{accepted, caught, gated};
+use crate::cheats::{accepted, accepted_with, caught, caught_with, gated};
 use crate::harness::{Bench, READY, repository, step};
 
 fn prompt(bench: &Bench) -> String {
@@ -32,24 +32,24 @@ fn a_hash_is_given_once_wherever_the_plan_wants_it() {
         assert_eq!(text.matches("\"commit_hash\":").count(), 1, "{text}");
         has(&text, "\"commit_hash\": \"<hash of the commit>\"");
         has(&text, "- a commit_hash (git_commit makes it");
-        caught(&bench, json!({}), "commit_hash is missing");
+        caught(&bench, "commit_hash is missing");
         bench.write("b.txt", "1\n");
         bench.git(&["add", "b.txt"]);
         bench.git(&["commit", "--quiet", "-m", "S1: add b"]);
         let hash = bench.git(&["rev-parse", "HEAD"]);
         let evidence = |hash: &str| json!({"notes": "n", "invariants_checked": true, "commit_hash": hash});
-        caught(
+        caught_with(
             &bench,
             json!({"commit_hash": hash, "evidence": evidence("abcdef1234567")}),
             "but abcdef1234567 in the evidence; send one of them",
         );
-        caught(
+        caught_with(
             &bench,
             json!({"evidence": evidence("abcdef1234567")}),
             "abcdef1234567",
         );
         // The evidence alone is enough, and so is the field alone.
-        accepted(&bench, json!({"evidence": evidence(&hash)}));
+        accepted_with(&bench, json!({"evidence": evidence(&hash)}));
     }
 }
 
@@ -75,20 +75,20 @@ fn an_accepted_step_teaches_nothing_that_nobody_wrote() {
     let bench = bench.started(json!([one, two]));
     prompt(&bench);
     // A forgotten field is no mistake to remember.
-    caught(
+    caught_with(
         &bench,
         json!({"evidence": {"notes": "n"}, "devlog_line": ""}),
         "missing",
     );
     assert_eq!(bench.reply("mistake_list", json!({}))["mistakes"], json!([]));
-    caught(&bench, json!({}), "b.txt does not exist");
+    caught(&bench, "b.txt does not exist");
     let retry = prompt(&bench);
     assert_eq!(retry.matches("b.txt does not exist").count(), 1, "{retry}");
-    caught(&bench, json!({}), "b.txt does not exist");
+    caught(&bench, "b.txt does not exist");
     let retry = prompt(&bench);
     assert_eq!(retry.matches("b.txt does not exist").count(), 1, "{retry}");
     bench.write("b.txt", "1\n");
-    accepted(&bench, json!({}));
+    accepted(&bench);
     let next = prompt(&bench);
     has(&next, "Avoid: gate file_exists: b.txt does not exist");
     lacks(&next, "Instead:");
@@ -115,7 +115,7 @@ fn answers_about_faults_reach_those_who_execute() {
     ] {
         has(&first, words);
     }
-    accepted(&bench, json!({}));
+    accepted(&bench);
     let second = prompt(&bench);
     has(&second, "- Decided: lines end with \\n");
     lacks(&second, "quotes in names");
@@ -184,7 +184,7 @@ fn prompts_name_files_submissions_and_no_blank_notes() {
     has(&first, "## What to Produce\n- b.txt, c.txt\n");
     has(&first, "2 submissions are left");
     lacks(&first, "\"notes\"");
-    caught(
+    caught_with(
         &bench,
         json!({"evidence": {"changed_files": [], "invariants_checked": true}}),
         "b.txt does not exist",

@@ -3,7 +3,7 @@
 use serde_json::{Value, json};
 use tollgate_sdk::native::Workspace;
 
-use crate::cheats::{accepted, caught, changed, gated, planned, submit};
+use crate::cheats::{accepted, accepted_with, caught, caught_with, changed, gated, planned, submit};
 use crate::harness::{Bench, READY, result, step};
 
 /// A repository whose test passes as long as `total.py` says `right` and no test wants more than `total.py` has.
@@ -18,8 +18,7 @@ fn red_and_green() -> Bench {
     let bench = Bench::with_repository_and(with_total);
     bench.write("total.py", "right\n");
     bench.write("util.py", "x = 1\n");
-    bench.git(&["add", "."]);
-    bench.git(&["commit", "--quiet", "-m", "total"]);
+    bench.commit_all("total");
     bench.run(r#"- job_update_policies {"policies": {"max_retries_per_step": 50}}"#);
     let gates = [json!([{"gate": "tests_fail"}]), json!([{"gate": "fail_to_pass"}])];
     let steps: Vec<Value> = gates.into_iter().map(|gates| step("part", gates)).collect();
@@ -77,8 +76,7 @@ fn code_that_is_put_back_is_no_fix() {
     says(&claim(&bench, "S2", true), back);
     bench.write("helper.py", "y = 1\n");
     says(&claim(&bench, "S2", true), back);
-    bench.git(&["add", "."]);
-    bench.git(&["commit", "--quiet", "-m", "S2: put back"]);
+    bench.commit_all("S2: put back");
     says(&claim(&bench, "S2", true), back);
     bench.write("total.py", "right, and better\n");
     assert_eq!(claim(&bench, "S2", true), "");
@@ -105,8 +103,7 @@ fn tests_that_are_exchanged_are_named() {
     let bench = Bench::with_repository_and(|workspace| workspace.test("default", &["cat", "said"]));
     bench.write("said", "2 passed in 1s\n");
     bench.write("tests/test_a.py", "def test_one(): ...\ndef test_two(): ...\n");
-    bench.git(&["add", "."]);
-    bench.git(&["commit", "--quiet", "-m", "tests"]);
+    bench.commit_all("tests");
     // One that was never committed.
     bench.write("tests/test_b.py", "def test_three(): ...\n");
     let bench = planned(bench, json!([{"gate": "tests_passed"}]));
@@ -136,8 +133,7 @@ fn tests_that_are_exchanged_are_named() {
 fn a_test_that_moves_is_not_gone() {
     let bench = Bench::with_repository();
     bench.write("tests/test_a.py", "def test_one(): ...\n");
-    bench.git(&["add", "."]);
-    bench.git(&["commit", "--quiet", "-m", "tests"]);
+    bench.commit_all("tests");
     let bench = planned(bench, json!([]));
     bench.git(&["mv", "tests/test_a.py", "tests/test_b.py"]);
     let reply = bench.reply("job_submit_step_result", result("S1"));
@@ -159,12 +155,12 @@ fn an_ignore_rule_of_the_step_hides_nothing_in_it() {
     );
     // Every project that is set up begins to ignore what its build makes.
     bench.write("build/out", "x\n");
-    accepted(&bench, json!({}));
+    accepted(&bench);
 }
 
 fn accepted_but_for(bench: &Bench, path: &str, word: &str) {
     bench.write(path, "x\n");
-    caught(bench, json!({}), word);
+    caught(bench, word);
     std::fs::remove_file(bench.path(path)).unwrap();
 }
 
@@ -177,7 +173,7 @@ fn what_a_step_began_to_ignore_is_ignored_in_the_next() {
     bench.write("local.cfg", "x\n");
     bench.git(&["add", ".gitignore"]);
     bench.git(&["commit", "--quiet", "-m", "S1: ignore"]);
-    accepted(&bench, json!({}));
+    accepted(&bench);
     bench.run("- job_next_step_prompt {}");
     bench.write("local.cfg", "y\n");
     bench.write("local.other", "y\n");
@@ -192,15 +188,15 @@ fn a_commit_that_is_reverted_in_the_step_does_not_count() {
     bench.git(&["commit", "--quiet", "-am", "S1: better"]);
     let commit = bench.git(&["rev-parse", "HEAD"]);
     bench.git(&["revert", "--no-edit", "HEAD"]);
-    caught(
+    caught_with(
         &bench,
         json!({"commit_hash": commit}),
-        "changes nothing that is left: its files are as they were when the step began",
+        "has no net effect: its files are as they were when the step began",
     );
     bench.write("a.txt", "best\n");
     bench.git(&["commit", "--quiet", "-am", "S1: best"]);
     let commit = bench.git(&["rev-parse", "HEAD"]);
-    accepted(
+    accepted_with(
         &bench,
         json!({"commit_hash": commit, "evidence": changed(&["a.txt"])}),
     );
@@ -224,10 +220,10 @@ fn one_commit_serves_one_job() {
     other.write("a.txt", "better\n");
     other.git(&["commit", "--quiet", "-am", "S1: better"]);
     let commit = other.git(&["rev-parse", "HEAD"]);
-    accepted(&other, json!({"job_id": first, "commit_hash": commit}));
+    accepted_with(&other, json!({"job_id": first, "commit_hash": commit}));
     let word = format!("was already submitted for step S1 of {first}");
-    caught(&other, json!({"commit_hash": commit}), &word);
-    caught(&other, json!({"commit_hash": &commit[..9]}), &word);
+    caught_with(&other, json!({"commit_hash": commit}), &word);
+    caught_with(&other, json!({"commit_hash": &commit[..9]}), &word);
 }
 
 #[test]
@@ -269,13 +265,7 @@ fn what_is_taken_out_of_a_plan_before_the_start_is_shown() {
         bench.call("devlog_append", forged).unwrap_err().code,
         "INVALID_ARGUMENTS"
     );
-    let view = bench.reply("job_get", json!({}));
-    let changes: Vec<&str> = view["plan_changes"]
-        .as_array()
-        .unwrap()
-        .iter()
-        .filter_map(Value::as_str)
-        .collect();
+    let changes = bench.plan_changes();
     for (place, words) in [
         "S1.gates: [{\"gate\":\"file_exists\",\"paths\":[\"b.txt\"]},{\"gate\":\"diff_max_lines\",\"max\":9}] becomes \
          [{\"gate\":\"diff_max_lines\",\"max\":900}]",
@@ -399,25 +389,20 @@ fn settings_of_tests_in_files_of_builds_are_protected() {
         bench.write(path, old);
     }
     bench.write("features/pay.feature", "Scenario: pay\n");
-    bench.git(&["add", "."]);
-    bench.git(&["commit", "--quiet", "-m", "settings"]);
+    bench.commit_all("settings");
     let bench = planned(bench, json!([{"gate": "tests_unchanged"}]));
     for (path, old, new) in files {
         bench.write(path, new);
         let word = format!("files that decide how tests run changed: {path}");
-        caught(&bench, json!({}), &word);
+        caught(&bench, &word);
         bench.write(path, old);
     }
     bench.write("features/pay.feature", "Scenario: other\n");
-    caught(&bench, json!({}), "existing tests changed: features/pay.feature");
+    caught(&bench, "existing tests changed: features/pay.feature");
     bench.write("features/pay.feature", "Scenario: pay\n");
     for path in ["random.py", "tests/random.py"] {
         bench.write(path, "x\n");
-        caught(
-            &bench,
-            json!({}),
-            &format!("new files may change how tests run: {path}"),
-        );
+        caught(&bench, &format!("new files may change how tests run: {path}"));
         std::fs::remove_file(bench.path(path)).unwrap();
     }
     // Other changes of these files are work like any other.
@@ -426,7 +411,7 @@ fn settings_of_tests_in_files_of_builds_are_protected() {
         "[package]\nname = 'a'\n[dependencies]\ntest-log = '1'\n",
     );
     bench.write("app/random.py", "x\n");
-    accepted(&bench, json!({}));
+    accepted(&bench);
 }
 
 #[test]
@@ -465,11 +450,8 @@ fn scripts_that_the_scripts_of_tests_call_are_protected() {
         ),
     ] {
         let bench = Bench::with_repository_and(|workspace| workspace.test("default", test));
-        for (path, text) in &files {
-            bench.write(path, text);
-        }
-        bench.git(&["add", "."]);
-        bench.git(&["commit", "--quiet", "-m", "scripts"]);
+        bench.write_all(&files);
+        bench.commit_all("scripts");
         let bench = planned(bench, json!([{"gate": "tests_unchanged"}]));
         for (path, text) in files.iter().filter(|(path, _)| *path != "package.json") {
             // Comments of make say nothing.
@@ -481,12 +463,11 @@ fn scripts_that_the_scripts_of_tests_call_are_protected() {
             bench.write(path, &format!("{text}{weaker}"));
             caught(
                 &bench,
-                json!({}),
                 &format!("files that decide how tests run changed: {path}"),
             );
             bench.write(path, text);
         }
-        accepted(&bench, json!({}));
+        accepted(&bench);
     }
 }
 
@@ -494,12 +475,12 @@ fn scripts_that_the_scripts_of_tests_call_are_protected() {
 fn lines_that_end_with_a_carriage_return_count() {
     let bench = gated(json!([{"gate": "diff_max_lines", "max": 10}]));
     bench.write("a.txt", &format!("one\ntwo\n{}", "x = 1\r".repeat(500)));
-    caught(&bench, json!({}), "lines changed, but at most 10 are allowed");
+    caught(&bench, "lines changed, but at most 10 are allowed");
     bench.write("a.txt", "one\ntwo\nthree\n");
     bench.write("b.txt", &"x = 1\r".repeat(500));
-    caught(&bench, json!({}), "501 lines changed, but at most 10 are allowed");
+    caught(&bench, "501 lines changed, but at most 10 are allowed");
     bench.write("b.txt", "x = 1\r\n");
-    accepted(&bench, json!({}));
+    accepted(&bench);
 }
 
 #[test]

@@ -2,7 +2,7 @@
 
 use serde_json::json;
 
-use crate::cheats::{accepted, caught, planned};
+use crate::cheats::{accepted, accepted_with, caught, caught_with, planned};
 use crate::harness::{Bench, step};
 
 /// A repository in which a test and a script are committed, under gates that limit the changes to `b.txt`.
@@ -15,11 +15,8 @@ fn guarded(bench: Bench) -> Bench {
 
 fn committed(files: &[(&str, &str)]) -> Bench {
     let bench = Bench::with_repository();
-    for (path, content) in files {
-        bench.write(path, content);
-    }
-    bench.git(&["add", "."]);
-    bench.git(&["commit", "--quiet", "-m", "files"]);
+    bench.write_all(files);
+    bench.commit_all("files");
     bench
 }
 
@@ -57,11 +54,11 @@ fn conversions_hide_no_bytes() {
             false => bench.write(path, after),
         }
         assert_eq!(bench.git(&["diff", "--name-only"]), "", "{lines}");
-        caught(&bench, json!({}), "changed outside of b.txt: t.py");
-        caught(&bench, json!({}), "not committed: t.py");
+        caught(&bench, "changed outside of b.txt: t.py");
+        caught(&bench, "not committed: t.py");
         attributes(&bench, "");
         bench.write(path, before);
-        accepted(&bench, json!({}));
+        accepted(&bench);
     }
 }
 
@@ -71,7 +68,7 @@ fn settings_about_ends_of_lines_hide_nothing() {
     bench.git(&["config", "core.autocrlf", "input"]);
     bench.write("run.sh", "echo 1\r\n");
     assert_eq!(bench.git(&["diff", "--name-only"]), "");
-    caught(&bench, json!({}), "changed outside of b.txt: run.sh");
+    caught(&bench, "changed outside of b.txt: run.sh");
 }
 
 #[test]
@@ -80,13 +77,11 @@ fn files_that_were_converted_before_the_step_are_nobodys_change() {
     bench.git(&["config", "core.autocrlf", "true"]);
     bench.write(".gitattributes", "*.bat text eol=crlf\n");
     bench.write("run.bat", "echo 1\r\n");
-    bench.git(&["add", "."]);
-    bench.git(&["commit", "--quiet", "-m", "files"]);
+    bench.commit_all("files");
     let bench = guarded(bench);
     bench.write("b.txt", "1\n");
-    bench.git(&["add", "."]);
-    bench.git(&["commit", "--quiet", "-m", "S1: b"]);
-    accepted(&bench, json!({}));
+    bench.commit_all("S1: b");
+    accepted(&bench);
     bench.run("- job_next_step_prompt {}");
     assert_eq!(bench.run("git_diff_summary {} ? total"), "ok total=0\n");
 }
@@ -109,7 +104,7 @@ fn an_index_that_was_made_up_hides_nothing() {
     let at = bytes.windows(new.len()).position(|window| window == new).unwrap();
     bytes[at..at + old.len()].copy_from_slice(&old);
     std::fs::write(&index, bytes).unwrap();
-    caught(&bench, json!({}), "changed outside of b.txt: t.py");
+    caught(&bench, "changed outside of b.txt: t.py");
 }
 
 #[test]
@@ -118,21 +113,20 @@ fn names_that_differ_in_case_are_two_files() {
     bench.git(&["config", "core.ignoreCase", "true"]);
     bench.write("tests/T.PY", "assert True\n");
     assert_eq!(bench.git(&["status", "--short"]), "");
-    caught(&bench, json!({}), "changed outside of b.txt: tests/T.PY");
+    caught(&bench, "changed outside of b.txt: tests/T.PY");
 }
 
 #[test]
 fn a_file_in_the_place_of_a_link_is_seen() {
     let bench = Bench::with_repository();
     std::os::unix::fs::symlink("a.txt", bench.path("link")).unwrap();
-    bench.git(&["add", "."]);
-    bench.git(&["commit", "--quiet", "-m", "link"]);
+    bench.commit_all("link");
     let bench = guarded(bench);
     bench.git(&["config", "core.symlinks", "false"]);
     std::fs::remove_file(bench.path("link")).unwrap();
     bench.write("link", "a.txt");
     assert_eq!(bench.git(&["status", "--short"]), "");
-    caught(&bench, json!({}), "changed outside of b.txt: link");
+    caught(&bench, "changed outside of b.txt: link");
 }
 
 #[test]
@@ -151,8 +145,8 @@ fn every_attribute_about_differences_counts_lines_all_the_same() {
         bench.git(&["config", "diff.x.textconv", "true"]);
         bench.git(&["config", "diff.x.binary", "true"]);
         bench.write("a.txt", &"line\n".repeat(500));
-        caught(&bench, json!({}), "502 lines changed");
-        caught(&bench, json!({}), "these must not change: a.txt");
+        caught(&bench, "502 lines changed");
+        caught(&bench, "these must not change: a.txt");
     }
 }
 
@@ -166,12 +160,10 @@ fn files_that_are_exchanged_while_the_gates_run_and_put_back_are_seen() {
     for swap in swaps {
         let bench = Bench::with_repository_and(|workspace| workspace.test("swap", &["sh", "-c", swap]));
         bench.write("tests/t.py", "assert total == 3\n");
-        bench.git(&["add", "."]);
-        bench.git(&["commit", "--quiet", "-m", "tests"]);
+        bench.commit_all("tests");
         let bench = planned(bench, json!([{"gate": "command_exit_0", "command": ["swap"]}]));
         caught(
             &bench,
-            json!({}),
             "written while the commands of the gates ran, though with the same content afterwards: tests/t.py",
         );
     }
@@ -184,8 +176,7 @@ fn what_the_tests_write_themselves_is_known_unless_it_is_a_test() {
         workspace.test("default", &["sh", "-c", &format!("echo 3 passed in 1s; {write}")])
     });
     bench.write("gen.py", "x = 1\n");
-    bench.git(&["add", "."]);
-    bench.git(&["commit", "--quiet", "-m", "files"]);
+    bench.commit_all("files");
     let bench = bench.started(json!([
         step("one", json!([{"gate": "tests_passed"}])),
         step("two", json!([{"gate": "tests_passed"}])),
@@ -194,12 +185,12 @@ fn what_the_tests_write_themselves_is_known_unless_it_is_a_test() {
     let evidence = json!({"notes": "n", "tests_run": ["default"], "tests_passed": true});
     bench.write("fixtures/f", "1\n");
     bench.git(&["add", "."]);
-    caught(
+    caught_with(
         &bench,
         json!({"evidence": evidence}),
         "with the same content afterwards: fixtures/f",
     );
     bench.git(&["rm", "--cached", "--quiet", "-r", "fixtures"]);
     std::fs::remove_dir_all(bench.path("fixtures")).unwrap();
-    accepted(&bench, json!({"evidence": evidence}));
+    accepted_with(&bench, json!({"evidence": evidence}));
 }

@@ -51,7 +51,7 @@ pub fn parse_raw(output: &[u8]) -> Listing<Change> {
 /// A path in the index.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Staged {
-    /// Which.
+    /// The path itself.
     pub path: RepoPath,
     /// Its mode.
     pub mode: u32,

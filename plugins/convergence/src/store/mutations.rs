@@ -1,6 +1,7 @@
 //! Recorded states of work trees.
 
-use tollgate_sdk::{Db, DbError, Row, Timestamp, params};
+use tollgate_kit::from_row;
+use tollgate_sdk::{Db, DbError, Timestamp, params};
 
 use super::{Scope, forget};
 use crate::cycle::{Cycle, MAX_PERIOD};
@@ -61,16 +62,8 @@ pub(crate) struct MutationCounts {
     pub oscillations: u64,
 }
 
-impl TryFrom<Row> for MutationCounts {
-    type Error = DbError;
-
-    fn try_from(row: Row) -> Result<MutationCounts, DbError> {
-        Ok(MutationCounts {
-            all: row.get(0)?,
-            no_ops: row.get(1)?,
-            oscillations: row.get(2)?,
-        })
-    }
+from_row! {
+    MutationCounts { all, no_ops, oscillations }
 }
 
 /// Counts the recorded states of a scope.
@@ -91,16 +84,8 @@ pub(crate) struct LastMutation {
     pub period: u32,
 }
 
-impl TryFrom<Row> for LastMutation {
-    type Error = DbError;
-
-    fn try_from(row: Row) -> Result<LastMutation, DbError> {
-        Ok(LastMutation {
-            fingerprint: row.get(0)?,
-            no_op: row.get(1)?,
-            period: row.get(2)?,
-        })
-    }
+from_row! {
+    LastMutation { fingerprint, no_op, period }
 }
 
 /// The newest recorded state of a scope.

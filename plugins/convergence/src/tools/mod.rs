@@ -24,8 +24,8 @@ const MAX_MESSAGE: usize = 500;
 /// Most stack frames in a reply.
 const MAX_FRAMES: usize = 10;
 
-/// Scope of a `write` tool: it decides on runs and states of its workspace alone, so that calls about others run beside it
-/// on other hosts.
+/// Scope of a `write` tool: it decides on runs and states of its workspace alone, so that calls about others run beside
+/// it on other hosts.
 const OF_WORKSPACE: [&str; 1] = ["workspace"];
 
 fn default_workspace() -> String {
@@ -295,7 +295,7 @@ fn verdict(tested: &Tested<'_>, known: &Known, oscillation: Option<u32>, now: Ti
         ),
         (
             known.verdict.flaky,
-            "flaky: the last run without an edit of this workspace in between had another result",
+            "flaky: the previous run had another result, without an edit of this workspace in between",
         ),
         (known.verdict.regression, "regression: the last run passed"),
     ] {
@@ -453,8 +453,8 @@ struct Turn {
     is_edited: bool,
 }
 
-/// Finds the run that a run is compared with: the command's last in the workspace that no limit cut off, whatever envelope
-/// it was in. Without a view of the work tree nobody knows that nothing was edited.
+/// Finds the run that a run is compared with: the command's last in the workspace that no limit cut off, whatever
+/// envelope it was in. Without a view of the work tree nobody knows that nothing was edited.
 fn turn(db: &Db<'_>, scope: &Scope, tested: &Tested<'_>, changes: &Changes) -> Result<Option<Turn>, DbError> {
     if changes.unit != Unit::Edit || tested.is_cut_off {
         return Ok(None);

@@ -20,9 +20,9 @@ pub(crate) struct Report {
     #[serde(default = "default_workspace")]
     #[schemars(length(max = 128))]
     workspace: String,
-    /// Exit code of the command.
+    /// Exit code of the command, for example 1.
     exit_code: Option<i32>,
-    /// Raw output of the run; only its end if it is long.
+    /// Raw output of the run; if it is long, only its end.
     #[schemars(length(max = 800_000))]
     output: Option<String>,
     /// Names of the failing tests, if there is no output. An empty list means that none failed.
@@ -32,7 +32,7 @@ pub(crate) struct Report {
     #[serde(default)]
     #[schemars(length(max = 1000))]
     command: String,
-    /// Absolute path of the folder of the run, so that paths below it compare.
+    /// Absolute path of the run's folder, so that paths below it are comparable.
     #[schemars(length(max = 4096))]
     directory: Option<String>,
     /// Tool that wrote the output, if the output does not show it.

@@ -18,8 +18,8 @@ const MAX_OUTPUT: u32 = 1 << 20;
 /// Longest end of the output in a reply, in bytes.
 const MAX_TAIL: usize = 16 << 10;
 
-/// Run a registered test command of a workspace. Reports failures with a fingerprint that stays equal until
-/// the failure changes.
+/// Run a registered test command of a workspace. Reports failures with a fingerprint that changes only with the
+/// failure.
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 #[schemars(extend("x-charge" = "test-run"))]

@@ -81,7 +81,7 @@ pub(crate) struct CounterView {
 /// A failure with its number of sightings.
 #[derive(Serialize, JsonSchema)]
 pub(crate) struct FailureCount {
-    /// Fingerprint of the failure.
+    /// Fingerprint of the newest failure.
     failure_fingerprint: String,
     /// Number of sightings.
     seen: u64,

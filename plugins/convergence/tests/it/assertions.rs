@@ -38,6 +38,17 @@ impl Assertions {
     }
 }
 
+/// Runs a test twice with a source line and a message each, and checks the flags of the second run.
+fn check_twice(
+    run: impl Fn(&str, &str, &str) -> String,
+    name: &str,
+    [first, second]: [(&str, &str); 2],
+    flags: &str,
+) {
+    assert_eq!(run(name, first.0, first.1), "", "{name}: {first:?}");
+    assert_eq!(run(name, second.0, second.1), flags, "{name}: {second:?}");
+}
+
 /// Output of `cargo test` about a panic at a position of `src/lib.rs`.
 fn panicked(name: &str, position: &str, message: &str) -> String {
     format!(
@@ -120,25 +131,28 @@ fn the_source_shows_which_value_was_made() {
         ("d", "self.assertNotEqual(f(1), f(1))", "7 == 7", "12 == 12"),
         ("e", "self.assertEqual(f(1), 2)", "7 != 2", "12 != 2"),
     ] {
-        assert_eq!(unittest(name, source, one), "", "{source}");
-        assert_eq!(unittest(name, source, other), "non_progress", "{source}");
+        check_twice(unittest, name, [(source, one), (source, other)], "non_progress");
     }
-    assert_eq!(unittest("f", "self.assertEqual(f(1), 0)", "-1 != 0"), "");
-    assert_eq!(
-        unittest("f", "self.assertEqual(f(2), 0)", "-1 != 0"),
-        "same_test_other_failure"
-    );
-    assert_eq!(unittest("g", "self.assertTrue(f(1))", "False is not true"), "");
-    assert_eq!(
-        unittest("g", "self.assertTrue(f(2))", "False is not true"),
-        "same_test_other_failure"
-    );
-    // One assertion in a loop.
-    assert_eq!(unittest("h", "self.assertEqual(f(i), i)", "-1 != 0"), "");
-    assert_eq!(
-        unittest("h", "self.assertEqual(f(i), i)", "-1 != 1"),
-        "same_test_other_failure"
-    );
+    // The last is one assertion in a loop.
+    for (name, one, other) in [
+        (
+            "f",
+            ("self.assertEqual(f(1), 0)", "-1 != 0"),
+            ("self.assertEqual(f(2), 0)", "-1 != 0"),
+        ),
+        (
+            "g",
+            ("self.assertTrue(f(1))", "False is not true"),
+            ("self.assertTrue(f(2))", "False is not true"),
+        ),
+        (
+            "h",
+            ("self.assertEqual(f(i), i)", "-1 != 0"),
+            ("self.assertEqual(f(i), i)", "-1 != 1"),
+        ),
+    ] {
+        check_twice(unittest, name, [one, other], "same_test_other_failure");
+    }
     let pytest = |name: &str, source: &str, message: &str| {
         tests.run(&format!(
             "=== FAILURES ===\n____ test_{name} ____\n\n    def test_{name}():\n        r = f(1)\n>       {source}\nE       {message}\n\n\
@@ -151,14 +165,13 @@ fn the_source_shows_which_value_was_made() {
         ("b", "assert 2 > r", "assert 2 > 7", "assert 2 > 12"),
         ("c", "assert r == 2", "assert 7 == 2", "assert 12 == 2"),
     ] {
-        assert_eq!(pytest(name, source, one), "", "{source}");
-        assert_eq!(pytest(name, source, other), "non_progress", "{source}");
+        check_twice(pytest, name, [(source, one), (source, other)], "non_progress");
     }
-    assert_eq!(pytest("d", "assert a == 0", "assert -1 == 0"), "");
-    assert_eq!(
-        pytest("d", "assert b == 0", "assert -1 == 0"),
-        "same_test_other_failure"
-    );
+    let other_source = [
+        ("assert a == 0", "assert -1 == 0"),
+        ("assert b == 0", "assert -1 == 0"),
+    ];
+    check_twice(pytest, "d", other_source, "same_test_other_failure");
     tests
         .place
         .write("src/lib.rs", "fn t() {\n    assert_eq!(2, f(1));\n}\n");

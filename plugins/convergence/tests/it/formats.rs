@@ -1,4 +1,4 @@
-//! Which reader reads what, and outputs that are not as a tool wrote them.
+//! Choice of the reader for an output, and outputs that differ from those that a tool wrote.
 
 use convergence::readers::{self, Reader, Run};
 use convergence::{MAX_FAILING_TESTS, Normaliser, Outcome, TestReport};

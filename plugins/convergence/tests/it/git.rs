@@ -6,35 +6,41 @@ use convergence::git::{
     Change, FileStat, Listing, RepoPath, Symbol, parse_diff, parse_numstat, parse_paths, parse_raw,
     parse_staged, parse_status,
 };
-use expect_test::{Expect, expect};
+use expect_test::expect;
 
 use crate::harness;
 
-fn check<T>(listing: &Listing<T>, line: impl Fn(&T) -> String, expected: &Expect) {
-    let mut log = String::new();
-    for entry in &listing.entries {
-        let _ = writeln!(log, "{}", line(entry));
-    }
+fn log<T>(listing: &Listing<T>, line: impl Fn(&T) -> String) -> String {
     assert!(listing.complete);
-    expected.assert_eq(&log);
+    listing.entries.iter().map(|entry| line(entry) + "\n").collect()
 }
 
-fn changes(listing: &Listing<Change>, expected: &Expect) {
-    let line = |change: &Change| {
+fn changes(listing: &Listing<Change>) -> String {
+    log(listing, |change| {
         let mode = change
             .mode
             .map_or_else(|| "-".to_owned(), |mode| format!("{mode:06o}"));
         let content = change.content.as_deref().map_or("-", |content| &content[..7]);
         format!("{:?} {mode} {content} {}", change.status, change.path.one_line())
-    };
-    check(listing, line, expected);
+    })
+}
+
+/// Lines of two logs between their common start and their common end.
+fn difference(before: &str, after: &str) -> String {
+    let (mut before, mut after): (Vec<_>, Vec<_>) = (before.lines().collect(), after.lines().collect());
+    while !before.is_empty() && before.last() == after.last() {
+        before.pop();
+        after.pop();
+    }
+    let same = before.iter().zip(&after).take_while(|(a, b)| a == b).count();
+    let removed = before[same..].iter().map(|line| format!("- {line}\n"));
+    let added = after[same..].iter().map(|line| format!("+ {line}\n"));
+    removed.chain(added).collect()
 }
 
 #[test]
 fn the_state_of_a_work_tree_is_read() {
-    changes(
-        &parse_status(&harness::git("status")),
-        &expect![[r#"
+    expect![[r#"
         Added 100644 d5f7fc3 added.txt
         Modified 100644 - bytes:caf\xe9.txt
         Modified 100644 - calc.py
@@ -52,70 +58,47 @@ fn the_state_of_a_work_tree_is_read() {
         Modified 100644 294186e staged.txt
         Untracked - - kept.txt
         Untracked - - new/file.txt
-    "#]],
-    );
+    "#]]
+    .assert_eq(&changes(&parse_status(&harness::git("status"))));
 }
 
 #[test]
 fn a_rename_is_a_path_that_went_and_one_that_came() {
-    changes(
-        &parse_status(&harness::git("status-renames")),
-        &expect![[r#"
-        Added 100644 d5f7fc3 added.txt
-        Modified 100644 - bytes:caf\xe9.txt
-        Modified 100644 - calc.py
-        Deleted - - gone.txt
-        Modified 100644 - größe.txt
-        Deleted - - kept.txt
-        Modified 160000 - library
-        Modified 100644 - line\nend.txt
-        Modified 120000 - link
-        Deleted - - old name.go
-        Added 100644 b6c35e4 new name.go
-        Modified 100644 - picture.png
-        Modified 100755 - run.sh
-        Modified 100644 - src/ratio.rs
-        Modified 100644 294186e staged.txt
-        Untracked - - kept.txt
-        Untracked - - new/file.txt
-    "#]],
-    );
+    let apart = changes(&parse_status(&harness::git("status")));
+    let renamed = changes(&parse_status(&harness::git("status-renames")));
+    expect![[r#"
+        - Added 100644 b6c35e4 new name.go
+        - Deleted - - old name.go
+        + Deleted - - old name.go
+        + Added 100644 b6c35e4 new name.go
+    "#]]
+    .assert_eq(&difference(&apart, &renamed));
 }
 
 #[test]
 fn a_merge_leaves_conflicts() {
-    changes(
-        &parse_status(&harness::git("status-merge")),
-        &expect![[r#"
+    expect![[r#"
         Conflicted 100644 - calc.py
-    "#]],
-    );
-    let staged = |listing: &Listing<convergence::git::Staged>, expected: &Expect| {
-        check(
-            listing,
-            |entry| {
-                format!(
-                    "{:06o} {} {} {}",
-                    entry.mode,
-                    &entry.content[..7],
-                    entry.stage,
-                    entry.path.one_line()
-                )
-            },
-            expected,
-        );
+    "#]]
+    .assert_eq(&changes(&parse_status(&harness::git("status-merge"))));
+    let staged = |name: &str| {
+        log(&parse_staged(&harness::git(name)), |entry| {
+            format!(
+                "{:06o} {} {} {}",
+                entry.mode,
+                &entry.content[..7],
+                entry.stage,
+                entry.path.one_line()
+            )
+        })
     };
-    staged(
-        &parse_staged(&harness::git("ls-files-merge")),
-        &expect![[r#"
+    expect![[r#"
         100644 9709358 1 calc.py
         100644 db047f3 2 calc.py
         100644 9108089 3 calc.py
-    "#]],
-    );
-    staged(
-        &parse_staged(&harness::git("ls-files")),
-        &expect![[r#"
+    "#]]
+    .assert_eq(&staged("ls-files-merge"));
+    expect![[r#"
         100644 f89d64d 0 .gitignore
         100644 6c8710f 0 .gitmodules
         100644 d5f7fc3 0 added.txt
@@ -131,76 +114,42 @@ fn a_merge_leaves_conflicts() {
         100644 1a24852 0 run.sh
         100644 e9ceb40 0 src/ratio.rs
         100644 294186e 0 staged.txt
-    "#]],
-    );
+    "#]]
+    .assert_eq(&staged("ls-files"));
 }
 
 #[test]
 fn what_differs_from_a_commit_is_read() {
-    changes(
-        &parse_raw(&harness::git("raw")),
-        &expect![[r#"
-        Added 100644 d5f7fc3 added.txt
-        Modified 100644 - bytes:caf\xe9.txt
-        Modified 100644 - calc.py
-        Deleted - - gone.txt
-        Modified 100644 - größe.txt
-        Deleted - - kept.txt
-        Modified 160000 - library
-        Modified 100644 - line\nend.txt
-        Modified 120000 - link
-        Added 100644 b6c35e4 new name.go
-        Deleted - - old name.go
-        Modified 100644 - picture.png
-        Modified 100755 - run.sh
-        Modified 100644 - src/ratio.rs
-        Modified 100644 294186e staged.txt
-    "#]],
-    );
-    changes(
-        &parse_raw(&harness::git("raw-renames")),
-        &expect![[r#"
-        Added 100644 d5f7fc3 added.txt
-        Modified 100644 - bytes:caf\xe9.txt
-        Modified 100644 - calc.py
-        Deleted - - gone.txt
-        Modified 100644 - größe.txt
-        Deleted - - kept.txt
-        Modified 160000 - library
-        Modified 100644 - line\nend.txt
-        Modified 120000 - link
-        Deleted - - old name.go
-        Added 100644 b6c35e4 new name.go
-        Modified 100644 - picture.png
-        Modified 100755 - run.sh
-        Modified 100644 - src/ratio.rs
-        Modified 100644 294186e staged.txt
-    "#]],
-    );
-    check(
-        &parse_paths(&harness::git("others")),
-        RepoPath::one_line,
-        &expect![[r#"
+    for (state, commit) in [("status", "raw"), ("status-renames", "raw-renames")] {
+        let state = changes(&parse_status(&harness::git(state)));
+        let commit = changes(&parse_raw(&harness::git(commit)));
+        expect![[r#"
+            - Untracked - - kept.txt
+            - Untracked - - new/file.txt
+        "#]]
+        .assert_eq(&difference(&state, &commit));
+    }
+    expect![[r#"
         kept.txt
         new/file.txt
-    "#]],
-    );
+    "#]]
+    .assert_eq(&log(&parse_paths(&harness::git("others")), RepoPath::one_line));
 }
 
 #[test]
 fn lines_are_counted() {
-    let line = |stat: &FileStat| {
-        let from = stat
-            .from
-            .as_ref()
-            .map(|from| format!(" from {from}"))
-            .unwrap_or_default();
-        format!("{:?} {}{from}", stat.lines, stat.path.one_line())
+    let counts = |name: &str| {
+        log(&parse_numstat(&harness::git(name)), |stat: &FileStat| {
+            let from = stat
+                .from
+                .as_ref()
+                .map(|from| format!(" from {from}"))
+                .unwrap_or_default();
+            format!("{:?} {}{from}", stat.lines, stat.path.one_line())
+        })
     };
-    check(
-        &parse_numstat(&harness::git("numstat")),
-        line,
-        &expect![[r#"
+    let apart = counts("numstat");
+    expect![[r#"
         Some((1, 0)) added.txt
         Some((1, 1)) bytes:caf\xe9.txt
         Some((0, 1)) calc.py
@@ -216,28 +165,14 @@ fn lines_are_counted() {
         Some((0, 0)) run.sh
         Some((2, 2)) src/ratio.rs
         Some((1, 1)) staged.txt
-    "#]],
-    );
-    check(
-        &parse_numstat(&harness::git("numstat-renames")),
-        line,
-        &expect![[r#"
-        Some((1, 0)) added.txt
-        Some((1, 1)) bytes:caf\xe9.txt
-        Some((0, 1)) calc.py
-        Some((0, 1)) gone.txt
-        Some((1, 1)) größe.txt
-        Some((0, 1)) kept.txt
-        Some((1, 1)) library
-        Some((1, 1)) line\nend.txt
-        Some((1, 1)) link
-        Some((0, 0)) new name.go from old name.go
-        None picture.png
-        Some((0, 0)) run.sh
-        Some((2, 2)) src/ratio.rs
-        Some((1, 1)) staged.txt
-    "#]],
-    );
+    "#]]
+    .assert_eq(&apart);
+    expect![[r#"
+        - Some((15, 0)) new name.go
+        - Some((0, 15)) old name.go
+        + Some((0, 0)) new name.go from old name.go
+    "#]]
+    .assert_eq(&difference(&apart, &counts("numstat-renames")));
     let new = |content: &[u8]| FileStat::of_new_file("x".into(), content).lines;
     assert_eq!(new(b""), Some((0, 0)));
     assert_eq!(new(b"a\nb"), Some((2, 0)));
@@ -245,7 +180,7 @@ fn lines_are_counted() {
     assert_eq!(new(b"a\0b"), None);
 }
 
-fn symbols(name: &str, expected: &Expect) {
+fn symbols(name: &str) -> String {
     let diff = parse_diff(&harness::git(name));
     let mut log = String::new();
     for Symbol { path, name } in &diff.symbols {
@@ -255,35 +190,24 @@ fn symbols(name: &str, expected: &Expect) {
         let _ = writeln!(log, "submodule {path} {}", &commit[..7]);
     }
     assert!(diff.complete);
-    expected.assert_eq(&log);
+    log
 }
 
 #[test]
 fn hunks_name_what_changed() {
-    symbols(
-        "diff",
-        &expect![[r#"
+    let plain = symbols("diff");
+    expect![[r#"
         calc.py double
         src/ratio.rs divide
         src/ratio.rs mean
         submodule library 029addf
-    "#]],
-    );
-    symbols(
-        "diff-quoted",
-        &expect![[r#"
-        calc.py double
-        src/ratio.rs divide
-        src/ratio.rs mean
-        submodule library 029addf
-    "#]],
-    );
-    symbols(
-        "diff-merge",
-        &expect![[r#"
+    "#]]
+    .assert_eq(&plain);
+    assert_eq!(symbols("diff-quoted"), plain);
+    expect![[r#"
         calc.py add
-    "#]],
-    );
+    "#]]
+    .assert_eq(&symbols("diff-merge"));
 }
 
 #[test]

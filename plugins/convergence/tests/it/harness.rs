@@ -35,7 +35,7 @@ pub(crate) struct Fixture {
     pub tool: String,
     /// Recorded case, such as `fail`.
     pub case: String,
-    /// Which of the two checkouts.
+    /// One of the two checkouts.
     pub site: String,
     pub header: Header,
     pub output: Vec<u8>,

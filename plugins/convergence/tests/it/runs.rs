@@ -181,7 +181,7 @@ fn edits_that_nobody_recorded_count() {
         failed: 1 passed, 1 failed, 0 skipped; same failure seen 4 times across 2 edits; another failure of the same tests | ["same_test_other_failure"]
         failed: 1 passed, 1 failed, 0 skipped; same failure seen 5 times across 3 edits; no progress | ["non_progress"]
         passed: 1 passed, 0 failed, 0 skipped | []
-        failed: 1 passed, 1 failed, 0 skipped; same failure seen 6 times across 4 edits; no progress; another failure of the same tests; flaky: the last run without an edit of this workspace in between had another result | ["non_progress", "same_test_other_failure", "flaky"]
+        failed: 1 passed, 1 failed, 0 skipped; same failure seen 6 times across 4 edits; no progress; another failure of the same tests; flaky: the previous run had another result, without an edit of this workspace in between | ["non_progress", "same_test_other_failure", "flaky"]
         passed: 1 passed, 0 failed, 0 skipped | []
         failed: 1 passed, 1 failed, 0 skipped; same failure seen 7 times across 6 edits; no progress; regression: the last run passed | ["non_progress", "regression"]
         same failure seen 7 times across 6 edits; regression true true 6

@@ -3,15 +3,13 @@
 //! Rules are in the package `tollgate`. Each member of the set `deny` is a reason why the call is denied: a text, or an object with
 //! `message` and optionally `code` and `remediation`. Members of `ask` are questions to the client's user. The call is `input`.
 
-use std::collections::BTreeMap;
-
 use regorus::{Engine, Value};
 use schemars::JsonSchema;
-use serde::{Deserialize, Serialize};
+use serde::Deserialize;
+use tollgate_sdk::export_policy;
 use tollgate_sdk::policy::{
-    CannotJudge, Denial, Phase, Policy, PolicyCx, Problem, Question, Request, Verdict,
+    CannotJudge, Denial, Facts, Phase, Policy, PolicyCx, Problem, Question, Request, Verdict,
 };
-use tollgate_sdk::{Effect, export_policy};
 
 /// Name of the rules' file in messages.
 const FILE: &str = "rules.rego";
@@ -32,22 +30,6 @@ pub struct Rego {
     /// Values that rules read as `data.settings`. Default none.
     #[serde(default)]
     settings: serde_json::Map<String, serde_json::Value>,
-}
-
-/// A call as rules see it.
-#[derive(Serialize)]
-struct Input<'a> {
-    tool: &'a str,
-    pack: &'a str,
-    effect: Effect,
-    arguments: &'a serde_json::Map<String, serde_json::Value>,
-    actor: Option<&'a str>,
-    identity: Option<&'a str>,
-    client: Option<&'a str>,
-    envelope_id: Option<&'a str>,
-    connection: &'a str,
-    notes: BTreeMap<&'a str, &'a str>,
-    at: i64,
 }
 
 /// A member of `deny` or `ask`.
@@ -91,7 +73,7 @@ impl Policy for Rego {
 
     fn before(&self, _cx: &PolicyCx<'_>, request: &Request) -> Result<Verdict, CannotJudge> {
         let mut engine = self.engine()?;
-        engine.set_input_json(&serde_json::to_string(&input(request))?)?;
+        engine.set_input_json(&serde_json::to_string(&Facts::of(request))?)?;
         if let Some(denial) = denial(&reasons(&mut engine, DENY)?) {
             return Ok(denial.into());
         }
@@ -167,26 +149,6 @@ fn denial(reasons: &[Reason]) -> Option<Denial> {
         true => denial.remediation("Change the call, or ask the operator about the rules."),
         false => denial.remediation(remediations.join(" ")),
     })
-}
-
-fn input(request: &Request) -> Input<'_> {
-    Input {
-        tool: &request.tool,
-        pack: &request.pack,
-        effect: request.effect,
-        arguments: &request.arguments,
-        actor: request.actor(),
-        identity: request.identity.as_deref(),
-        client: request.client.as_deref(),
-        envelope_id: request.envelope_id.as_deref(),
-        connection: &request.connection,
-        notes: request
-            .notes
-            .iter()
-            .map(|note| (note.key.as_str(), note.value.as_str()))
-            .collect(),
-        at: request.at,
-    }
 }
 
 #[cfg(test)]

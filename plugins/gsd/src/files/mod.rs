@@ -20,7 +20,7 @@ use std::fmt;
 
 use tollgate_sdk::{Cx, Db, DbError, MAX_WRITE, ToolError, Workspace, WorkspaceError};
 
-use crate::model::{MilestoneId, SliceId, Status, TaskId, Unit};
+use crate::model::{MilestoneId, SliceId, Status, TaskId, TaskPath, Unit};
 use crate::store::milestone::Milestone;
 use crate::store::removed::{self, Removed};
 use crate::store::slice::{self, Slice};
@@ -140,26 +140,21 @@ impl Document {
             return Ok(None);
         }
         let path = plan_path(milestone, &slice.id);
-        if task::bulk(db, name, milestone, &slice.id)? > MAX_WRITE {
+        if task::bulk(db, name, milestone.slice(&slice.id))? > MAX_WRITE {
             let content = Err(format!("too large: a plan of more than {MAX_WRITE} characters"));
             return Ok(Some(Document { path, content }));
         }
-        let tasks = task::planned(db, name, milestone, &slice.id)?;
+        let tasks = task::planned(db, name, milestone.slice(&slice.id))?;
         let content = documents::plan(milestone, slice, &tasks);
         Ok(Some(Document::new(path, content)))
     }
 
     /// The summary of a task that is or was complete.
-    fn summary(
-        db: &Db<'_>,
-        name: &str,
-        milestone: &MilestoneId,
-        slice: &SliceId,
-        task: &TaskId,
-    ) -> Result<Option<Document>, DbError> {
-        let Some(task) = task::get(db, name, milestone, slice, task)? else {
+    fn summary(db: &Db<'_>, name: &str, at: TaskPath<'_>) -> Result<Option<Document>, DbError> {
+        let Some(task) = task::get(db, name, at)? else {
             return Ok(None);
         };
+        let TaskPath { milestone, slice, .. } = at;
         let has_summary = task.head.status == Status::Complete || task.head.reopened > 0;
         let unit = Unit::task(milestone, slice, &task.head.id);
         let task = (has_summary || removed::get(db, name, &unit)?.is_some()).then_some(task);
@@ -179,11 +174,11 @@ impl Document {
         };
         let (exists, path) = match &task {
             Some(task) => (
-                task::get(db, name, &milestone, &slice, task)?.is_some(),
+                task::get(db, name, milestone.slice(&slice).task(task))?.is_some(),
                 summary_path(&milestone, &slice, task),
             ),
             None => (
-                slice::get(db, name, &milestone, &slice)?.is_some(),
+                slice::get(db, name, milestone.slice(&slice))?.is_some(),
                 plan_path(&milestone, &slice),
             ),
         };

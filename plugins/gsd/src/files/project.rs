@@ -52,12 +52,16 @@ fn documents_of(
         documents.push(Document::roadmap(db, workspace, &milestone)?);
     }
     for slice_id in &touched.slices {
-        if let Some(slice) = slice::get(db, workspace, id, slice_id)? {
+        if let Some(slice) = slice::get(db, workspace, id.slice(slice_id))? {
             documents.extend(Document::plan(db, workspace, id, &slice)?);
         }
     }
     for (slice_id, task_id) in &touched.tasks {
-        documents.extend(Document::summary(db, workspace, id, slice_id, task_id)?);
+        documents.extend(Document::summary(
+            db,
+            workspace,
+            id.slice(slice_id).task(task_id),
+        )?);
     }
     for unit in &touched.removed {
         if let Some(removed) = removed::get(db, workspace, unit)? {

@@ -238,12 +238,12 @@ fn slice_documents(
     milestone: &MilestoneId,
     id: &SliceId,
 ) -> Result<Vec<Document>, DbError> {
-    let Some(slice) = slice::get(db, name, milestone, id)? else {
+    let Some(slice) = slice::get(db, name, milestone.slice(id))? else {
         return Ok(Vec::new());
     };
     let mut documents: Vec<Document> = Document::plan(db, name, milestone, &slice)?.into_iter().collect();
-    for task in task::heads(db, name, milestone, id)? {
-        documents.extend(Document::summary(db, name, milestone, id, &task.id)?);
+    for task in task::heads(db, name, milestone.slice(id))? {
+        documents.extend(Document::summary(db, name, milestone.slice(id).task(&task.id))?);
     }
     Ok(documents)
 }

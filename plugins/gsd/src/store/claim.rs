@@ -2,7 +2,11 @@
 
 use schemars::JsonSchema;
 use serde::Serialize;
-use tollgate_sdk::{Db, DbError, Row, Timestamp, params};
+use tollgate_kit::from_row;
+use tollgate_sdk::{Db, Timestamp, params};
+
+use super::Result;
+use crate::model::Unit;
 
 /// Claim on a unit.
 #[derive(Debug, Clone, Serialize, JsonSchema)]
@@ -22,34 +26,34 @@ pub(crate) struct Claim {
 
 const COLUMNS: &str = "workspace, unit, owner, claimed_at, expires_at";
 
-impl TryFrom<Row> for Claim {
-    type Error = DbError;
-
-    fn try_from(row: Row) -> Result<Claim, DbError> {
-        Ok(Claim {
-            workspace: row.get(0)?,
-            unit: row.get(1)?,
-            owner: row.get(2)?,
-            claimed_at: row.get(3)?,
-            expires_at: row.get(4)?,
-        })
-    }
+from_row! {
+    Claim { workspace, unit, owner, claimed_at, expires_at }
 }
 
 /// The unexpired claim on exactly this unit.
-pub(crate) fn get(
-    db: &Db<'_>,
-    workspace: &str,
-    unit: &str,
-    now: Timestamp,
-) -> Result<Option<Claim>, DbError> {
+pub(crate) fn get(db: &Db<'_>, workspace: &str, unit: &Unit, now: Timestamp) -> Result<Option<Claim>> {
     db.query_one(
         &format!(
             "SELECT {COLUMNS} FROM gsd_claims WHERE workspace = ?1 AND unit = ?2 \
              AND (expires_at IS NULL OR expires_at > ?3)"
         ),
-        params![workspace, unit, now],
+        params![workspace, unit.to_string(), now],
     )
+}
+
+/// The unexpired claim that covers a unit: its own, or that on its slice. With the claimed unit.
+pub(crate) fn covering(
+    db: &Db<'_>,
+    workspace: &str,
+    unit: &Unit,
+    now: Timestamp,
+) -> Result<Option<(Unit, Claim)>> {
+    for unit in [Some(unit.clone()), unit.parent_slice()].into_iter().flatten() {
+        if let Some(claim) = get(db, workspace, &unit, now)? {
+            return Ok(Some((unit, claim)));
+        }
+    }
+    Ok(None)
 }
 
 /// Unexpired claims on units whose key starts with a prefix, of one workspace or of all, after a workspace and
@@ -61,7 +65,7 @@ pub(crate) fn list(
     now: Timestamp,
     after: (&str, &str),
     limit: u32,
-) -> Result<Vec<Claim>, DbError> {
+) -> Result<Vec<Claim>> {
     db.query_as(
         &format!(
             "SELECT {COLUMNS} FROM gsd_claims WHERE (?1 IS NULL OR workspace = ?1) AND substr(unit, 1, ?2) = ?3 \
@@ -81,7 +85,7 @@ pub(crate) fn list(
 }
 
 /// Stores a claim, replacing an earlier one.
-pub(crate) fn put(db: &Db<'_>, claim: &Claim) -> Result<(), DbError> {
+pub(crate) fn put(db: &Db<'_>, claim: &Claim) -> Result<()> {
     db.execute(
         "INSERT INTO gsd_claims (workspace, unit, owner, claimed_at, expires_at) VALUES (?1, ?2, ?3, ?4, ?5) \
          ON CONFLICT (workspace, unit) DO UPDATE SET owner = excluded.owner, claimed_at = excluded.claimed_at, \
@@ -92,16 +96,16 @@ pub(crate) fn put(db: &Db<'_>, claim: &Claim) -> Result<(), DbError> {
 }
 
 /// Releases a unit. `false` if it was not claimed.
-pub(crate) fn release(db: &Db<'_>, workspace: &str, unit: &str) -> Result<bool, DbError> {
+pub(crate) fn release(db: &Db<'_>, workspace: &str, unit: &Unit) -> Result<bool> {
     let changed = db.execute(
         "DELETE FROM gsd_claims WHERE workspace = ?1 AND unit = ?2",
-        params![workspace, unit],
+        params![workspace, unit.to_string()],
     )?;
     Ok(changed == 1)
 }
 
 /// Removes the expired claims of a workspace. `false` if there are none.
-pub(crate) fn purge(db: &Db<'_>, workspace: &str, now: Timestamp) -> Result<bool, DbError> {
+pub(crate) fn purge(db: &Db<'_>, workspace: &str, now: Timestamp) -> Result<bool> {
     let removed = db.execute(
         "DELETE FROM gsd_claims WHERE workspace = ?1 AND expires_at <= ?2",
         params![workspace, now],
@@ -110,7 +114,7 @@ pub(crate) fn purge(db: &Db<'_>, workspace: &str, now: Timestamp) -> Result<bool
 }
 
 /// Releases a slice and every task in it.
-pub(crate) fn release_within(db: &Db<'_>, workspace: &str, slice: &str) -> Result<(), DbError> {
+pub(crate) fn release_within(db: &Db<'_>, workspace: &str, slice: &str) -> Result<()> {
     let below = format!("{slice}/");
     db.execute(
         "DELETE FROM gsd_claims WHERE workspace = ?1 AND (unit = ?2 OR substr(unit, 1, ?3) = ?4)",

@@ -1,6 +1,9 @@
 //! Progress of the log files.
 
-use tollgate_sdk::{Db, DbError, Row, params};
+use tollgate_kit::from_row;
+use tollgate_sdk::{Db, params};
+
+use super::Result;
 
 /// Progress of a log's file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -11,19 +14,12 @@ pub(crate) struct Extent {
     pub size: u64,
 }
 
-impl TryFrom<Row> for Extent {
-    type Error = DbError;
-
-    fn try_from(row: Row) -> Result<Extent, DbError> {
-        Ok(Extent {
-            last_id: row.get(0)?,
-            size: row.get(1)?,
-        })
-    }
+from_row! {
+    Extent { last_id, size }
 }
 
 /// Progress of a file, `None` if it was never written.
-pub(crate) fn get(db: &Db<'_>, workspace: &str, path: &str) -> Result<Option<Extent>, DbError> {
+pub(crate) fn get(db: &Db<'_>, workspace: &str, path: &str) -> Result<Option<Extent>> {
     db.query_one(
         "SELECT last_id, size FROM gsd_files WHERE workspace = ?1 AND path = ?2",
         params![workspace, path],
@@ -31,7 +27,7 @@ pub(crate) fn get(db: &Db<'_>, workspace: &str, path: &str) -> Result<Option<Ext
 }
 
 /// Stores the progress of a file.
-pub(crate) fn put(db: &Db<'_>, workspace: &str, path: &str, extent: Extent) -> Result<(), DbError> {
+pub(crate) fn put(db: &Db<'_>, workspace: &str, path: &str, extent: Extent) -> Result<()> {
     db.execute(
         "INSERT INTO gsd_files (workspace, path, last_id, size) VALUES (?1, ?2, ?3, ?4) \
          ON CONFLICT (workspace, path) DO UPDATE SET last_id = excluded.last_id, size = excluded.size",

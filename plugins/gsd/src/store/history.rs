@@ -1,15 +1,16 @@
 //! Roadmap assessments and replanning records. Each cause has one record; sending it again replaces it.
 
 use serde_json::Value as Json;
-use tollgate_sdk::{Db, DbError, Row, Timestamp, params};
+use tollgate_kit::from_row;
+use tollgate_sdk::{Db, Timestamp, params};
 
-use crate::model::{MilestoneId, SliceId, TaskId, Unit};
+use super::Result;
+use crate::model::{MilestoneId, SliceId, SlicePath, TaskId, TaskPath, Unit};
 
 /// Assessment after a completed slice.
 #[derive(Debug)]
 pub(crate) struct Assessment<'a> {
-    pub milestone: &'a MilestoneId,
-    pub completed_slice: &'a SliceId,
+    pub completed_slice: SlicePath<'a>,
     pub verdict: &'a str,
     pub assessment: &'a str,
     pub slice_changes: Json,
@@ -21,12 +22,9 @@ pub(crate) fn assess(
     workspace: &str,
     assessment: &Assessment<'_>,
     now: Timestamp,
-) -> Result<bool, DbError> {
-    let known = db.query_row(
-        "SELECT assessed_at FROM gsd_assessments \
-         WHERE workspace = ?1 AND milestone_id = ?2 AND completed_slice_id = ?3",
-        params![workspace, assessment.milestone, assessment.completed_slice],
-    )?;
+) -> Result<bool> {
+    let SlicePath { milestone, slice } = assessment.completed_slice;
+    let is_first = assessments(db, workspace, milestone, Some(slice))?.is_empty();
     db.execute(
         "INSERT INTO gsd_assessments (workspace, milestone_id, completed_slice_id, verdict, assessment, \
          slice_changes_json, assessed_at) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7) \
@@ -35,39 +33,32 @@ pub(crate) fn assess(
          assessed_at = excluded.assessed_at",
         params![
             workspace,
-            assessment.milestone,
-            assessment.completed_slice,
+            milestone,
+            slice,
             assessment.verdict,
             assessment.assessment,
             assessment.slice_changes,
             now,
         ],
     )?;
-    Ok(known.is_none())
+    Ok(is_first)
 }
 
 /// Reason for replanning a slice.
 #[derive(Debug)]
 pub(crate) struct Replan<'a> {
-    pub milestone: &'a MilestoneId,
-    pub slice: &'a SliceId,
-    pub blocker_task: &'a TaskId,
+    pub blocker: TaskPath<'a>,
     pub blocker_description: &'a str,
     pub what_changed: &'a str,
 }
 
-/// Stores a replanning record, replacing an earlier one. `true` if there was none.
-pub(crate) fn replan(
-    db: &Db<'_>,
-    workspace: &str,
-    replan: &Replan<'_>,
-    now: Timestamp,
-) -> Result<bool, DbError> {
-    let known = db.query_row(
-        "SELECT replanned_at FROM gsd_replans \
-         WHERE workspace = ?1 AND milestone_id = ?2 AND slice_id = ?3 AND blocker_task_id = ?4",
-        params![workspace, replan.milestone, replan.slice, replan.blocker_task],
-    )?;
+/// Stores a replanning record, replacing an earlier one.
+pub(crate) fn replan(db: &Db<'_>, workspace: &str, replan: &Replan<'_>, now: Timestamp) -> Result<()> {
+    let TaskPath {
+        milestone,
+        slice,
+        task,
+    } = replan.blocker;
     db.execute(
         "INSERT INTO gsd_replans (workspace, milestone_id, slice_id, blocker_task_id, blocker_description, \
          what_changed, replanned_at) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7) \
@@ -76,15 +67,15 @@ pub(crate) fn replan(
          replanned_at = excluded.replanned_at",
         params![
             workspace,
-            replan.milestone,
-            replan.slice,
-            replan.blocker_task,
+            milestone,
+            slice,
+            task,
             replan.blocker_description,
             replan.what_changed,
             now,
         ],
     )?;
-    Ok(known.is_none())
+    Ok(())
 }
 
 /// A stored assessment.
@@ -97,18 +88,8 @@ pub(crate) struct Assessed {
     pub at: Timestamp,
 }
 
-impl TryFrom<Row> for Assessed {
-    type Error = DbError;
-
-    fn try_from(row: Row) -> Result<Assessed, DbError> {
-        Ok(Assessed {
-            completed_slice: row.get(0)?,
-            verdict: row.get(1)?,
-            assessment: row.get(2)?,
-            slice_changes: row.json(3)?,
-            at: row.get(4)?,
-        })
-    }
+from_row! {
+    Assessed { completed_slice, verdict, assessment, slice_changes: json, at }
 }
 
 /// Assessments of a milestone, or the one after one of its slices, in the order of the slices.
@@ -117,7 +98,7 @@ pub(crate) fn assessments(
     workspace: &str,
     milestone: &MilestoneId,
     slice: Option<&SliceId>,
-) -> Result<Vec<Assessed>, DbError> {
+) -> Result<Vec<Assessed>> {
     db.query_as(
         "SELECT completed_slice_id, verdict, assessment, slice_changes_json, assessed_at FROM gsd_assessments \
          WHERE workspace = ?1 AND milestone_id = ?2 AND (?3 IS NULL OR completed_slice_id = ?3) \
@@ -136,22 +117,12 @@ pub(crate) struct Replanned {
     pub at: Timestamp,
 }
 
-impl TryFrom<Row> for Replanned {
-    type Error = DbError;
-
-    fn try_from(row: Row) -> Result<Replanned, DbError> {
-        Ok(Replanned {
-            slice: row.get(0)?,
-            blocker_task: row.get(1)?,
-            blocker_description: row.get(2)?,
-            what_changed: row.get(3)?,
-            at: row.get(4)?,
-        })
-    }
+from_row! {
+    Replanned { slice, blocker_task, blocker_description, what_changed, at }
 }
 
 /// Replanning records of a milestone, a slice, or a task that found a blocker.
-pub(crate) fn replans(db: &Db<'_>, workspace: &str, unit: &Unit) -> Result<Vec<Replanned>, DbError> {
+pub(crate) fn replans(db: &Db<'_>, workspace: &str, unit: &Unit) -> Result<Vec<Replanned>> {
     db.query_as(
         "SELECT slice_id, blocker_task_id, blocker_description, what_changed, replanned_at FROM gsd_replans \
          WHERE workspace = ?1 AND milestone_id = ?2 AND (?3 IS NULL OR slice_id = ?3) \

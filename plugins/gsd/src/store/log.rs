@@ -3,8 +3,10 @@
 use schemars::JsonSchema;
 use serde::Serialize;
 use serde_json::{Map, Value as Json};
+use tollgate_kit::from_row;
 use tollgate_sdk::{Db, DbError, Row, Timestamp, ToValue, Value, params};
 
+use super::Result;
 use crate::model::{Actor, Severity, Unit};
 
 /// Reading of arguments in new events: absent fields of a plan stay as they are. In events of version 1 they are
@@ -30,7 +32,7 @@ pub(crate) struct Event {
     pub hash: String,
     /// True if an agent or the system caused the change.
     pub actor: Actor,
-    /// Name of the actor.
+    /// Name of the actor who called.
     pub actor_name: String,
     /// Reason that the caller gave.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -47,25 +49,10 @@ pub(crate) struct Event {
 
 const EVENT: &str = "id, workspace, cmd, unit, params_json, ts, hash, actor, actor_name, trigger_reason, session_id, version, skipped";
 
-impl TryFrom<Row> for Event {
-    type Error = DbError;
-
-    fn try_from(row: Row) -> Result<Event, DbError> {
-        Ok(Event {
-            id: row.get(0)?,
-            workspace: row.get(1)?,
-            cmd: row.get(2)?,
-            unit: row.get(3)?,
-            params: row.json(4)?,
-            ts: row.get(5)?,
-            hash: row.get(6)?,
-            actor: row.get(7)?,
-            actor_name: row.get(8)?,
-            trigger_reason: row.get(9)?,
-            session_id: row.get(10)?,
-            version: row.get(11)?,
-            skipped: row.get(12)?,
-        })
+from_row! {
+    Event {
+        id, workspace, cmd, unit, params: json, ts, hash, actor, actor_name, trigger_reason, session_id,
+        version, skipped
     }
 }
 
@@ -103,24 +90,10 @@ pub(crate) struct Entry {
 const ENTRY: &str =
     "id, workspace, ts, severity, tool, unit, code, message, actor_name, trigger_reason, session_id, op_id";
 
-impl TryFrom<Row> for Entry {
-    type Error = DbError;
-
-    fn try_from(row: Row) -> Result<Entry, DbError> {
-        Ok(Entry {
-            id: row.get(0)?,
-            workspace: row.get(1)?,
-            ts: row.get(2)?,
-            severity: row.get(3)?,
-            tool: row.get(4)?,
-            unit: row.get(5)?,
-            code: row.get(6)?,
-            message: row.get(7)?,
-            actor_name: row.get(8)?,
-            trigger_reason: row.get(9)?,
-            session_id: row.get(10)?,
-            op_id: row.get(11)?,
-        })
+from_row! {
+    Entry {
+        id, workspace, ts, severity, tool, unit, code, message, actor_name, trigger_reason, session_id,
+        op_id
     }
 }
 
@@ -147,13 +120,11 @@ fn entry_key(ts: Timestamp, severity: Severity, tool: &str, session: &str, op_id
     format!("{ts} {severity} {tool} {session} {op_id}")
 }
 
-/// Keys of the lines of events after an id, with their ids.
-pub(crate) fn event_keys(
-    db: &Db<'_>,
-    workspace: &str,
-    after: i64,
-    limit: u32,
-) -> Result<Vec<(i64, String)>, DbError> {
+/// Keys of lines with the ids of their rows.
+type LineKeys = Vec<(i64, String)>;
+
+/// Keys of the lines of events after an id.
+pub(crate) fn event_keys(db: &Db<'_>, workspace: &str, after: i64, limit: u32) -> Result<LineKeys> {
     db.query(
         "SELECT id, hash, ts, session_id FROM gsd_events WHERE workspace = ?1 AND id > ?2 ORDER BY id LIMIT ?3",
         params![workspace, after, limit],
@@ -166,13 +137,8 @@ pub(crate) fn event_keys(
     .collect()
 }
 
-/// Keys of the lines of entries after an id, with their ids.
-pub(crate) fn entry_keys(
-    db: &Db<'_>,
-    workspace: &str,
-    after: i64,
-    limit: u32,
-) -> Result<Vec<(i64, String)>, DbError> {
+/// Keys of the lines of entries after an id.
+pub(crate) fn entry_keys(db: &Db<'_>, workspace: &str, after: i64, limit: u32) -> Result<LineKeys> {
     db.query(
         "SELECT id, ts, severity, tool, session_id, op_id FROM gsd_audit WHERE workspace = ?1 AND id > ?2 \
          ORDER BY id LIMIT ?3",
@@ -190,54 +156,55 @@ pub(crate) fn entry_keys(
 }
 
 /// Appends an event and assigns its `id`.
-pub(crate) fn append_event(db: &Db<'_>, event: Event) -> Result<Event, DbError> {
-    let id = db
-        .query_row(
-            "INSERT INTO gsd_events (workspace, cmd, unit, params_json, ts, hash, actor, actor_name, trigger_reason, \
-             session_id, version, skipped) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12) RETURNING id",
-            params![
-                event.workspace,
-                event.cmd,
-                event.unit,
-                Json::Object(event.params.clone()),
-                event.ts,
-                event.hash,
-                event.actor,
-                event.actor_name,
-                event.trigger_reason,
-                event.session_id,
-                event.version,
-                event.skipped,
-            ],
-        )?
-        .ok_or(DbError::Internal)?
-        .get(0)?;
+pub(crate) fn append_event(db: &Db<'_>, event: Event) -> Result<Event> {
+    let id = append(
+        db,
+        "INSERT INTO gsd_events (workspace, cmd, unit, params_json, ts, hash, actor, actor_name, trigger_reason, \
+         session_id, version, skipped) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12) RETURNING id",
+        params![
+            event.workspace,
+            event.cmd,
+            event.unit,
+            Json::Object(event.params.clone()),
+            event.ts,
+            event.hash,
+            event.actor,
+            event.actor_name,
+            event.trigger_reason,
+            event.session_id,
+            event.version,
+            event.skipped,
+        ],
+    )?;
     Ok(Event { id, ..event })
 }
 
 /// Appends an entry and assigns its `id`.
-pub(crate) fn append_entry(db: &Db<'_>, entry: Entry) -> Result<Entry, DbError> {
-    let id = db
-        .query_row(
-            "INSERT INTO gsd_audit (workspace, ts, severity, tool, unit, code, message, actor_name, trigger_reason, \
-             session_id, op_id) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11) RETURNING id",
-            params![
-                entry.workspace,
-                entry.ts,
-                entry.severity,
-                entry.tool,
-                entry.unit,
-                entry.code,
-                entry.message,
-                entry.actor_name,
-                entry.trigger_reason,
-                entry.session_id,
-                entry.op_id,
-            ],
-        )?
-        .ok_or(DbError::Internal)?
-        .get(0)?;
+pub(crate) fn append_entry(db: &Db<'_>, entry: Entry) -> Result<Entry> {
+    let id = append(
+        db,
+        "INSERT INTO gsd_audit (workspace, ts, severity, tool, unit, code, message, actor_name, trigger_reason, \
+         session_id, op_id) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11) RETURNING id",
+        params![
+            entry.workspace,
+            entry.ts,
+            entry.severity,
+            entry.tool,
+            entry.unit,
+            entry.code,
+            entry.message,
+            entry.actor_name,
+            entry.trigger_reason,
+            entry.session_id,
+            entry.op_id,
+        ],
+    )?;
     Ok(Entry { id, ..entry })
+}
+
+/// Runs an INSERT that returns the id of its row.
+fn append(db: &Db<'_>, sql: &str, params: &[Value]) -> Result<i64> {
+    db.query_row(sql, params)?.ok_or(DbError::Internal)?.get(0)
 }
 
 /// Characters of arguments above which an event is not part of a unit's history.
@@ -261,7 +228,7 @@ const PAGE: &str = "(?1 IS NULL OR workspace = ?1) AND id > ?2 AND (substr(unit,
 
 impl Page<'_> {
     /// Time of the entry before the page, `None` for the first page.
-    pub(crate) fn start(&self, db: &Db<'_>) -> Result<Option<Timestamp>, DbError> {
+    pub(crate) fn start(&self, db: &Db<'_>) -> Result<Option<Timestamp>> {
         let row = db.query_row("SELECT ts FROM gsd_audit WHERE id = ?1", params![self.after])?;
         row.map(|row| row.get(0)).transpose()
     }
@@ -285,7 +252,7 @@ impl Page<'_> {
 
     /// The last row of the page, and whether there are more. Sizes are read first, because a row may be as
     /// large as a call's arguments.
-    fn end(&self, db: &Db<'_>, table: &str, large: &str) -> Result<(i64, bool), DbError> {
+    fn end(&self, db: &Db<'_>, table: &str, large: &str) -> Result<(i64, bool)> {
         let sizes = db.query(
             &format!("SELECT id, length({large}) FROM {table} WHERE {PAGE} ORDER BY id LIMIT ?5"),
             &self.params(self.limit.saturating_add(1)),
@@ -301,30 +268,33 @@ impl Page<'_> {
         }
         Ok((last, false))
     }
+
+    /// Rows of the page, and whether there are more.
+    fn rows<T>(&self, db: &Db<'_>, table: &str, columns: &str, large: &str) -> Result<(Vec<T>, bool)>
+    where
+        T: TryFrom<Row, Error = DbError>,
+    {
+        let (last, more) = self.end(db, table, large)?;
+        let rows = db.query_as(
+            &format!("SELECT {columns} FROM {table} WHERE {PAGE} AND id <= ?5 ORDER BY id"),
+            &self.params(last),
+        )?;
+        Ok((rows, more))
+    }
 }
 
 /// Events, oldest first, and whether there are more.
-pub(crate) fn events(db: &Db<'_>, page: &Page<'_>) -> Result<(Vec<Event>, bool), DbError> {
-    let (last, more) = page.end(db, "gsd_events", "params_json")?;
-    let events = db.query_as(
-        &format!("SELECT {EVENT} FROM gsd_events WHERE {PAGE} AND id <= ?5 ORDER BY id"),
-        &page.params(last),
-    )?;
-    Ok((events, more))
+pub(crate) fn events(db: &Db<'_>, page: &Page<'_>) -> Result<(Vec<Event>, bool)> {
+    page.rows(db, "gsd_events", EVENT, "params_json")
 }
 
 /// Entries, oldest first, and whether there are more.
-pub(crate) fn entries(db: &Db<'_>, page: &Page<'_>) -> Result<(Vec<Entry>, bool), DbError> {
-    let (last, more) = page.end(db, "gsd_audit", "message")?;
-    let entries = db.query_as(
-        &format!("SELECT {ENTRY} FROM gsd_audit WHERE {PAGE} AND id <= ?5 ORDER BY id"),
-        &page.params(last),
-    )?;
-    Ok((entries, more))
+pub(crate) fn entries(db: &Db<'_>, page: &Page<'_>) -> Result<(Vec<Entry>, bool)> {
+    page.rows(db, "gsd_audit", ENTRY, "message")
 }
 
 /// Ids of the operations that the log has as refused, from a time on.
-pub(crate) fn refusals_since(db: &Db<'_>, from: Option<Timestamp>) -> Result<Vec<String>, DbError> {
+pub(crate) fn refusals_since(db: &Db<'_>, from: Option<Timestamp>) -> Result<Vec<String>> {
     let rows = db.query(
         "SELECT op_id FROM gsd_audit WHERE severity = 'error' AND (?1 IS NULL OR ts >= ?1)",
         params![from],
@@ -333,16 +303,16 @@ pub(crate) fn refusals_since(db: &Db<'_>, from: Option<Timestamp>) -> Result<Vec
 }
 
 /// The last change in a workspace, 0 before the first.
-pub(crate) fn last_event(db: &Db<'_>, workspace: &str) -> Result<i64, DbError> {
+pub(crate) fn last_event(db: &Db<'_>, workspace: &str) -> Result<i64> {
     extreme(db, "max", workspace)
 }
 
 /// The first change in a workspace, 0 if there is none.
-pub(crate) fn first_event(db: &Db<'_>, workspace: &str) -> Result<i64, DbError> {
+pub(crate) fn first_event(db: &Db<'_>, workspace: &str) -> Result<i64> {
     extreme(db, "min", workspace)
 }
 
-fn extreme(db: &Db<'_>, which: &str, workspace: &str) -> Result<i64, DbError> {
+fn extreme(db: &Db<'_>, which: &str, workspace: &str) -> Result<i64> {
     let found = db.query_row(
         &format!("SELECT {which}(id) FROM gsd_events WHERE workspace = ?1"),
         params![workspace],
@@ -355,7 +325,7 @@ fn extreme(db: &Db<'_>, which: &str, workspace: &str) -> Result<i64, DbError> {
 }
 
 /// An event by its id.
-pub(crate) fn event(db: &Db<'_>, id: i64) -> Result<Option<Event>, DbError> {
+pub(crate) fn event(db: &Db<'_>, id: i64) -> Result<Option<Event>> {
     db.query_one(
         &format!("SELECT {EVENT} FROM gsd_events WHERE id = ?1"),
         params![id],
@@ -363,7 +333,7 @@ pub(crate) fn event(db: &Db<'_>, id: i64) -> Result<Option<Event>, DbError> {
 }
 
 /// Time of the last start of a task.
-pub(crate) fn started_at(db: &Db<'_>, workspace: &str, unit: &Unit) -> Result<Option<Timestamp>, DbError> {
+pub(crate) fn started_at(db: &Db<'_>, workspace: &str, unit: &Unit) -> Result<Option<Timestamp>> {
     let row = db.query_row(
         "SELECT ts FROM gsd_events WHERE workspace = ?1 AND unit = ?2 AND cmd = 'start-task' AND skipped = 0 \
          ORDER BY id DESC LIMIT 1",
@@ -373,8 +343,8 @@ pub(crate) fn started_at(db: &Db<'_>, workspace: &str, unit: &Unit) -> Result<Op
 }
 
 /// The event that removed a task or slice: a replan of its slice, or an assessment of its roadmap.
-pub(crate) fn removal(db: &Db<'_>, workspace: &str, unit: &Unit) -> Result<Option<Event>, DbError> {
-    let find = |cmd: &str, around: &str, id: &str, path: &str| -> Result<Option<Event>, DbError> {
+pub(crate) fn removal(db: &Db<'_>, workspace: &str, unit: &Unit) -> Result<Option<Event>> {
+    let find = |cmd: &str, around: &str, id: &str, path: &str| -> Result<Option<Event>> {
         let events: Vec<Event> = db.query_as(
             &format!(
                 "SELECT {EVENT} FROM gsd_events WHERE workspace = ?1 AND cmd = ?2 AND substr(unit, 1, ?3) = ?4 \
@@ -415,7 +385,7 @@ pub(crate) fn removal(db: &Db<'_>, workspace: &str, unit: &Unit) -> Result<Optio
 }
 
 /// The latest events of exactly one unit, oldest first.
-pub(crate) fn of_unit(db: &Db<'_>, workspace: &str, unit: &Unit, limit: u32) -> Result<Vec<Event>, DbError> {
+pub(crate) fn of_unit(db: &Db<'_>, workspace: &str, unit: &Unit, limit: u32) -> Result<Vec<Event>> {
     let mut events: Vec<Event> = db.query_as(
         &format!(
             "SELECT {EVENT} FROM gsd_events WHERE workspace = ?1 AND unit = ?2 AND length(params_json) < ?3 \

@@ -3,7 +3,7 @@
 use serde_json::Value as Json;
 use tollgate_sdk::{Db, DbError, Row, Timestamp, params};
 
-use super::{Closed, Closing, Reopen, in_pages, list};
+use super::{Closed, Closing, Reopen, Result, change_one, in_pages, list};
 use crate::guard::Validation;
 use crate::model::{MilestoneId, MilestoneStatus, Verdict};
 
@@ -47,7 +47,7 @@ const HEAD: &str =
 impl TryFrom<Row> for MilestoneHead {
     type Error = DbError;
 
-    fn try_from(row: Row) -> Result<MilestoneHead, DbError> {
+    fn try_from(row: Row) -> Result<MilestoneHead> {
         Ok(MilestoneHead {
             id: row.get(0)?,
             status: row.get(1)?,
@@ -65,7 +65,7 @@ const COLUMNS: &str = "id, status, title, vision, depends_on_json, success_crite
 impl TryFrom<Row> for Milestone {
     type Error = DbError;
 
-    fn try_from(row: Row) -> Result<Milestone, DbError> {
+    fn try_from(row: Row) -> Result<Milestone> {
         Ok(Milestone {
             id: row.get(0)?,
             status: row.get(1)?,
@@ -85,13 +85,13 @@ impl TryFrom<Row> for Milestone {
     }
 }
 
-fn depends_on(row: &Row, column: usize) -> Result<Vec<MilestoneId>, DbError> {
+fn depends_on(row: &Row, column: usize) -> Result<Vec<MilestoneId>> {
     let ids: Vec<String> = row.json(column)?;
     Ok(ids.iter().filter_map(|id| MilestoneId::parse(id)).collect())
 }
 
 /// Reads last change, verdict and event of the verdict from three columns.
-fn validation(row: &Row, column: usize) -> Result<Validation, DbError> {
+fn validation(row: &Row, column: usize) -> Result<Validation> {
     let (verdict, at): (Option<Verdict>, Option<i64>) = (row.get(column + 1)?, row.get(column + 2)?);
     Ok(Validation {
         changed: row.get(column)?,
@@ -100,13 +100,13 @@ fn validation(row: &Row, column: usize) -> Result<Validation, DbError> {
 }
 
 /// Reads actor and hash of a closing from two columns.
-pub(super) fn closed(row: &Row, column: usize) -> Result<Option<Closed>, DbError> {
+pub(super) fn closed(row: &Row, column: usize) -> Result<Option<Closed>> {
     let (by, hash): (Option<String>, Option<String>) = (row.get(column)?, row.get(column + 1)?);
     Ok(by.zip(hash).map(|(by, hash)| Closed { by, hash }))
 }
 
 /// Reads a reopening from a nullable column.
-pub(super) fn reopen(row: &Row, column: usize) -> Result<Option<Reopen>, DbError> {
+pub(super) fn reopen(row: &Row, column: usize) -> Result<Option<Reopen>> {
     match row.get::<Option<String>>(column)? {
         Some(_) => row.json(column).map(Some),
         None => Ok(None),
@@ -114,7 +114,7 @@ pub(super) fn reopen(row: &Row, column: usize) -> Result<Option<Reopen>, DbError
 }
 
 /// Reads a milestone.
-pub(crate) fn get(db: &Db<'_>, workspace: &str, id: &MilestoneId) -> Result<Option<Milestone>, DbError> {
+pub(crate) fn get(db: &Db<'_>, workspace: &str, id: &MilestoneId) -> Result<Option<Milestone>> {
     db.query_one(
         &format!("SELECT {COLUMNS} FROM gsd_milestones WHERE workspace = ?1 AND id = ?2"),
         params![workspace, id],
@@ -122,7 +122,7 @@ pub(crate) fn get(db: &Db<'_>, workspace: &str, id: &MilestoneId) -> Result<Opti
 }
 
 /// Every milestone of a workspace, by number, without large fields.
-pub(crate) fn heads(db: &Db<'_>, workspace: &str) -> Result<Vec<MilestoneHead>, DbError> {
+pub(crate) fn heads(db: &Db<'_>, workspace: &str) -> Result<Vec<MilestoneHead>> {
     let sql = format!(
         "SELECT {HEAD} FROM gsd_milestones WHERE workspace = ?1 AND ordinal > ?2 ORDER BY ordinal LIMIT ?3"
     );
@@ -140,7 +140,7 @@ pub(crate) fn plan(
     id: &MilestoneId,
     plan: &Plan,
     now: Timestamp,
-) -> Result<(), DbError> {
+) -> Result<()> {
     db.execute(
         "INSERT INTO gsd_milestones (workspace, id, ordinal, title, vision, status, depends_on_json, \
          success_criteria_json, key_risks_json, definition_of_done_json, changed_event, created_at) \
@@ -165,12 +165,7 @@ pub(crate) fn plan(
 }
 
 /// Parks or unparks a milestone, unless it is complete.
-pub(crate) fn set_parked(
-    db: &Db<'_>,
-    workspace: &str,
-    id: &MilestoneId,
-    parked: bool,
-) -> Result<(), DbError> {
+pub(crate) fn set_parked(db: &Db<'_>, workspace: &str, id: &MilestoneId, parked: bool) -> Result<()> {
     let status = if parked {
         MilestoneStatus::Parked
     } else {
@@ -183,38 +178,28 @@ pub(crate) fn set_parked(
     Ok(())
 }
 
-/// Completes an active milestone. `false` if it is no longer active.
-pub(crate) fn complete(
-    db: &Db<'_>,
-    workspace: &str,
-    id: &MilestoneId,
-    closing: &Closing<'_>,
-) -> Result<bool, DbError> {
-    let changed = db.execute(
+/// Completes an active milestone. Fails if it is no longer active.
+pub(crate) fn complete(db: &Db<'_>, workspace: &str, id: &MilestoneId, closing: &Closing<'_>) -> Result<()> {
+    change_one(
+        db,
         "UPDATE gsd_milestones SET status = 'complete', summary_json = ?3, closed_by = ?4, closed_hash = ?5, \
          reopen_json = NULL WHERE workspace = ?1 AND id = ?2 AND status = 'active'",
         params![workspace, id, closing.summary, closing.by, closing.hash],
-    )?;
-    Ok(changed == 1)
+    )
 }
 
-/// Makes a complete or parked milestone active again. `false` if it is active.
-pub(crate) fn reopen_one(
-    db: &Db<'_>,
-    workspace: &str,
-    id: &MilestoneId,
-    reopen: &Reopen,
-) -> Result<bool, DbError> {
-    let changed = db.execute(
+/// Makes a complete or parked milestone active again. Fails if it is active.
+pub(crate) fn reopen_one(db: &Db<'_>, workspace: &str, id: &MilestoneId, reopen: &Reopen) -> Result<()> {
+    change_one(
+        db,
         "UPDATE gsd_milestones SET status = 'active', summary_json = NULL, closed_by = NULL, closed_hash = NULL, \
          reopen_json = ?3 WHERE workspace = ?1 AND id = ?2 AND status <> 'active'",
         params![workspace, id, reopen],
-    )?;
-    Ok(changed == 1)
+    )
 }
 
 /// Stores the event of the last change in a milestone.
-pub(crate) fn touch(db: &Db<'_>, workspace: &str, id: &MilestoneId, event: i64) -> Result<(), DbError> {
+pub(crate) fn touch(db: &Db<'_>, workspace: &str, id: &MilestoneId, event: i64) -> Result<()> {
     db.execute(
         "UPDATE gsd_milestones SET changed_event = ?3 WHERE workspace = ?1 AND id = ?2",
         params![workspace, id, event],
@@ -229,7 +214,7 @@ pub(crate) fn validate(
     id: &MilestoneId,
     verdict: Verdict,
     event: i64,
-) -> Result<(), DbError> {
+) -> Result<()> {
     db.execute(
         "UPDATE gsd_milestones SET verdict = ?3, validation_event = ?4 WHERE workspace = ?1 AND id = ?2",
         params![workspace, id, verdict, event],

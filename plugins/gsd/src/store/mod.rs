@@ -15,6 +15,9 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value as Json;
 use tollgate_sdk::{Db, DbError, Timestamp, ToValue, Value, params};
 
+/// Outcome of a statement or query.
+pub(crate) type Result<T, E = DbError> = std::result::Result<T, E>;
+
 /// Reopening of a unit.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub(crate) struct Reopen {
@@ -50,8 +53,8 @@ impl ToValue for Reopen {
 /// Record of closing a unit.
 #[derive(Debug)]
 pub(crate) struct Closing<'a> {
-    /// Summary of the completion, absent if the unit was skipped.
-    pub summary: Option<&'a Json>,
+    /// Summary of the call that closes the unit.
+    pub summary: Json,
     pub by: &'a str,
     /// Hash of the event.
     pub hash: &'a str,
@@ -69,13 +72,21 @@ fn list(entries: &[impl Serialize]) -> Value {
     serde_json::to_value(entries).unwrap_or_default().to_value()
 }
 
+/// Runs a statement that has to change one row, which was checked before.
+fn change_one(db: &Db<'_>, sql: &str, params: &[Value]) -> Result<()> {
+    match db.execute(sql, params)? {
+        1 => Ok(()),
+        _ => Err(DbError::Internal),
+    }
+}
+
 /// Reads a list in pages, because one database reply has a size limit and each row may be large. `page` gets
 /// the number of the last row read (-1 at first) and the page size.
 fn in_pages<T>(
     at_once: u32,
     ordinal: impl Fn(&T) -> u32,
     page: impl Fn(i64, u32) -> Result<Vec<T>, DbError>,
-) -> Result<Vec<T>, DbError> {
+) -> Result<Vec<T>> {
     let mut rows = Vec::new();
     loop {
         let after = rows.last().map_or(-1, |row| i64::from(ordinal(row)));
@@ -89,7 +100,7 @@ fn in_pages<T>(
 }
 
 /// The workspaces with milestones, by name.
-pub(crate) fn workspaces(db: &Db<'_>) -> Result<Vec<String>, DbError> {
+pub(crate) fn workspaces(db: &Db<'_>) -> Result<Vec<String>> {
     db.query(
         "SELECT workspace FROM gsd_milestones GROUP BY workspace ORDER BY workspace LIMIT 200",
         params![],
@@ -100,7 +111,7 @@ pub(crate) fn workspaces(db: &Db<'_>) -> Result<Vec<String>, DbError> {
 }
 
 /// Returns whether anything was ever stored about a workspace.
-pub(crate) fn is_known(db: &Db<'_>, workspace: &str) -> Result<bool, DbError> {
+pub(crate) fn is_known(db: &Db<'_>, workspace: &str) -> Result<bool> {
     let found = db.query_row(
         "SELECT EXISTS (SELECT 1 FROM gsd_events WHERE workspace = ?1) \
          OR EXISTS (SELECT 1 FROM gsd_milestones WHERE workspace = ?1)",
@@ -110,10 +121,12 @@ pub(crate) fn is_known(db: &Db<'_>, workspace: &str) -> Result<bool, DbError> {
 }
 
 /// Returns whether a unit is planned.
-pub(crate) fn exists(db: &Db<'_>, workspace: &str, unit: &Unit) -> Result<bool, DbError> {
+pub(crate) fn exists(db: &Db<'_>, workspace: &str, unit: &Unit) -> Result<bool> {
     Ok(match (&unit.slice, &unit.task) {
-        (Some(slice), Some(task)) => task::get(db, workspace, &unit.milestone, slice, task)?.is_some(),
-        (Some(slice), None) => slice::get(db, workspace, &unit.milestone, slice)?.is_some(),
+        (Some(slice), Some(task)) => {
+            task::get(db, workspace, unit.milestone.slice(slice).task(task))?.is_some()
+        }
+        (Some(slice), None) => slice::get(db, workspace, unit.milestone.slice(slice))?.is_some(),
         (None, _) => milestone::get(db, workspace, &unit.milestone)?.is_some(),
     })
 }

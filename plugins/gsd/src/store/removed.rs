@@ -1,7 +1,9 @@
 //! Units that were removed and had a file. No pack can delete a file, so the file says that its unit is gone.
 
-use tollgate_sdk::{Db, DbError, Row, Timestamp, params};
+use tollgate_kit::from_row;
+use tollgate_sdk::{Db, Timestamp, params};
 
+use super::Result;
 use crate::model::{MilestoneId, Unit};
 
 /// Removal of a unit.
@@ -17,27 +19,12 @@ pub(crate) struct Removed {
 
 const COLUMNS: &str = "unit, title, removed_at, removed_by, reason";
 
-impl TryFrom<Row> for Removed {
-    type Error = DbError;
-
-    fn try_from(row: Row) -> Result<Removed, DbError> {
-        Ok(Removed {
-            unit: row.get(0)?,
-            title: row.get(1)?,
-            at: row.get(2)?,
-            by: row.get(3)?,
-            reason: row.get(4)?,
-        })
-    }
+from_row! {
+    Removed { unit, title, at, by, reason }
 }
 
 /// Stores a removal, replacing an earlier one of the same unit.
-pub(crate) fn put(
-    db: &Db<'_>,
-    workspace: &str,
-    milestone: &MilestoneId,
-    removed: &Removed,
-) -> Result<(), DbError> {
+pub(crate) fn put(db: &Db<'_>, workspace: &str, milestone: &MilestoneId, removed: &Removed) -> Result<()> {
     db.execute(
         "INSERT INTO gsd_removed (workspace, milestone_id, unit, title, removed_at, removed_by, reason) \
          VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7) ON CONFLICT (workspace, unit) DO UPDATE SET title = excluded.title, \
@@ -56,7 +43,7 @@ pub(crate) fn put(
 }
 
 /// The removal of a unit, also if a unit with the same key was planned since.
-pub(crate) fn get(db: &Db<'_>, workspace: &str, unit: &Unit) -> Result<Option<Removed>, DbError> {
+pub(crate) fn get(db: &Db<'_>, workspace: &str, unit: &Unit) -> Result<Option<Removed>> {
     db.query_one(
         &format!("SELECT {COLUMNS} FROM gsd_removed WHERE workspace = ?1 AND unit = ?2"),
         params![workspace, unit.to_string()],
@@ -64,11 +51,7 @@ pub(crate) fn get(db: &Db<'_>, workspace: &str, unit: &Unit) -> Result<Option<Re
 }
 
 /// The removals in a milestone, by key.
-pub(crate) fn in_milestone(
-    db: &Db<'_>,
-    workspace: &str,
-    milestone: &MilestoneId,
-) -> Result<Vec<Removed>, DbError> {
+pub(crate) fn in_milestone(db: &Db<'_>, workspace: &str, milestone: &MilestoneId) -> Result<Vec<Removed>> {
     db.query_as(
         &format!(
             "SELECT {COLUMNS} FROM gsd_removed WHERE workspace = ?1 AND milestone_id = ?2 ORDER BY unit"

@@ -4,8 +4,8 @@ use serde_json::Value as Json;
 use tollgate_sdk::{Db, DbError, Row, params};
 
 use super::milestone::{closed, reopen};
-use super::{Closed, Closing, Reopen, in_pages, list};
-use crate::model::{MilestoneId, Risk, SliceId, Status};
+use super::{Closed, Closing, Reopen, Result, change_one, in_pages, list};
+use crate::model::{MilestoneId, Risk, SliceId, SlicePath, Status};
 
 /// Planned fields of a slice.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
@@ -34,7 +34,7 @@ const COLUMNS: &str =
 impl TryFrom<Row> for Slice {
     type Error = DbError;
 
-    fn try_from(row: Row) -> Result<Slice, DbError> {
+    fn try_from(row: Row) -> Result<Slice> {
         let depends: Vec<String> = row.json(4)?;
         Ok(Slice {
             id: row.get(0)?,
@@ -54,20 +54,15 @@ impl TryFrom<Row> for Slice {
 }
 
 /// Reads a slice.
-pub(crate) fn get(
-    db: &Db<'_>,
-    workspace: &str,
-    milestone: &MilestoneId,
-    id: &SliceId,
-) -> Result<Option<Slice>, DbError> {
+pub(crate) fn get(db: &Db<'_>, workspace: &str, at: SlicePath<'_>) -> Result<Option<Slice>> {
     db.query_one(
         &format!("SELECT {COLUMNS} FROM gsd_slices WHERE workspace = ?1 AND milestone_id = ?2 AND id = ?3"),
-        params![workspace, milestone, id],
+        params![workspace, at.milestone, at.slice],
     )
 }
 
 /// Every slice of a milestone, by number.
-pub(crate) fn all(db: &Db<'_>, workspace: &str, milestone: &MilestoneId) -> Result<Vec<Slice>, DbError> {
+pub(crate) fn all(db: &Db<'_>, workspace: &str, milestone: &MilestoneId) -> Result<Vec<Slice>> {
     let sql = format!(
         "SELECT {COLUMNS} FROM gsd_slices WHERE workspace = ?1 AND milestone_id = ?2 AND ordinal > ?3 \
          ORDER BY ordinal LIMIT ?4"
@@ -80,13 +75,7 @@ pub(crate) fn all(db: &Db<'_>, workspace: &str, milestone: &MilestoneId) -> Resu
 }
 
 /// Stores a new slice, or the new plan of an existing one.
-pub(crate) fn plan(
-    db: &Db<'_>,
-    workspace: &str,
-    milestone: &MilestoneId,
-    id: &SliceId,
-    plan: &Plan,
-) -> Result<(), DbError> {
+pub(crate) fn plan(db: &Db<'_>, workspace: &str, at: SlicePath<'_>, plan: &Plan) -> Result<()> {
     db.execute(
         "INSERT INTO gsd_slices (workspace, milestone_id, id, ordinal, title, risk, depends_json, demo, goal, status) \
          VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, 'pending') \
@@ -94,9 +83,9 @@ pub(crate) fn plan(
          depends_json = excluded.depends_json, demo = excluded.demo, goal = excluded.goal",
         params![
             workspace,
-            milestone,
-            id,
-            id.ordinal(),
+            at.milestone,
+            at.slice,
+            at.slice.ordinal(),
             plan.title,
             plan.risk,
             list(&plan.depends),
@@ -108,63 +97,54 @@ pub(crate) fn plan(
 }
 
 /// Removes a slice without tasks.
-pub(crate) fn remove(
-    db: &Db<'_>,
-    workspace: &str,
-    milestone: &MilestoneId,
-    id: &SliceId,
-) -> Result<(), DbError> {
+pub(crate) fn remove(db: &Db<'_>, workspace: &str, at: SlicePath<'_>) -> Result<()> {
     db.execute(
         "DELETE FROM gsd_slices WHERE workspace = ?1 AND milestone_id = ?2 AND id = ?3",
-        params![workspace, milestone, id],
+        params![workspace, at.milestone, at.slice],
     )?;
     Ok(())
 }
 
 /// Moves a pending slice to in_progress when its first task starts.
-pub(crate) fn begin(
-    db: &Db<'_>,
-    workspace: &str,
-    milestone: &MilestoneId,
-    id: &SliceId,
-) -> Result<bool, DbError> {
+pub(crate) fn begin(db: &Db<'_>, workspace: &str, at: SlicePath<'_>) -> Result<bool> {
     let changed = db.execute(
         "UPDATE gsd_slices SET status = 'in_progress' \
          WHERE workspace = ?1 AND milestone_id = ?2 AND id = ?3 AND status = 'pending'",
-        params![workspace, milestone, id],
+        params![workspace, at.milestone, at.slice],
     )?;
     Ok(changed == 1)
 }
 
-/// Closes an open slice. `false` if it is already closed.
+/// Closes an open slice. Fails if it is already closed.
 pub(crate) fn close(
     db: &Db<'_>,
     workspace: &str,
-    milestone: &MilestoneId,
-    id: &SliceId,
+    at: SlicePath<'_>,
     status: Status,
     closing: &Closing<'_>,
-) -> Result<bool, DbError> {
-    let changed = db.execute(
+) -> Result<()> {
+    change_one(
+        db,
         "UPDATE gsd_slices SET status = ?4, summary_json = ?5, closed_by = ?6, closed_hash = ?7, reopen_json = NULL \
          WHERE workspace = ?1 AND milestone_id = ?2 AND id = ?3 AND status IN ('pending', 'in_progress')",
-        params![workspace, milestone, id, status, closing.summary, closing.by, closing.hash],
-    )?;
-    Ok(changed == 1)
+        params![
+            workspace,
+            at.milestone,
+            at.slice,
+            status,
+            closing.summary,
+            closing.by,
+            closing.hash
+        ],
+    )
 }
 
-/// Moves a closed slice back to in_progress. `false` if it is open.
-pub(crate) fn reopen_one(
-    db: &Db<'_>,
-    workspace: &str,
-    milestone: &MilestoneId,
-    id: &SliceId,
-    reopen: &Reopen,
-) -> Result<bool, DbError> {
-    let changed = db.execute(
+/// Moves a closed slice back to in_progress. Fails if it is open.
+pub(crate) fn reopen_one(db: &Db<'_>, workspace: &str, at: SlicePath<'_>, reopen: &Reopen) -> Result<()> {
+    change_one(
+        db,
         "UPDATE gsd_slices SET status = 'in_progress', summary_json = NULL, closed_by = NULL, closed_hash = NULL, \
          reopen_json = ?4 WHERE workspace = ?1 AND milestone_id = ?2 AND id = ?3 AND status IN ('complete', 'skipped')",
-        params![workspace, milestone, id, reopen],
-    )?;
-    Ok(changed == 1)
+        params![workspace, at.milestone, at.slice, reopen],
+    )
 }

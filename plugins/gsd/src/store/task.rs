@@ -6,8 +6,8 @@ use serde_json::Value as Json;
 use tollgate_sdk::{Db, DbError, Row, params};
 
 use super::milestone::{closed, reopen};
-use super::{Closed, Closing, Reopen, in_pages, list};
-use crate::model::{MilestoneId, SliceId, Status, TaskId};
+use super::{Closed, Closing, Reopen, Result, change_one, in_pages, list};
+use crate::model::{MilestoneId, SliceId, SlicePath, Status, TaskId, TaskPath};
 
 /// Planned fields of a task.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
@@ -61,13 +61,13 @@ const REST: &str = "description, files_json, verify, inputs_json, expected_outpu
 impl TryFrom<Row> for TaskHead {
     type Error = DbError;
 
-    fn try_from(row: Row) -> Result<TaskHead, DbError> {
+    fn try_from(row: Row) -> Result<TaskHead> {
         TaskHead::read(&row)
     }
 }
 
 impl TaskHead {
-    fn read(row: &Row) -> Result<TaskHead, DbError> {
+    fn read(row: &Row) -> Result<TaskHead> {
         Ok(TaskHead {
             slice: row.get(0)?,
             id: row.get(1)?,
@@ -85,7 +85,7 @@ impl TaskHead {
 impl TryFrom<Row> for PlannedTask {
     type Error = DbError;
 
-    fn try_from(row: Row) -> Result<PlannedTask, DbError> {
+    fn try_from(row: Row) -> Result<PlannedTask> {
         Ok(PlannedTask {
             head: TaskHead::read(&row)?,
             description: row.get(10)?,
@@ -98,7 +98,7 @@ impl TryFrom<Row> for PlannedTask {
 impl TryFrom<Row> for Task {
     type Error = DbError;
 
-    fn try_from(row: Row) -> Result<Task, DbError> {
+    fn try_from(row: Row) -> Result<Task> {
         let head = TaskHead::read(&row)?;
         Ok(Task {
             plan: Plan {
@@ -117,29 +117,18 @@ impl TryFrom<Row> for Task {
 }
 
 /// Reads a task.
-pub(crate) fn get(
-    db: &Db<'_>,
-    workspace: &str,
-    milestone: &MilestoneId,
-    slice: &SliceId,
-    id: &TaskId,
-) -> Result<Option<Task>, DbError> {
+pub(crate) fn get(db: &Db<'_>, workspace: &str, at: TaskPath<'_>) -> Result<Option<Task>> {
     db.query_one(
         &format!(
             "SELECT {HEAD}, {REST} FROM gsd_tasks \
              WHERE workspace = ?1 AND milestone_id = ?2 AND slice_id = ?3 AND id = ?4"
         ),
-        params![workspace, milestone, slice, id],
+        params![workspace, at.milestone, at.slice, at.task],
     )
 }
 
 /// Every task of a slice, by number, without large fields.
-pub(crate) fn heads(
-    db: &Db<'_>,
-    workspace: &str,
-    milestone: &MilestoneId,
-    slice: &SliceId,
-) -> Result<Vec<TaskHead>, DbError> {
+pub(crate) fn heads(db: &Db<'_>, workspace: &str, at: SlicePath<'_>) -> Result<Vec<TaskHead>> {
     let sql = format!(
         "SELECT {HEAD} FROM gsd_tasks WHERE workspace = ?1 AND milestone_id = ?2 AND slice_id = ?3 AND ordinal > ?4 \
          ORDER BY ordinal LIMIT ?5"
@@ -147,7 +136,7 @@ pub(crate) fn heads(
     in_pages(
         100,
         |head: &TaskHead| head.id.ordinal(),
-        |after, most| db.query_as(&sql, params![workspace, milestone, slice, after, most]),
+        |after, most| db.query_as(&sql, params![workspace, at.milestone, at.slice, after, most]),
     )
 }
 
@@ -157,7 +146,7 @@ pub(crate) fn open(
     workspace: &str,
     milestone: &MilestoneId,
     limit: u32,
-) -> Result<Vec<TaskHead>, DbError> {
+) -> Result<Vec<TaskHead>> {
     db.query_as(
         &format!(
             "SELECT {HEAD} FROM gsd_tasks WHERE workspace = ?1 AND milestone_id = ?2 \
@@ -172,7 +161,7 @@ pub(crate) fn counts(
     db: &Db<'_>,
     workspace: &str,
     milestone: &MilestoneId,
-) -> Result<BTreeMap<SliceId, (u32, u32)>, DbError> {
+) -> Result<BTreeMap<SliceId, (u32, u32)>> {
     db.query(
         "SELECT slice_id, count(id), sum(CASE WHEN status IN ('complete', 'skipped') THEN 1 ELSE 0 END) \
          FROM gsd_tasks WHERE workspace = ?1 AND milestone_id = ?2 GROUP BY slice_id",
@@ -184,27 +173,17 @@ pub(crate) fn counts(
 }
 
 /// Number of characters in the plans of a slice's tasks.
-pub(crate) fn bulk(
-    db: &Db<'_>,
-    workspace: &str,
-    milestone: &MilestoneId,
-    slice: &SliceId,
-) -> Result<usize, DbError> {
+pub(crate) fn bulk(db: &Db<'_>, workspace: &str, at: SlicePath<'_>) -> Result<usize> {
     let sum = db.query_row(
         "SELECT coalesce(sum(length(title) + length(description) + length(files_json) + length(verify)), 0) \
          FROM gsd_tasks WHERE workspace = ?1 AND milestone_id = ?2 AND slice_id = ?3",
-        params![workspace, milestone, slice],
+        params![workspace, at.milestone, at.slice],
     )?;
     sum.ok_or(DbError::Internal)?.get(0)
 }
 
 /// Every task of a slice, by number, as the slice's plan shows them.
-pub(crate) fn planned(
-    db: &Db<'_>,
-    workspace: &str,
-    milestone: &MilestoneId,
-    slice: &SliceId,
-) -> Result<Vec<PlannedTask>, DbError> {
+pub(crate) fn planned(db: &Db<'_>, workspace: &str, at: SlicePath<'_>) -> Result<Vec<PlannedTask>> {
     let sql = format!(
         "SELECT {HEAD}, {PLANNED} FROM gsd_tasks WHERE workspace = ?1 AND milestone_id = ?2 AND slice_id = ?3 \
          AND ordinal > ?4 ORDER BY ordinal LIMIT ?5"
@@ -212,19 +191,12 @@ pub(crate) fn planned(
     in_pages(
         10,
         |task: &PlannedTask| task.head.id.ordinal(),
-        |after, most| db.query_as(&sql, params![workspace, milestone, slice, after, most]),
+        |after, most| db.query_as(&sql, params![workspace, at.milestone, at.slice, after, most]),
     )
 }
 
 /// Stores a new task, or the new plan of an existing one.
-pub(crate) fn plan(
-    db: &Db<'_>,
-    workspace: &str,
-    milestone: &MilestoneId,
-    slice: &SliceId,
-    id: &TaskId,
-    plan: &Plan,
-) -> Result<(), DbError> {
+pub(crate) fn plan(db: &Db<'_>, workspace: &str, at: TaskPath<'_>, plan: &Plan) -> Result<()> {
     db.execute(
         "INSERT INTO gsd_tasks (workspace, milestone_id, slice_id, id, ordinal, title, description, estimate, \
          files_json, verify, inputs_json, expected_output_json, status, reopened) \
@@ -235,10 +207,10 @@ pub(crate) fn plan(
          expected_output_json = excluded.expected_output_json",
         params![
             workspace,
-            milestone,
-            slice,
-            id,
-            id.ordinal(),
+            at.milestone,
+            at.slice,
+            at.task,
+            at.task.ordinal(),
             plan.title,
             plan.description,
             plan.estimate,
@@ -252,112 +224,78 @@ pub(crate) fn plan(
 }
 
 /// Removes an open task.
-pub(crate) fn remove(
-    db: &Db<'_>,
-    workspace: &str,
-    milestone: &MilestoneId,
-    slice: &SliceId,
-    id: &TaskId,
-) -> Result<(), DbError> {
+pub(crate) fn remove(db: &Db<'_>, workspace: &str, at: TaskPath<'_>) -> Result<()> {
     db.execute(
         "DELETE FROM gsd_tasks WHERE workspace = ?1 AND milestone_id = ?2 AND slice_id = ?3 AND id = ?4 \
          AND status IN ('pending', 'in_progress')",
-        params![workspace, milestone, slice, id],
+        params![workspace, at.milestone, at.slice, at.task],
     )?;
     Ok(())
 }
 
-/// Marks an open task as in progress. `false` if it is already closed.
-pub(crate) fn start(
-    db: &Db<'_>,
-    workspace: &str,
-    milestone: &MilestoneId,
-    slice: &SliceId,
-    id: &TaskId,
-    by: &str,
-) -> Result<bool, DbError> {
-    let changed = db.execute(
+/// Marks an open task as in progress. Fails if it is already closed.
+pub(crate) fn start(db: &Db<'_>, workspace: &str, at: TaskPath<'_>, by: &str) -> Result<()> {
+    change_one(
+        db,
         "UPDATE gsd_tasks SET status = 'in_progress', started_by = ?5 \
          WHERE workspace = ?1 AND milestone_id = ?2 AND slice_id = ?3 AND id = ?4 \
          AND status IN ('pending', 'in_progress')",
-        params![workspace, milestone, slice, id, by],
-    )?;
-    Ok(changed == 1)
+        params![workspace, at.milestone, at.slice, at.task, by],
+    )
 }
 
-/// Completes an open task. `false` if it is already closed.
-pub(crate) fn complete(
-    db: &Db<'_>,
-    workspace: &str,
-    milestone: &MilestoneId,
-    slice: &SliceId,
-    id: &TaskId,
-    closing: &Closing<'_>,
-) -> Result<bool, DbError> {
-    let changed = db.execute(
+/// Completes an open task. Fails if it is already closed.
+pub(crate) fn complete(db: &Db<'_>, workspace: &str, at: TaskPath<'_>, closing: &Closing<'_>) -> Result<()> {
+    change_one(
+        db,
         "UPDATE gsd_tasks SET status = 'complete', summary_json = ?5, closed_by = ?6, closed_hash = ?7, \
          reopen_json = NULL WHERE workspace = ?1 AND milestone_id = ?2 AND slice_id = ?3 AND id = ?4 \
          AND status IN ('pending', 'in_progress')",
         params![
             workspace,
-            milestone,
-            slice,
-            id,
+            at.milestone,
+            at.slice,
+            at.task,
             closing.summary,
             closing.by,
             closing.hash
         ],
-    )?;
-    Ok(changed == 1)
+    )
 }
 
 /// Skips every open task of a slice.
 pub(crate) fn skip_open(
     db: &Db<'_>,
     workspace: &str,
-    milestone: &MilestoneId,
-    slice: &SliceId,
+    at: SlicePath<'_>,
     closing: &Closing<'_>,
-) -> Result<(), DbError> {
+) -> Result<()> {
     db.execute(
         "UPDATE gsd_tasks SET status = 'skipped', closed_by = ?4, closed_hash = ?5, reopen_json = NULL \
          WHERE workspace = ?1 AND milestone_id = ?2 AND slice_id = ?3 AND status IN ('pending', 'in_progress')",
-        params![workspace, milestone, slice, closing.by, closing.hash],
+        params![workspace, at.milestone, at.slice, closing.by, closing.hash],
     )?;
     Ok(())
 }
 
-/// Makes a closed task pending again. `false` if it is open.
-pub(crate) fn reopen_one(
-    db: &Db<'_>,
-    workspace: &str,
-    milestone: &MilestoneId,
-    slice: &SliceId,
-    id: &TaskId,
-    reopen: &Reopen,
-) -> Result<bool, DbError> {
-    let changed = db.execute(
+/// Makes a closed task pending again. Fails if it is open.
+pub(crate) fn reopen_one(db: &Db<'_>, workspace: &str, at: TaskPath<'_>, reopen: &Reopen) -> Result<()> {
+    change_one(
+        db,
         "UPDATE gsd_tasks SET status = 'pending', started_by = NULL, summary_json = NULL, closed_by = NULL, \
          closed_hash = NULL, reopen_json = ?5, reopened = reopened + CASE status WHEN 'complete' THEN 1 ELSE 0 END \
          WHERE workspace = ?1 AND milestone_id = ?2 AND slice_id = ?3 AND id = ?4 AND status IN ('complete', 'skipped')",
-        params![workspace, milestone, slice, id, reopen],
-    )?;
-    Ok(changed == 1)
+        params![workspace, at.milestone, at.slice, at.task, reopen],
+    )
 }
 
 /// Makes every task of a slice pending.
-pub(crate) fn reopen_all(
-    db: &Db<'_>,
-    workspace: &str,
-    milestone: &MilestoneId,
-    slice: &SliceId,
-    reopen: &Reopen,
-) -> Result<(), DbError> {
+pub(crate) fn reopen_all(db: &Db<'_>, workspace: &str, at: SlicePath<'_>, reopen: &Reopen) -> Result<()> {
     db.execute(
         "UPDATE gsd_tasks SET status = 'pending', started_by = NULL, summary_json = NULL, closed_by = NULL, \
          closed_hash = NULL, reopen_json = ?4, reopened = reopened + CASE status WHEN 'complete' THEN 1 ELSE 0 END \
          WHERE workspace = ?1 AND milestone_id = ?2 AND slice_id = ?3",
-        params![workspace, milestone, slice, reopen],
+        params![workspace, at.milestone, at.slice, reopen],
     )?;
     Ok(())
 }

@@ -2,10 +2,10 @@
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
-use tollgate_sdk::{Cx, DbError, Effect, Tool, ToolError};
+use tollgate_sdk::{Cx, DbError, ToolError};
 
-use super::change_tool;
 use super::status::require_known;
+use super::{change_tool, read_tool};
 use crate::act::{Act, Applied, Change};
 use crate::arguments::{LINE, TEXT, TTL_SEC, WORKSPACE};
 use crate::files::Touched;
@@ -106,7 +106,7 @@ impl Change for ClaimUnit {
     }
 
     fn unchanged(&self, act: &Act<'_>, _: &Self::Facts) -> Result<Option<Applied>, DbError> {
-        let claim = claim::get(act.db(), act.workspace(), &act.unit.to_string(), act.now())?;
+        let claim = claim::get(act.db(), act.workspace(), &act.unit, act.now())?;
         let is_same = claim.is_some_and(|claim| {
             claim.owner == act.actor() && claim.expires_at.is_none() && self.ttl_sec.is_none()
         });
@@ -155,14 +155,14 @@ impl ClaimUnit {
         let (milestone, slice) = (&self.at.milestone_id, &self.at.slice_id);
         let tasks = match self.at.task_id {
             Some(_) => task.into_iter().collect(),
-            None => task::heads(act.db(), act.workspace(), milestone, slice)?,
+            None => task::heads(act.db(), act.workspace(), milestone.slice(slice))?,
         };
         let mut started = Vec::new();
         for head in tasks {
             let unit = Unit::task(milestone, slice, &head.id);
             // A claim on a slice does not cover tasks that have a claim of their own.
             let is_covered = || -> Result<bool, DbError> {
-                let own = claim::get(act.db(), act.workspace(), &unit.to_string(), act.now())?;
+                let own = claim::get(act.db(), act.workspace(), &unit, act.now())?;
                 Ok(self.at.task_id.is_some() || own.is_none())
             };
             if let Some(violation) = act.under_way(&unit, &head, None)?
@@ -215,7 +215,7 @@ impl Change for ReleaseUnit {
     }
 
     fn unchanged(&self, act: &Act<'_>, (): &()) -> Result<Option<Applied>, DbError> {
-        let own = claim::get(act.db(), act.workspace(), &act.unit.to_string(), act.now())?;
+        let own = claim::get(act.db(), act.workspace(), &act.unit, act.now())?;
         Ok(match own {
             Some(_) => None,
             None => Some(Applied {
@@ -226,7 +226,7 @@ impl Change for ReleaseUnit {
     }
 
     fn apply(&self, act: &Act<'_>, (): (), _event: &Event) -> Result<Applied, ToolError> {
-        claim::release(act.db(), act.workspace(), &act.unit.to_string())?;
+        claim::release(act.db(), act.workspace(), &act.unit)?;
         Ok(Applied {
             status: uncovered(act, "released")?,
             touched: Touched::claims(),
@@ -274,13 +274,10 @@ pub(crate) struct Claims {
     more: bool,
 }
 
-impl Tool for ListClaims {
-    const NAME: &'static str = "gsd_claims";
-    const TITLE: &'static str = "List claims";
-    const EFFECT: Effect = Effect::Read;
-    type Output = Claims;
+read_tool!(ListClaims => Claims, "gsd_claims", "List claims");
 
-    fn run(self, cx: &Cx<'_>) -> Result<Claims, ToolError> {
+impl ListClaims {
+    fn read(self, cx: &Cx<'_>) -> Result<Claims, ToolError> {
         let prefix = self.milestone_id.map_or_else(String::new, |id| format!("{id}/"));
         let workspace = self.workspace.as_deref();
         let cursor = self.cursor.or(self.after).unwrap_or_default();

@@ -25,7 +25,7 @@ pub(crate) struct Evidence {
     /// Command line that was run.
     #[schemars(length(min = 1, max = TEXT))]
     command: String,
-    /// Exit code of the command.
+    /// Exit code of the command, for example 1.
     exit_code: i32,
     /// Result, for example `pass`.
     #[schemars(length(min = 1, max = LINE))]
@@ -56,7 +56,7 @@ pub(crate) struct CompleteTask {
     /// Full description of the result.
     #[schemars(length(min = 1, max = TEXT))]
     narrative: String,
-    /// Steps of the verification.
+    /// Steps that showed that the work is correct.
     #[schemars(length(min = 1, max = TEXT))]
     verification: String,
     /// Checks that were run as proof.
@@ -114,8 +114,17 @@ pub(super) fn same_content(act: &Act<'_>, closed: Option<&Closed>, refusals: &mu
     }
 }
 
+/// Closing of a unit by a call.
+pub(super) fn closing<'a>(call: &impl Serialize, act: &'a Act<'_>, event: &'a Event) -> Closing<'a> {
+    Closing {
+        summary: summary(call, act),
+        by: act.actor(),
+        hash: &event.hash,
+    }
+}
+
 /// Summary of a completion, stored with the unit.
-pub(super) fn summary(call: &impl Serialize, act: &Act<'_>) -> Json {
+fn summary(call: &impl Serialize, act: &Act<'_>) -> Json {
     let mut summary = serde_json::to_value(call).unwrap_or_default();
     if let Some(summary) = summary.as_object_mut() {
         summary.retain(|name, value| {
@@ -242,17 +251,7 @@ impl Change for CompleteTask {
     header!(at);
 
     fn check(&self, act: &Act<'_>, refusals: &mut Refusals) -> Result<Option<()>, DbError> {
-        let found = act.scene(Action::CompleteTask, &act.unit, refusals)?;
-        if let Some(milestone) = &found.milestone {
-            act.dependencies(Action::CompleteTask, &milestone.plan.depends_on, refusals)?;
-        }
-        if let Some(slice) = &found.slice {
-            act.slice_dependencies(slice, refusals)?;
-        }
-        let holder = act.ownership(&act.unit, refusals)?;
-        if let Some(task) = &found.task {
-            refusals.extend(act.under_way(&act.unit, &task.head, holder.as_ref())?);
-        }
+        let found = act.task_scene(Action::CompleteTask, refusals)?;
         self.check_text(refusals);
         self.check_proof(act, refusals);
         same_content(
@@ -265,24 +264,9 @@ impl Change for CompleteTask {
 
     fn apply(&self, act: &Act<'_>, (): (), event: &Event) -> Result<Applied, ToolError> {
         let (db, workspace) = (act.db(), act.workspace());
-        let summary = summary(self, act);
-        let closing = Closing {
-            summary: Some(&summary),
-            by: act.actor(),
-            hash: &event.hash,
-        };
-        if !task::complete(
-            db,
-            workspace,
-            &self.at.milestone_id,
-            &self.at.slice_id,
-            &self.at.task_id,
-            &closing,
-        )? {
-            return Err(DbError::Internal.into());
-        }
-        let began = slice::begin(db, workspace, &self.at.milestone_id, &self.at.slice_id)?;
-        let claims = claim::release(db, workspace, &act.unit.to_string())?;
+        task::complete(db, workspace, self.at.path(), &closing(self, act, event))?;
+        let began = slice::begin(db, workspace, self.at.slice())?;
+        let claims = claim::release(db, workspace, &act.unit)?;
         milestone::touch(db, workspace, &self.at.milestone_id, event.id)?;
         Ok(Applied {
             status: Status::Complete.to_string(),
@@ -333,7 +317,7 @@ pub(crate) struct CompleteSlice {
     /// Full description of the result.
     #[schemars(length(min = 1, max = TEXT))]
     narrative: String,
-    /// Steps of the verification.
+    /// Steps that showed that the work is correct.
     #[schemars(length(min = 1, max = TEXT))]
     verification: String,
     /// Steps for a person to try the result.
@@ -351,18 +335,10 @@ impl Change for CompleteSlice {
     header!(at);
 
     fn check(&self, act: &Act<'_>, refusals: &mut Refusals) -> Result<Option<()>, DbError> {
-        let found = act.scene(Action::CompleteSlice, &act.unit, refusals)?;
-        if let Some(milestone) = &found.milestone {
-            act.dependencies(Action::CompleteSlice, &milestone.plan.depends_on, refusals)?;
-        }
+        let found = act.unblocked_scene(Action::CompleteSlice, &act.unit, refusals)?;
         if let Some(slice) = found.slice.as_ref().filter(|slice| !slice.status.is_closed()) {
             act.slice_dependencies(slice, refusals)?;
-            let tasks = task::heads(
-                act.db(),
-                act.workspace(),
-                &self.at.milestone_id,
-                &self.at.slice_id,
-            )?;
+            let tasks = task::heads(act.db(), act.workspace(), self.at.path())?;
             let tasks: Vec<_> = tasks
                 .into_iter()
                 .map(|task| (task.slice, task.id, task.status))
@@ -391,22 +367,8 @@ impl Change for CompleteSlice {
 
     fn apply(&self, act: &Act<'_>, (): (), event: &Event) -> Result<Applied, ToolError> {
         let (db, workspace) = (act.db(), act.workspace());
-        let summary = summary(self, act);
-        let closing = Closing {
-            summary: Some(&summary),
-            by: act.actor(),
-            hash: &event.hash,
-        };
-        if !slice::close(
-            db,
-            workspace,
-            &self.at.milestone_id,
-            &self.at.slice_id,
-            Status::Complete,
-            &closing,
-        )? {
-            return Err(DbError::Internal.into());
-        }
+        let closing = closing(self, act, event);
+        slice::close(db, workspace, self.at.path(), Status::Complete, &closing)?;
         claim::release_within(db, workspace, &act.unit.to_string())?;
         milestone::touch(db, workspace, &self.at.milestone_id, event.id)?;
         Ok(Applied {

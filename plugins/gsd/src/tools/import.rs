@@ -29,7 +29,7 @@ text_enum! {
 }
 
 /// Import .gsd/event-log.jsonl and audit-log.jsonl of a workspace: apply every event that is not stored yet, in
-/// order, and rewrite the files. For a clone, or after a pull. A long log takes several calls, each named by
+/// order, and rewrite the files. Use it after a clone or pull. A long log takes several calls, each named by
 /// next_call. Importing again changes nothing. Fails if an event is damaged or contradicts what is stored.
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]

@@ -3,8 +3,9 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
-use tollgate_sdk::{Cx, Effect, Tool, ToolError};
+use tollgate_sdk::{Cx, ToolError};
 
+use super::read_tool;
 use super::status::require_known;
 use crate::arguments::WORKSPACE;
 use crate::refused::{self, RefusedCall};
@@ -16,16 +17,15 @@ const USUAL: u32 = 50;
 /// Size limit of the rows of one reply. A larger first row is still returned.
 const BYTES: usize = 32_768;
 
-/// List changes with actor and reason, oldest first. To read on, pass `cursor`.
+/// Arguments that select a page of a log.
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
-// Pages follow numbers that changes in several workspaces take at the same time.
-#[schemars(extend("x-feed" = true))]
-pub(crate) struct ListEvents {
+#[schemars(inline)]
+pub(crate) struct LogQuery {
     /// Name of the workspace. Default: all.
     #[schemars(length(min = 1, max = WORKSPACE))]
     workspace: Option<String>,
-    /// Unit key, with what is inside it, or the start of keys. Default: all.
+    /// Unit key, including units inside it, or a key prefix. Default: all.
     #[schemars(length(max = 20))]
     unit: Option<String>,
     /// Cursor: `next_cursor` of the previous page.
@@ -37,6 +37,33 @@ pub(crate) struct ListEvents {
     #[schemars(range(min = 1, max = MOST))]
     limit: Option<u32>,
 }
+
+impl LogQuery {
+    fn page(&self) -> Page<'_> {
+        Page {
+            workspace: self.workspace.as_deref(),
+            unit: self.unit.as_deref().unwrap_or_default(),
+            after: self.cursor.or(self.after).unwrap_or_default(),
+            limit: self.limit.unwrap_or(USUAL).clamp(1, MOST),
+            bytes: BYTES,
+        }
+    }
+
+    /// Refuses a workspace without rows whose name may be mistyped.
+    fn refuse_mistyped(&self, cx: &Cx<'_>, is_empty: bool) -> Result<(), ToolError> {
+        match self.workspace.as_deref().filter(|_| is_empty) {
+            Some(workspace) => require_known(cx, workspace),
+            None => Ok(()),
+        }
+    }
+}
+
+/// List changes with actor and reason, oldest first. To read on, pass `cursor`.
+#[derive(Debug, Deserialize, JsonSchema)]
+#[serde(transparent)]
+// Pages follow numbers that changes in several workspaces take at the same time.
+#[schemars(extend("x-feed" = true))]
+pub(crate) struct ListEvents(LogQuery);
 
 /// Page of changes.
 #[derive(Debug, Serialize, JsonSchema)]
@@ -50,21 +77,12 @@ pub(crate) struct Events {
     has_more: bool,
 }
 
-impl Tool for ListEvents {
-    const NAME: &'static str = "gsd_events";
-    const TITLE: &'static str = "List changes";
-    const EFFECT: Effect = Effect::Read;
-    type Output = Events;
+read_tool!(ListEvents => Events, "gsd_events", "List changes");
 
-    fn run(self, cx: &Cx<'_>) -> Result<Events, ToolError> {
-        let page = page(
-            self.workspace.as_deref(),
-            self.unit.as_deref(),
-            self.cursor.or(self.after),
-            self.limit,
-        );
-        let (events, more) = log::events(&cx.db, &page)?;
-        refuse_mistyped(cx, self.workspace.as_deref(), events.is_empty())?;
+impl ListEvents {
+    fn read(self, cx: &Cx<'_>) -> Result<Events, ToolError> {
+        let (events, more) = log::events(&cx.db, &self.0.page())?;
+        self.0.refuse_mistyped(cx, events.is_empty())?;
         let next_cursor = events.last().map(|event| event.id).filter(|_| more);
         Ok(Events {
             events: events.into_iter().map(without_bulk).collect(),
@@ -74,28 +92,13 @@ impl Tool for ListEvents {
     }
 }
 
-/// List the audit log of changes, refusals and warnings with caller and reason, oldest first, and the calls of
-/// gsd tools in the same time that the host refused. To read on, pass `cursor`.
+/// List the audit log of changes, refusals and warnings with caller and reason, oldest first, and the gsd calls that
+/// the host refused in that time. To read on, pass `cursor`.
 #[derive(Debug, Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields)]
+#[serde(transparent)]
 // Pages follow numbers that changes in several workspaces take at the same time.
 #[schemars(extend("x-feed" = true))]
-pub(crate) struct ListAudit {
-    /// Name of the workspace. Default: all.
-    #[schemars(length(min = 1, max = WORKSPACE))]
-    workspace: Option<String>,
-    /// Unit key, with what is inside it, or the start of keys. Default: all.
-    #[schemars(length(max = 20))]
-    unit: Option<String>,
-    /// Cursor: `next_cursor` of the previous page.
-    cursor: Option<i64>,
-    /// Earlier name of `cursor`, which is still accepted.
-    #[schemars(extend("deprecated" = true))]
-    after: Option<i64>,
-    /// Maximum number of rows, 1 to 200 (default 50).
-    #[schemars(range(min = 1, max = MOST))]
-    limit: Option<u32>,
-}
+pub(crate) struct ListAudit(LogQuery);
 
 /// Page of audit entries.
 #[derive(Debug, Serialize, JsonSchema)]
@@ -113,23 +116,15 @@ pub(crate) struct Audit {
     has_more: bool,
 }
 
-impl Tool for ListAudit {
-    const NAME: &'static str = "gsd_audit_log";
-    const TITLE: &'static str = "Read the audit log";
-    const EFFECT: Effect = Effect::Read;
-    type Output = Audit;
+read_tool!(ListAudit => Audit, "gsd_audit_log", "Read the audit log");
 
-    fn run(self, cx: &Cx<'_>) -> Result<Audit, ToolError> {
-        let page = page(
-            self.workspace.as_deref(),
-            self.unit.as_deref(),
-            self.cursor.or(self.after),
-            self.limit,
-        );
+impl ListAudit {
+    fn read(self, cx: &Cx<'_>) -> Result<Audit, ToolError> {
+        let page = self.0.page();
         let (entries, more) = log::entries(&cx.db, &page)?;
         let next_cursor = entries.last().map(|entry| entry.id).filter(|_| more);
-        refuse_mistyped(cx, self.workspace.as_deref(), entries.is_empty())?;
-        let refused_by_host = match self.unit {
+        self.0.refuse_mistyped(cx, entries.is_empty())?;
+        let refused_by_host = match self.0.unit {
             Some(_) => Vec::new(),
             None => {
                 let from = page.start(&cx.db)?;
@@ -143,29 +138,6 @@ impl Tool for ListAudit {
             next_cursor,
             has_more: more,
         })
-    }
-}
-
-/// Refuses a workspace without rows whose name may be mistyped.
-fn refuse_mistyped(cx: &Cx<'_>, workspace: Option<&str>, is_empty: bool) -> Result<(), ToolError> {
-    match workspace.filter(|_| is_empty) {
-        Some(workspace) => require_known(cx, workspace),
-        None => Ok(()),
-    }
-}
-
-fn page<'a>(
-    workspace: Option<&'a str>,
-    unit: Option<&'a str>,
-    after: Option<i64>,
-    limit: Option<u32>,
-) -> Page<'a> {
-    Page {
-        workspace,
-        unit: unit.unwrap_or_default(),
-        after: after.unwrap_or_default(),
-        limit: limit.unwrap_or(USUAL).clamp(1, MOST),
-        bytes: BYTES,
     }
 }
 

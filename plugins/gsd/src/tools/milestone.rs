@@ -5,7 +5,7 @@ use serde::{Deserialize, Serialize};
 use tollgate_sdk::{DbError, ToolError};
 
 use super::change_tool;
-use super::complete::{same_content, summary};
+use super::complete::{closing, same_content};
 use crate::act::{Act, Applied, Change};
 use crate::arguments::{ENTRIES, LINE, TEXT};
 use crate::files::Touched;
@@ -13,14 +13,14 @@ use crate::guard::{self, Action};
 use crate::header::{Header, header};
 use crate::model::{MilestoneId, MilestoneStatus, Status, Unit, Verdict};
 use crate::store::log::Event;
-use crate::store::{Closing, milestone, slice, task};
+use crate::store::{milestone, slice, task};
 use crate::violation::{Refusals, Violation};
 
 /// Most open tasks that a refusal names.
 const NAMED: u32 = 100;
 
 /// Complete a milestone. Fails if a slice or task is open, or without a `pass` validation that is newer than
-/// the last change. Call gsd_validate_milestone before.
+/// the last change. Call gsd_validate_milestone first.
 #[derive(Debug, Serialize, Deserialize, JsonSchema)]
 pub(crate) struct CompleteMilestone {
     /// Milestone id, for example M01.
@@ -87,15 +87,8 @@ impl Change for CompleteMilestone {
     }
 
     fn apply(&self, act: &Act<'_>, (): (), event: &Event) -> Result<Applied, ToolError> {
-        let summary = summary(self, act);
-        let closing = Closing {
-            summary: Some(&summary),
-            by: act.actor(),
-            hash: &event.hash,
-        };
-        if !milestone::complete(act.db(), act.workspace(), &self.milestone_id, &closing)? {
-            return Err(DbError::Internal.into());
-        }
+        let closing = closing(self, act, event);
+        milestone::complete(act.db(), act.workspace(), &self.milestone_id, &closing)?;
         milestone::touch(act.db(), act.workspace(), &self.milestone_id, event.id)?;
         Ok(Applied {
             status: MilestoneStatus::Complete.to_string(),

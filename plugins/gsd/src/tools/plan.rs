@@ -120,7 +120,8 @@ pub(super) fn check_tasks(
     refusals: &mut Refusals,
 ) -> Result<PlannedTasks, DbError> {
     let milestone = &act.unit.milestone;
-    let known = task::heads(act.db(), act.workspace(), milestone, slice)?;
+    let at_slice = milestone.slice(slice);
+    let known = task::heads(act.db(), act.workspace(), at_slice)?;
     let find = |id: &TaskId| known.iter().find(|task| task.id == *id);
     let mut planned = PlannedTasks::default();
     for (index, edit) in edits.iter().enumerate().take(UNITS) {
@@ -129,7 +130,7 @@ pub(super) fn check_tasks(
             Unit::task(milestone, slice, &edit.task_id),
         );
         let there = match find(&edit.task_id) {
-            Some(_) => task::get(act.db(), act.workspace(), milestone, slice, &edit.task_id)?,
+            Some(_) => task::get(act.db(), act.workspace(), at_slice.task(&edit.task_id))?,
             None => None,
         };
         let (plan, told) = edit.on(&at, &unit, there.as_ref().map(|there| &there.plan), refusals);
@@ -181,10 +182,7 @@ impl Change for PlanSlice {
     header!(at);
 
     fn check(&self, act: &Act<'_>, refusals: &mut Refusals) -> Result<Option<Self::Facts>, DbError> {
-        let found = act.scene(Action::PlanSlice, &act.unit, refusals)?;
-        if let Some(milestone) = &found.milestone {
-            act.dependencies(Action::PlanSlice, &milestone.plan.depends_on, refusals)?;
-        }
+        let found = act.unblocked_scene(Action::PlanSlice, &act.unit, refusals)?;
         let mut edit = Edit::new("", &act.unit, self.clear.as_deref());
         let old = found.slice.as_ref().map_or("", |slice| slice.plan.goal.as_str());
         let goal = edit.text("goal", self.goal.as_ref(), old);
@@ -210,10 +208,10 @@ impl Change for PlanSlice {
     ) -> Result<Applied, ToolError> {
         let (db, workspace) = (act.db(), act.workspace());
         if let Some(plan) = &plan {
-            slice::plan(db, workspace, &self.at.milestone_id, &self.at.slice_id, plan)?;
+            slice::plan(db, workspace, self.at.path(), plan)?;
         }
         for (id, plan) in &planned.tasks {
-            task::plan(db, workspace, &self.at.milestone_id, &self.at.slice_id, id, plan)?;
+            task::plan(db, workspace, self.at.path().task(id), plan)?;
         }
         milestone::touch(db, workspace, &self.at.milestone_id, event.id)?;
         Ok(Applied {
@@ -283,15 +281,11 @@ impl Change for PlanTask {
     header!(at);
 
     fn check(&self, act: &Act<'_>, refusals: &mut Refusals) -> Result<Option<Self::Facts>, DbError> {
-        let found = act.scene(Action::PlanTask, &act.unit, refusals)?;
-        if let Some(milestone) = &found.milestone {
-            act.dependencies(Action::PlanTask, &milestone.plan.depends_on, refusals)?;
-        }
+        let found = act.unblocked_scene(Action::PlanTask, &act.unit, refusals)?;
         let before = found.task.as_ref().map(|task| &task.plan);
         let (plan, mut warnings) = self.edit().on("", &act.unit, before, refusals);
         refusals.task_plan("", &plan);
-        let (milestone, slice) = (&self.at.milestone_id, &self.at.slice_id);
-        let known = task::heads(act.db(), act.workspace(), milestone, slice)?;
+        let known = task::heads(act.db(), act.workspace(), self.at.slice())?;
         let ids: Vec<&TaskId> = known.iter().map(|task| &task.id).collect();
         refusals.numbers("task_id", [&self.at.task_id], &ids);
         let head = found.task.map(|task| task.head);
@@ -309,7 +303,7 @@ impl Change for PlanTask {
         event: &Event,
     ) -> Result<Applied, ToolError> {
         let (db, workspace, at) = (act.db(), act.workspace(), &self.at);
-        task::plan(db, workspace, &at.milestone_id, &at.slice_id, &at.task_id, &plan)?;
+        task::plan(db, workspace, at.path(), &plan)?;
         milestone::touch(db, workspace, &at.milestone_id, event.id)?;
         let status = before.map_or(Status::Pending, |head| head.status);
         Ok(Applied {

@@ -30,7 +30,7 @@ fn reopen(act: &Act<'_>, reason: &str) -> Reopen {
 pub(crate) struct ReopenTask {
     #[serde(flatten)]
     at: TaskKey,
-    /// Reason, as the next worker needs it.
+    /// Reason, written for the next worker.
     #[schemars(length(min = 1, max = TEXT))]
     reason: String,
     #[serde(flatten)]
@@ -54,16 +54,7 @@ impl Change for ReopenTask {
     fn apply(&self, act: &Act<'_>, (): (), event: &Event) -> Result<Applied, ToolError> {
         let (db, workspace) = (act.db(), act.workspace());
         let reopen = reopen(act, &self.reason);
-        if !task::reopen_one(
-            db,
-            workspace,
-            &self.at.milestone_id,
-            &self.at.slice_id,
-            &self.at.task_id,
-            &reopen,
-        )? {
-            return Err(DbError::Internal.into());
-        }
+        task::reopen_one(db, workspace, self.at.path(), &reopen)?;
         milestone::touch(db, workspace, &self.at.milestone_id, event.id)?;
         Ok(Applied {
             status: Status::Pending.to_string(),
@@ -80,7 +71,7 @@ impl Change for ReopenTask {
 pub(crate) struct ReopenSlice {
     #[serde(flatten)]
     at: SliceKey,
-    /// Reason, as the next worker needs it.
+    /// Reason, written for the next worker.
     #[schemars(length(min = 1, max = TEXT))]
     reason: String,
     #[serde(flatten)]
@@ -97,18 +88,8 @@ impl Change for ReopenSlice {
     fn check(&self, act: &Act<'_>, refusals: &mut Refusals) -> Result<Option<Self::Facts>, DbError> {
         act.scene(Action::ReopenSlice, &act.unit, refusals)?;
         act.ownership(&act.unit, refusals)?;
-        let tasks = task::heads(
-            act.db(),
-            act.workspace(),
-            &self.at.milestone_id,
-            &self.at.slice_id,
-        )?;
-        for task in &tasks {
-            act.ownership(
-                &Unit::task(&self.at.milestone_id, &self.at.slice_id, &task.id),
-                refusals,
-            )?;
-        }
+        let tasks = task::heads(act.db(), act.workspace(), self.at.path())?;
+        act.ownership_of_all(&tasks, refusals)?;
         let of = |id: &SliceId| Unit::slice(&self.at.milestone_id, id);
         let slices = slice::all(act.db(), act.workspace(), &self.at.milestone_id)?;
         let slices: Vec<_> = slices
@@ -126,10 +107,8 @@ impl Change for ReopenSlice {
     fn apply(&self, act: &Act<'_>, tasks: Self::Facts, event: &Event) -> Result<Applied, ToolError> {
         let (db, workspace) = (act.db(), act.workspace());
         let reopen = reopen(act, &self.reason);
-        if !slice::reopen_one(db, workspace, &self.at.milestone_id, &self.at.slice_id, &reopen)? {
-            return Err(DbError::Internal.into());
-        }
-        task::reopen_all(db, workspace, &self.at.milestone_id, &self.at.slice_id, &reopen)?;
+        slice::reopen_one(db, workspace, self.at.path(), &reopen)?;
+        task::reopen_all(db, workspace, self.at.path(), &reopen)?;
         milestone::touch(db, workspace, &self.at.milestone_id, event.id)?;
         let pending = tasks.iter().map(|task| UnitStatus {
             unit: Unit::task(&self.at.milestone_id, &self.at.slice_id, &task.id).to_string(),
@@ -151,7 +130,7 @@ impl Change for ReopenSlice {
 pub(crate) struct ReopenMilestone {
     /// Milestone id, for example M01.
     milestone_id: MilestoneId,
-    /// Reason, as the next worker needs it.
+    /// Reason, written for the next worker.
     #[schemars(length(min = 1, max = TEXT))]
     reason: String,
     #[serde(flatten)]
@@ -191,9 +170,7 @@ impl Change for ReopenMilestone {
 
     fn apply(&self, act: &Act<'_>, (): (), event: &Event) -> Result<Applied, ToolError> {
         let reopen = reopen(act, &self.reason);
-        if !milestone::reopen_one(act.db(), act.workspace(), &self.milestone_id, &reopen)? {
-            return Err(DbError::Internal.into());
-        }
+        milestone::reopen_one(act.db(), act.workspace(), &self.milestone_id, &reopen)?;
         milestone::touch(act.db(), act.workspace(), &self.milestone_id, event.id)?;
         Ok(Applied {
             status: MilestoneStatus::Active.to_string(),

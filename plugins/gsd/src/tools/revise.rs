@@ -114,7 +114,7 @@ impl ReassessRoadmap {
         }
         let mut warnings = Vec::new();
         for id in removed {
-            for task in task::heads(act.db(), act.workspace(), &self.milestone_id, id)? {
+            for task in task::heads(act.db(), act.workspace(), self.milestone_id.slice(id))? {
                 let unit = Unit::task(&self.milestone_id, id, &task.id);
                 act.ownership(&unit, refusals)?;
                 warnings.extend(under_way(&task, &unit, act.actor()));
@@ -158,20 +158,20 @@ impl Change for ReassessRoadmap {
     ) -> Result<Applied, ToolError> {
         let (db, workspace, milestone) = (act.db(), act.workspace(), &self.milestone_id);
         for (id, plan) in &planned {
-            slice::plan(db, workspace, milestone, id, plan)?;
+            slice::plan(db, workspace, milestone.slice(id), plan)?;
         }
         let mut gone = Vec::new();
         for id in &self.slice_changes.removed {
             gone.extend(note_slice(act, id, &self.assessment)?);
-            for head in task::heads(db, workspace, milestone, id)? {
-                task::remove(db, workspace, milestone, id, &head.id)?;
+            let at = milestone.slice(id);
+            for head in task::heads(db, workspace, at)? {
+                task::remove(db, workspace, at.task(&head.id))?;
             }
             claim::release_within(db, workspace, &Unit::slice(milestone, id).to_string())?;
-            slice::remove(db, workspace, milestone, id)?;
+            slice::remove(db, workspace, at)?;
         }
         let assessment = Assessment {
-            milestone,
-            completed_slice: &self.completed_slice_id,
+            completed_slice: milestone.slice(&self.completed_slice_id),
             verdict: &self.verdict,
             assessment: &self.assessment,
             slice_changes: serde_json::to_value(&self.slice_changes).unwrap_or_default(),
@@ -199,7 +199,7 @@ pub(crate) struct ReplanSlice {
     at: SliceKey,
     /// Id of the completed task that found the blocker, for example T01.
     blocker_task_id: TaskId,
-    /// Description of the blocker.
+    /// Description of the blocker, in a few sentences.
     #[schemars(length(min = 1, max = TEXT))]
     blocker_description: String,
     /// Summary of the changes to the plan.
@@ -226,10 +226,7 @@ impl Change for ReplanSlice {
 
     fn check(&self, act: &Act<'_>, refusals: &mut Refusals) -> Result<Option<Self::Facts>, DbError> {
         let blocker = Unit::task(&self.at.milestone_id, &self.at.slice_id, &self.blocker_task_id);
-        let found = act.scene(Action::Replan, &blocker, refusals)?;
-        if let Some(milestone) = &found.milestone {
-            act.dependencies(Action::Replan, &milestone.plan.depends_on, refusals)?;
-        }
+        let found = act.unblocked_scene(Action::Replan, &blocker, refusals)?;
         refusals.text("blocker_description", &self.blocker_description);
         refusals.text("what_changed", &self.what_changed);
         refusals.at_most("updated_tasks", self.updated_tasks.len(), UNITS, "entries");
@@ -254,25 +251,19 @@ impl Change for ReplanSlice {
         (slice, planned): Self::Facts,
         event: &Event,
     ) -> Result<Applied, ToolError> {
-        let (db, workspace, milestone, slice_id) = (
-            act.db(),
-            act.workspace(),
-            &self.at.milestone_id,
-            &self.at.slice_id,
-        );
+        let (db, workspace, at) = (act.db(), act.workspace(), self.at.path());
+        let (milestone, slice_id) = (at.milestone, at.slice);
         for (id, plan) in &planned.tasks {
-            task::plan(db, workspace, milestone, slice_id, id, plan)?;
+            task::plan(db, workspace, at.task(id), plan)?;
         }
         let mut gone = Vec::new();
         for id in &self.removed_task_ids {
             gone.extend(note_task(act, slice_id, id, &self.what_changed)?);
-            task::remove(db, workspace, milestone, slice_id, id)?;
-            claim::release(db, workspace, &Unit::task(milestone, slice_id, id).to_string())?;
+            task::remove(db, workspace, at.task(id))?;
+            claim::release(db, workspace, &Unit::task(milestone, slice_id, id))?;
         }
         let record = Replan {
-            milestone,
-            slice: slice_id,
-            blocker_task: &self.blocker_task_id,
+            blocker: at.task(&self.blocker_task_id),
             blocker_description: &self.blocker_description,
             what_changed: &self.what_changed,
         };
@@ -295,13 +286,13 @@ impl Change for ReplanSlice {
 fn note_slice(act: &Act<'_>, id: &SliceId, reason: &str) -> Result<Vec<Unit>, DbError> {
     let (db, workspace, milestone) = (act.db(), act.workspace(), &act.unit.milestone);
     let mut noted = Vec::new();
-    let tasks = task::heads(db, workspace, milestone, id)?;
+    let tasks = task::heads(db, workspace, milestone.slice(id))?;
     for head in &tasks {
         noted.extend(note_task(act, id, &head.id, reason)?);
     }
     let unit = Unit::slice(milestone, id);
     let had_file = !tasks.is_empty() || removed::get(db, workspace, &unit)?.is_some();
-    let known = slice::get(db, workspace, milestone, id)?;
+    let known = slice::get(db, workspace, milestone.slice(id))?;
     if let Some(slice) = known.filter(|slice| had_file || slice.status != Status::Pending) {
         note(act, &unit, slice.plan.title, reason)?;
         noted.push(unit);
@@ -314,7 +305,7 @@ fn note_task(act: &Act<'_>, slice: &SliceId, id: &TaskId, reason: &str) -> Resul
     let milestone = &act.unit.milestone;
     let unit = Unit::task(milestone, slice, id);
     let had_file = removed::get(act.db(), act.workspace(), &unit)?.is_some();
-    let task = task::get(act.db(), act.workspace(), milestone, slice, id)?;
+    let task = task::get(act.db(), act.workspace(), milestone.slice(slice).task(id))?;
     let Some(task) = task.filter(|task| had_file || task.head.reopened > 0) else {
         return Ok(None);
     };

@@ -264,7 +264,7 @@ impl Change for PlanMilestone {
             milestone::set_parked(db, workspace, id, parked)?;
         }
         for (slice_id, plan) in &planned.slices {
-            slice::plan(db, workspace, id, slice_id, plan)?;
+            slice::plan(db, workspace, id.slice(slice_id), plan)?;
         }
         milestone::touch(db, workspace, id, event.id)?;
         let now = milestone::get(db, workspace, id)?.ok_or(DbError::Internal)?;

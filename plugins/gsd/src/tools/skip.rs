@@ -5,7 +5,7 @@ use serde::{Deserialize, Serialize};
 use tollgate_sdk::{DbError, ToolError};
 
 use super::change_tool;
-use super::complete::summary;
+use super::complete::closing;
 use super::plan::under_way;
 use crate::act::{Act, Applied, Change, UnitStatus};
 use crate::arguments::TEXT;
@@ -15,7 +15,7 @@ use crate::header::{Header, SliceKey, header};
 use crate::model::{Status, Unit};
 use crate::store::log::Event;
 use crate::store::task::TaskHead;
-use crate::store::{Closing, claim, milestone, slice, task};
+use crate::store::{claim, milestone, slice, task};
 use crate::violation::Refusals;
 
 /// Skip a slice and its open tasks. Skipped units count as closed; gsd_slice_reopen reverses it. Fails if
@@ -41,42 +41,18 @@ impl Change for SkipSlice {
     fn check(&self, act: &Act<'_>, refusals: &mut Refusals) -> Result<Option<Self::Facts>, DbError> {
         act.scene(Action::SkipSlice, &act.unit, refusals)?;
         act.ownership(&act.unit, refusals)?;
-        let mut open = task::heads(
-            act.db(),
-            act.workspace(),
-            &self.at.milestone_id,
-            &self.at.slice_id,
-        )?;
+        let mut open = task::heads(act.db(), act.workspace(), self.at.path())?;
         open.retain(|task| !task.status.is_closed());
-        for task in &open {
-            act.ownership(
-                &Unit::task(&self.at.milestone_id, &self.at.slice_id, &task.id),
-                refusals,
-            )?;
-        }
+        act.ownership_of_all(&open, refusals)?;
         refusals.text("reason", &self.reason);
         Ok(Some(open))
     }
 
     fn apply(&self, act: &Act<'_>, open: Self::Facts, event: &Event) -> Result<Applied, ToolError> {
         let (db, workspace) = (act.db(), act.workspace());
-        let summary = summary(self, act);
-        let closing = Closing {
-            summary: Some(&summary),
-            by: act.actor(),
-            hash: &event.hash,
-        };
-        if !slice::close(
-            db,
-            workspace,
-            &self.at.milestone_id,
-            &self.at.slice_id,
-            Status::Skipped,
-            &closing,
-        )? {
-            return Err(DbError::Internal.into());
-        }
-        task::skip_open(db, workspace, &self.at.milestone_id, &self.at.slice_id, &closing)?;
+        let closing = closing(self, act, event);
+        slice::close(db, workspace, self.at.path(), Status::Skipped, &closing)?;
+        task::skip_open(db, workspace, self.at.path(), &closing)?;
         claim::release_within(db, workspace, &act.unit.to_string())?;
         milestone::touch(db, workspace, &self.at.milestone_id, event.id)?;
         let unit = |task: &TaskHead| Unit::task(&self.at.milestone_id, &self.at.slice_id, &task.id);

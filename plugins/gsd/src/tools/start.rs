@@ -2,10 +2,11 @@
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
-use tollgate_sdk::{Cx, DbError, Effect, Hints, Tier, Tool, ToolError};
+use tollgate_sdk::{Cx, DbError, ToolError};
 
+use super::change_tool;
 use super::complete::began_slice;
-use crate::act::{Act, Applied, Change, Changed, change};
+use crate::act::{Act, Applied, Change, Changed};
 use crate::files::Touched;
 use crate::guard::Action;
 use crate::header::{Header, TaskKey, header};
@@ -15,7 +16,7 @@ use crate::store::task::TaskHead;
 use crate::store::{Reopen, milestone, slice, task};
 use crate::violation::Refusals;
 
-/// Start a task, or resume your own. Returns its plan and the reasons of reopenings. Fails if a dependency is
+/// Start a task, or resume your own. Returns its plan and reopening reasons. Fails if a dependency is
 /// open, or another actor has claimed or started the task. Next: gsd_task_complete.
 #[derive(Debug, Serialize, Deserialize, JsonSchema)]
 pub(crate) struct StartTask {
@@ -45,7 +46,7 @@ pub(crate) struct Started {
     inputs: Vec<String>,
     /// Results that the task produces.
     expected_output: Vec<String>,
-    /// Goal of the slice.
+    /// Goal of the task's slice.
     slice_goal: String,
     /// Reopenings of the task, its slice or its milestone, whose reasons the work must address.
     reopened: Vec<Reopened>,
@@ -61,30 +62,16 @@ pub(crate) struct Reopened {
     reopen: Reopen,
 }
 
-impl Tool for StartTask {
-    const NAME: &'static str = "gsd_task_start";
-    const TITLE: &'static str = "Start a task";
-    const EFFECT: Effect = Effect::Write;
-    const TIER: Tier = Tier::Core;
-    const HINTS: Hints = Hints::IDEMPOTENT;
-    const ALIASES: &'static [&'static str] = &["gsd_start_task"];
-    type Output = Started;
+change_tool!(StartTask => Started, "gsd_task_start", "Start a task", Core, IDEMPOTENT, alias "gsd_start_task");
 
-    fn run(self, cx: &Cx<'_>) -> Result<Started, ToolError> {
-        let changed = change(cx, &self)?;
+impl StartTask {
+    /// The change with everything that the work needs.
+    fn reply(self, cx: &Cx<'_>, changed: Changed) -> Result<Started, ToolError> {
         let (db, workspace) = (&cx.db, self.header.workspace.as_str());
         let missing = || ToolError::from(DbError::Internal);
         let milestone = milestone::get(db, workspace, &self.at.milestone_id)?.ok_or_else(missing)?;
-        let slice =
-            slice::get(db, workspace, &self.at.milestone_id, &self.at.slice_id)?.ok_or_else(missing)?;
-        let task = task::get(
-            db,
-            workspace,
-            &self.at.milestone_id,
-            &self.at.slice_id,
-            &self.at.task_id,
-        )?;
-        let task = task.ok_or_else(missing)?;
+        let slice = slice::get(db, workspace, self.at.slice())?.ok_or_else(missing)?;
+        let task = task::get(db, workspace, self.at.path())?.ok_or_else(missing)?;
         let reopened = [
             (self.unit(), task.head.reopen),
             (
@@ -122,19 +109,8 @@ impl Change for StartTask {
     header!(at);
 
     fn check(&self, act: &Act<'_>, refusals: &mut Refusals) -> Result<Option<Self::Facts>, DbError> {
-        let found = act.scene(Action::StartTask, &act.unit, refusals)?;
-        if let Some(milestone) = &found.milestone {
-            act.dependencies(Action::StartTask, &milestone.plan.depends_on, refusals)?;
-        }
-        if let Some(slice) = &found.slice {
-            act.slice_dependencies(slice, refusals)?;
-        }
-        let holder = act.ownership(&act.unit, refusals)?;
-        let head = found.task.map(|task| task.head);
-        if let Some(head) = &head {
-            refusals.extend(act.under_way(&act.unit, head, holder.as_ref())?);
-        }
-        Ok(Some(head))
+        let found = act.task_scene(Action::StartTask, refusals)?;
+        Ok(Some(found.task.map(|task| task.head)))
     }
 
     fn unchanged(&self, act: &Act<'_>, head: &Self::Facts) -> Result<Option<Applied>, DbError> {
@@ -149,17 +125,8 @@ impl Change for StartTask {
 
     fn apply(&self, act: &Act<'_>, _: Self::Facts, event: &Event) -> Result<Applied, ToolError> {
         let (db, workspace) = (act.db(), act.workspace());
-        if !task::start(
-            db,
-            workspace,
-            &self.at.milestone_id,
-            &self.at.slice_id,
-            &self.at.task_id,
-            act.actor(),
-        )? {
-            return Err(DbError::Internal.into());
-        }
-        let began = slice::begin(db, workspace, &self.at.milestone_id, &self.at.slice_id)?;
+        task::start(db, workspace, self.at.path(), act.actor())?;
+        let began = slice::begin(db, workspace, self.at.slice())?;
         milestone::touch(db, workspace, &self.at.milestone_id, event.id)?;
         Ok(Applied {
             status: Status::InProgress.to_string(),

@@ -138,15 +138,21 @@ fn a_clone_refuses_to_write_imports_and_goes_on() {
     assert!(read(&clone, EVENTS).starts_with(&read(&origin, EVENTS)));
 }
 
-#[test]
-fn two_directories_exchange_their_work() {
+/// Two directories with the same plan, in one of which Ada works and in the other Bob, whose clock is a minute ahead.
+pub(crate) fn two_clones() -> ((TempDir, Session), (TempDir, Session)) {
     let (one, two) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
     let (ada, bob) = (session(one.path()), session(two.path()));
     run(&ada, PLANNED);
     copy(one.path(), two.path());
     reply(&bob, "gsd_import");
-    // Both work on different tasks; a merge has the lines of both, and the marks of a conflict.
     bob.advance_ms(60_000);
+    ((one, ada), (two, bob))
+}
+
+#[test]
+fn two_directories_exchange_their_work() {
+    let ((one, ada), (two, bob)) = two_clones();
+    // Both work on different tasks; a merge has the lines of both, and the marks of a conflict.
     run(&bob, "- done M01/S01/T02 as bob");
     run(&ada, "- done M01/S01/T01 as ada");
     let (ours, theirs) = (read(&one, EVENTS), read(&two, EVENTS));
@@ -193,12 +199,7 @@ fn two_directories_exchange_their_work() {
 
 #[test]
 fn contradicting_work_is_refused_or_kept_unapplied() {
-    let (one, two) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
-    let (ada, bob) = (session(one.path()), session(two.path()));
-    run(&ada, PLANNED);
-    copy(one.path(), two.path());
-    reply(&bob, "gsd_import");
-    bob.advance_ms(60_000);
+    let ((one, ada), (two, bob)) = two_clones();
     run(&bob, "- done M01/S01/T01 as bob");
     run(&ada, "- done M01/S01/T01 as ada");
     std::fs::copy(two.path().join(EVENTS), one.path().join(EVENTS)).unwrap();

@@ -7,8 +7,8 @@ use serde_json::{Value, json};
 use tempfile::TempDir;
 use tollgate_sdk::native::Session;
 
-use crate::harness::{PLANNED, call, refusal, reply, run, tree};
-use crate::import::{AUDIT, EVENTS, copy, read, session, state, told};
+use crate::harness::{call, refusal, reply, run, tree};
+use crate::import::{AUDIT, EVENTS, copy, read, session, state, told, two_clones};
 
 fn count(session: &Session, table: &str) -> usize {
     session.sql(&format!("SELECT count(id) FROM {table}"))[0]
@@ -70,12 +70,7 @@ fn a_long_log_is_imported_in_parts_that_each_commit() {
 
 #[test]
 fn a_refused_import_says_what_was_imported_before() {
-    let (one, two) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
-    let (ada, bob) = (session(one.path()), session(two.path()));
-    run(&ada, PLANNED);
-    copy(one.path(), two.path());
-    reply(&bob, "gsd_import");
-    bob.advance_ms(60_000);
+    let ((one, ada), (two, bob)) = two_clones();
     run(&bob, "- done M01/S01/T02 as bob\n- done M01/S01/T01 as bob");
     run(&ada, "- done M01/S01/T01 as ada");
     std::fs::copy(two.path().join(EVENTS), one.path().join(EVENTS)).unwrap();

@@ -17,7 +17,7 @@ fn text_that_would_break_a_line() {
               - INVALID_ARGUMENTS (title): title has a line break
               - INVALID_ARGUMENTS (success_criteria[0]): success_criteria[0] is blank
               - INVALID_ARGUMENTS (success_criteria[1]): success_criteria[1] has a line break
-              - INVALID_ARGUMENTS (key_risks[0]): key_risks[0] starts or ends with a blank
+              - INVALID_ARGUMENTS (key_risks[0]): key_risks[0] starts or ends with whitespace
               - INVALID_ARGUMENTS (slices[0].title): slices[0].title is blank
               - INVALID_ARGUMENTS (slices[0].title): slices[0].title has a line break
               - INVALID_ARGUMENTS (slices[0].demo): slices[0].demo has the control character U+0007

@@ -95,7 +95,7 @@ fn where_evidence_is_required_only_a_run_on_the_work_tree_of_now_completes_a_tas
         (
             TestResult::Passed,
             TestedTree::default(),
-            "cannot be compared with the work tree: nobody looked at it",
+            "cannot be compared with the work tree: it was not read",
         ),
     ] {
         let strict = session("required", result, tree);

@@ -1,9 +1,8 @@
 //! The tool table: names, descriptions, and schemas that every client takes.
 
 use expect_test::{expect, expect_file};
-use serde_json::Value;
-use tollgate_kit_test::table;
-use tollgate_sdk::{Effect, Pack};
+use tollgate_kit_test::{scopes, table};
+use tollgate_sdk::Pack;
 
 const PACK: Pack = gsd::PACK;
 
@@ -46,15 +45,6 @@ fn swapped_names_are_aliases() {
 /// the other one changes. A read whose pages follow a number that all workspaces share is a feed.
 #[test]
 fn changes_in_different_workspaces_share_no_rows() {
-    let mut table = String::new();
-    for tool in PACK.tools {
-        let schema = (tool.input_schema)();
-        let declared = match tool.effect {
-            Effect::Read => schema.get("x-feed").map(|_| "feed".to_owned()),
-            Effect::Write | Effect::Run => schema.get("x-scope").map(Value::to_string),
-        };
-        table += &format!("{} {}\n", tool.name, declared.as_deref().unwrap_or("-"));
-    }
     expect![[r#"
         gsd_status -
         gsd_plan_milestone ["workspace"]
@@ -80,5 +70,5 @@ fn changes_in_different_workspaces_share_no_rows() {
         gsd_import -
         gsd_show -
     "#]]
-    .assert_eq(&table);
+    .assert_eq(&scopes(&PACK));
 }

@@ -5,19 +5,19 @@ use super::{Entries, Listing, RepoPath};
 /// Numbers of added and removed lines of a file.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct FileStat {
-    /// Which file.
+    /// Path of the file.
     pub path: RepoPath,
-    /// The path it had, if Git takes it for renamed.
+    /// Previous path, if Git considers the file renamed.
     pub from: Option<RepoPath>,
-    /// Lines added and lines removed; none of a binary file.
+    /// Number of added and of removed lines. `None` for a binary file.
     pub lines: Option<(u64, u64)>,
 }
 
 impl FileStat {
-    /// An untracked file, which no diff tells: all its lines are new.
+    /// Statistics of an untracked file, which no diff includes. All its lines are new.
     #[must_use]
     pub fn of_new_file(path: RepoPath, content: &[u8]) -> FileStat {
-        // As Git decides it: by the first bytes.
+        // Git decides this by the first bytes as well.
         let is_binary = content.iter().take(8_000).any(|byte| *byte == 0);
         let ends = content.iter().filter(|byte| **byte == b'\n').count();
         let unended = usize::from(content.last().is_some_and(|last| *last != b'\n'));
@@ -30,7 +30,7 @@ impl FileStat {
     }
 }
 
-/// Reads `git diff --numstat -z`.
+/// Parses `git diff --numstat -z`.
 #[must_use]
 pub fn parse_numstat(output: &[u8]) -> Listing<FileStat> {
     Entries::new(output).read(|entry, rest, stats| {
@@ -42,7 +42,7 @@ pub fn parse_numstat(output: &[u8]) -> Listing<FileStat> {
             _ => Some((added.parse().ok()?, removed.parse().ok()?)),
         };
         let path = parts.next()?;
-        // Of a rename the path is empty, and both follow.
+        // For a rename the path is empty, and the old and new paths follow.
         let (from, path) = match path.is_empty() {
             true => (Some(RepoPath::from_bytes(rest.next()?)), rest.next()?),
             false => (None, path),
@@ -56,7 +56,7 @@ pub fn parse_numstat(output: &[u8]) -> Listing<FileStat> {
     })
 }
 
-/// Reads paths that end with NUL, as `git ls-files --others --exclude-standard -z` writes them.
+/// Parses NUL-terminated paths, as `git ls-files --others --exclude-standard -z` prints them.
 #[must_use]
 pub fn parse_paths(output: &[u8]) -> Listing<RepoPath> {
     Entries::new(output).read(|entry, _, paths| {
@@ -70,13 +70,13 @@ pub fn parse_paths(output: &[u8]) -> Listing<RepoPath> {
 /// A path of `git diff --name-status`.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct NameStatus {
-    /// The letter of the change, such as `A`, `M` or `D`.
+    /// Letter of the change, such as `A`, `M` or `D`.
     pub letter: char,
-    /// The path, of a rename or copy the new one.
+    /// Path. For a rename or copy, the new one.
     pub path: RepoPath,
 }
 
-/// Reads `git diff --name-status -z`.
+/// Parses `git diff --name-status -z`.
 #[must_use]
 pub fn parse_name_status(output: &[u8]) -> Listing<NameStatus> {
     Entries::new(output).read(|entry, rest, all| {

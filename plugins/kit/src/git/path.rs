@@ -7,7 +7,7 @@ use serde::{Serialize, Serializer};
 /// Mark of a path that is not UTF-8.
 const MARK: &str = "bytes:";
 
-/// A path in a repository, relative to its top. It may hold line ends and need not be UTF-8.
+/// A path relative to the top of a repository. It may contain line breaks and need not be UTF-8.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct RepoPath {
     text: String,
@@ -15,8 +15,8 @@ pub struct RepoPath {
 }
 
 impl RepoPath {
-    /// Bytes that are not UTF-8 become `\xe9` after the mark `bytes:`, with backslashes doubled, so that no two
-    /// paths read the same.
+    /// Creates a path from bytes. Bytes that are not UTF-8 become, for example, `\xe9` after the mark `bytes:`, with
+    /// backslashes doubled, so that different paths always have different text.
     #[must_use]
     pub fn from_bytes(bytes: &[u8]) -> RepoPath {
         if let Ok(text) = std::str::from_utf8(bytes) {
@@ -35,19 +35,19 @@ impl RepoPath {
         RepoPath { text, is_utf8: false }
     }
 
-    /// The path, or its marked form.
+    /// Path as text, or its marked form.
     #[must_use]
     pub fn as_str(&self) -> &str {
         &self.text
     }
 
-    /// True if [`RepoPath::as_str`] is the name that opens the file.
+    /// Returns whether [`RepoPath::as_str`] is the name that opens the file.
     #[must_use]
     pub const fn is_utf8(&self) -> bool {
         self.is_utf8
     }
 
-    /// The path below a folder, which ends with a slash or is empty. None if it is elsewhere.
+    /// Path relative to a folder, whose name ends with a slash or is empty. `None` if the path is not below it.
     #[must_use]
     pub fn below(&self, folder: &[u8]) -> Option<RepoPath> {
         let bytes = self.bytes();
@@ -55,7 +55,7 @@ impl RepoPath {
         Some(RepoPath::from_bytes(rest))
     }
 
-    /// The path as C would quote it, which is how Git reads paths that are not plain.
+    /// Path with C-style quoting, which Git accepts for paths with special characters.
     #[must_use]
     pub fn quoted(&self) -> String {
         let mut quoted = String::from("\"");
@@ -70,7 +70,7 @@ impl RepoPath {
         quoted
     }
 
-    /// The bytes it was made from.
+    /// Original bytes of the path.
     fn bytes(&self) -> Vec<u8> {
         let Some(marked) = self.text.strip_prefix(MARK).filter(|_| !self.is_utf8) else {
             return self.text.clone().into_bytes();
@@ -91,7 +91,7 @@ impl RepoPath {
         bytes
     }
 
-    /// The path on one line: control characters are escaped.
+    /// Path on one line, with control characters escaped.
     #[must_use]
     pub fn one_line(&self) -> String {
         let escaped = |c: char| {

@@ -2,12 +2,12 @@
 
 use super::{Entries, Listing, RepoPath, fields, hash, mode, text};
 
-/// The commit that the work tree is compared with.
+/// Commit that the work tree is compared with.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Head {
-    /// None if it is detached, or Git was not asked.
+    /// Name of the branch. `None` if HEAD is detached, or if Git was not asked.
     pub branch: Option<String>,
-    /// None before the first commit, or if Git was not asked.
+    /// Hash of the commit. `None` before the first commit, or if Git was not asked.
     pub commit: Option<String>,
 }
 
@@ -16,37 +16,37 @@ pub struct Head {
 pub struct StatusEntry {
     /// The path.
     pub path: RepoPath,
-    /// The kind of difference.
+    /// Kind of difference.
     pub kind: Kind,
-    /// The letter of the index: `M`, `A`, `D` and so on, or `.` if the index has no difference.
+    /// Status letter of the index: `M`, `A`, `D` and so on, or `.` if the index has no difference.
     pub staged: char,
-    /// The letter of the work tree, or `.`.
+    /// Status letter of the work tree, or `.`.
     pub unstaged: char,
-    /// The mode of the file in the work tree. 0 means that there is no file, or that Git does not tell.
+    /// Mode of the file in the work tree. 0 means that there is no file, or that Git does not report it.
     pub mode: u32,
-    /// The hash of the content in the index, if Git computed one.
+    /// Hash of the content in the index, if Git computed one.
     pub content: Option<String>,
 }
 
-/// The kind of a path's difference.
+/// Kind of difference of a path.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Kind {
-    /// Known to Git on both sides or on one.
+    /// Tracked, and not renamed, copied or unmerged.
     Ordinary {
-        /// The mode in the commit. 0 means that there is no file.
+        /// Mode in the commit. 0 means that there is no file.
         head_mode: u32,
     },
-    /// Moved from another path, which is gone.
+    /// Renamed from another path, which no longer exists.
     Renamed(RepoPath),
-    /// Copied from another path, which is as it was.
+    /// Copied from another path, which is unchanged.
     Copied(RepoPath),
-    /// Left by a merge for somebody to resolve.
+    /// Unresolved merge conflict.
     Unmerged,
-    /// Not known to Git.
+    /// Not tracked by Git.
     Untracked,
 }
 
-/// Reads the paths that differ from `HEAD`, and `HEAD`. Ignored paths are left out.
+/// Parses the paths that differ from `HEAD`, and `HEAD` itself. Ignored paths are left out.
 #[must_use]
 pub fn parse_status(output: &[u8]) -> (Head, Listing<StatusEntry>) {
     let mut head = Head::default();

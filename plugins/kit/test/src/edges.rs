@@ -94,7 +94,7 @@ fn properties(schema: &Value) -> impl Iterator<Item = (&String, &Value)> {
     schema["properties"].as_object().into_iter().flatten()
 }
 
-/// What is required, made of one word.
+/// Required arguments, each made of one word.
 fn base(arguments: &Arguments, schema: &Value, word: &str) -> Map<String, Value> {
     let required = schema["required"].as_array().cloned().unwrap_or_default();
     let mut base = Map::new();

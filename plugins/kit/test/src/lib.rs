@@ -9,8 +9,9 @@ mod edges;
 mod well_formed;
 
 use expect_test::ExpectFile;
+use serde_json::Value;
 use tollgate_sdk::native::{self, Script, Session};
-use tollgate_sdk::{Pack, Tier};
+use tollgate_sdk::{Effect, Entry, Pack, Tier};
 
 pub use arguments::{Arguments, never_panics};
 pub use edges::edges_never_fail;
@@ -30,6 +31,31 @@ pub fn cases(all: u32) -> u32 {
 #[must_use]
 pub fn script(session: &Session) -> Script<'_> {
     Script::new(session).check(well_formed)
+}
+
+/// Changes that a session's ledger names, one line per event.
+#[must_use]
+pub fn changes(session: &Session) -> String {
+    let events = session.events();
+    let lines = events
+        .iter()
+        .map(|event| format!("{} {}\n", event.event_type, event.changed.join(" ")));
+    lines.collect()
+}
+
+/// Scope that each tool of a pack declares, one line per tool: the arguments of a change on which its rows depend, or
+/// `feed` for a read whose pages follow a number that all calls share.
+#[must_use]
+pub fn scopes(pack: &Pack) -> String {
+    let line = |tool: &Entry| {
+        let schema = (tool.input_schema)();
+        let declared = match tool.effect {
+            Effect::Read => schema.get("x-feed").map(|_| "feed".to_owned()),
+            Effect::Write | Effect::Run => schema.get("x-scope").map(Value::to_string),
+        };
+        format!("{} {}\n", tool.name, declared.as_deref().unwrap_or("-"))
+    };
+    pack.tools.iter().map(line).collect()
 }
 
 /// Checks that every client takes a pack's tools, that at most `core` of them are core, and what clients see.

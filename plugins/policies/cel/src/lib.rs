@@ -4,16 +4,14 @@
 //! applies to: `tool.startsWith("task_") && !("actor" in arguments)`. An expression that fails, for example by
 //! reading an absent argument, denies the call.
 
-use std::collections::BTreeMap;
-
 use cel::common::ast::{EntryExpr, Expr};
 use cel::{Context, IdedExpr, Program, Value};
 use schemars::JsonSchema;
-use serde::{Deserialize, Serialize};
+use serde::Deserialize;
+use tollgate_sdk::export_policy;
 use tollgate_sdk::policy::{
-    CannotJudge, Denial, Phase, Policy, PolicyCx, Problem, Question, Request, Verdict,
+    CannotJudge, Denial, Facts, Phase, Policy, PolicyCx, Problem, Question, Request, Verdict,
 };
-use tollgate_sdk::{Effect, export_policy};
 
 /// Applies a rule written as an expression.
 #[derive(Deserialize, JsonSchema)]
@@ -51,37 +49,6 @@ fn code() -> String {
     "DENIED_BY_RULE".to_owned()
 }
 
-/// Variables of an expression.
-#[derive(Serialize)]
-struct Seen<'a> {
-    tool: &'a str,
-    pack: &'a str,
-    effect: Effect,
-    arguments: &'a serde_json::Map<String, serde_json::Value>,
-    actor: Option<&'a str>,
-    identity: Option<&'a str>,
-    client: Option<&'a str>,
-    envelope_id: Option<&'a str>,
-    connection: &'a str,
-    notes: BTreeMap<&'a str, &'a str>,
-    at: i64,
-}
-
-/// Names of the variables in [`Seen`].
-const NAMES: &[&str] = &[
-    "tool",
-    "pack",
-    "effect",
-    "arguments",
-    "actor",
-    "identity",
-    "client",
-    "envelope_id",
-    "connection",
-    "notes",
-    "at",
-];
-
 impl Policy for Cel {
     const NAME: &'static str = "cel";
     const SUMMARY: &'static str = "Denies calls, or asks the user, by one CEL expression.";
@@ -92,7 +59,7 @@ impl Policy for Cel {
         match Program::compile(&self.when) {
             Err(err) => problems.push(Problem::new("when", err.to_string())),
             Ok(program) => problems.extend(unknown_names(&program).into_iter().map(|name| {
-                let all = NAMES.join(", ");
+                let all = Facts::NAMES.join(", ");
                 Problem::new("when", format!("`{name}` is not a variable; use one of {all}"))
             })),
         }
@@ -122,12 +89,11 @@ export_policy!(Cel);
 impl Cel {
     fn is_about(&self, request: &Request) -> Result<bool, CannotJudge> {
         let program = Program::compile(&self.when)?;
-        let seen = cel::to_value(seen(request))?;
         let mut context = Context::default();
-        let Value::Map(fields) = seen else {
+        let Value::Map(fields) = cel::to_value(Facts::of(request))? else {
             return Err(CannotJudge("the call is not a map".to_owned()));
         };
-        for &name in NAMES {
+        for &name in Facts::NAMES {
             let value = fields
                 .get(&cel::objects::Key::from(name))
                 .cloned()
@@ -146,7 +112,7 @@ impl Cel {
 
 /// Variables that an expression uses and that do not exist.
 fn unknown_names(program: &Program) -> Vec<String> {
-    let mut known = NAMES.to_vec();
+    let mut known = Facts::NAMES.to_vec();
     add_bound(program.expression(), &mut known);
     let references = program.references();
     let mut unknown = references.variables();
@@ -192,29 +158,10 @@ fn add_bound<'a>(expression: &'a IdedExpr, names: &mut Vec<&'a str>) {
     }
 }
 
-fn seen(request: &Request) -> Seen<'_> {
-    Seen {
-        tool: &request.tool,
-        pack: &request.pack,
-        effect: request.effect,
-        arguments: &request.arguments,
-        actor: request.actor(),
-        identity: request.identity.as_deref(),
-        client: request.client.as_deref(),
-        envelope_id: request.envelope_id.as_deref(),
-        connection: &request.connection,
-        notes: request
-            .notes
-            .iter()
-            .map(|note| (note.key.as_str(), note.value.as_str()))
-            .collect(),
-        at: request.at,
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use serde_json::json;
+    use tollgate_sdk::Effect;
     use tollgate_sdk::native::Judge;
 
     use super::*;

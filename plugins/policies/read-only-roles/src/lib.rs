@@ -47,7 +47,7 @@ impl Policy for ReadOnlyRoles {
         Ok(match self.reader(request) {
             None => Verdict::Pass,
             Some(who) => Denial::new("READ_ONLY_ROLE", format!("{who} may only read"))
-                .remediation("Hand the change over to an actor whose role permits it.")
+                .remediation("Let an actor whose role permits it make the change.")
                 .into(),
         })
     }

@@ -330,9 +330,8 @@ fn is_decided(listed: &Approval) -> bool {
 }
 
 fn rejected(request: &Request, by: &str, reason: &str) -> Denial {
-    Denial::new("APPROVAL_REJECTED", format!("{by} {reason} to {}", request.tool)).remediation(
-        "Do without the call, or change what was rejected. Other arguments need another approval.",
-    )
+    Denial::new("APPROVAL_REJECTED", format!("{by} {reason} to {}", request.tool))
+        .remediation("Omit the call, or change the rejected part. Other arguments need another approval.")
 }
 
 /// Key of a call in the host's list.
@@ -340,8 +339,8 @@ fn list_key(request: &Request) -> String {
     format!("{} {}", request.tool, subject(request))
 }
 
-/// What an approval is for: arguments, and the identity that calls with them, if it is proven. Somebody else's equal call
-/// neither shares the request nor uses the approval.
+/// Subject of an approval: arguments, and the identity that calls with them, if it is proven. An equal call of
+/// somebody else neither shares the request nor uses the approval.
 fn subject(request: &Request) -> String {
     let hash = request.args_hash.get(..KEY_DIGITS).unwrap_or(&request.args_hash);
     match &request.identity {

@@ -10,7 +10,7 @@ use crate::{LIST, REQUEST, RESOLVE};
 pub(crate) fn denial(request: &Request, key: &str, listed: Option<&Approval>) -> Denial {
     let tool = &request.tool;
     let reason = match listed {
-        Some(listed) => format!("{tool} needs an approval; {} waits for it", listed.id),
+        Some(listed) => format!("{tool} needs an approval; request {} is pending", listed.id),
         None => format!("{tool} needs an approval"),
     };
     let denial = Denial::new("APPROVAL_REQUIRED", reason);
@@ -38,8 +38,8 @@ pub(crate) fn denial(request: &Request, key: &str, listed: Option<&Approval>) ->
     denial
         .next_call(NextCall::new(REQUEST, arguments))
         .remediation(format!(
-            "{answer}For the record of the task, make next_call, wait for the answer from {RESOLVE}, and call again with \
-             the same arguments."
+            "{answer}To record the request in the task, make next_call, wait for the answer from {RESOLVE}, and call \
+             again with the same arguments."
         ))
 }
 

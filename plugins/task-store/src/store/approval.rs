@@ -2,7 +2,8 @@
 
 use schemars::JsonSchema;
 use serde::Serialize;
-use tollgate_sdk::{Db, DbError, Row, Timestamp, params};
+use tollgate_kit::from_row;
+use tollgate_sdk::{Db, DbError, Timestamp, params};
 
 use super::Where;
 use super::standing::gating;
@@ -19,7 +20,7 @@ pub(crate) struct Approval {
     pub id: ApprovalId,
     /// The same id, under the name of the argument.
     pub approval_id: ApprovalId,
-    /// Id of the task.
+    /// Id of the task, from task_create.
     pub task_id: TaskId,
     /// Id of the attempt that needs the side effect.
     pub attempt_id: AttemptId,
@@ -52,27 +53,10 @@ pub(crate) struct Approval {
 const COLUMNS: &str = "id, task_id, attempt_id, requested_action, side_effect_kind, idempotency_key, status, \
     requested_by, resolved_by, note, created_at, resolved_at, replaced_by";
 
-impl TryFrom<Row> for Approval {
-    type Error = DbError;
-
-    fn try_from(row: Row) -> Result<Approval, DbError> {
-        let id: ApprovalId = row.get(0)?;
-        Ok(Approval {
-            approval_id: id.clone(),
-            id,
-            task_id: row.get(1)?,
-            attempt_id: row.get(2)?,
-            requested_action: row.get(3)?,
-            side_effect_kind: row.get(4)?,
-            idempotency_key: row.get(5)?,
-            status: row.get(6)?,
-            requested_by: row.get(7)?,
-            resolved_by: row.get(8)?,
-            note: row.get(9)?,
-            created_at: row.get(10)?,
-            resolved_at: row.get(11)?,
-            replaced_by: row.get(12)?,
-        })
+from_row! {
+    Approval {
+        id, approval_id: copy id, task_id, attempt_id, requested_action, side_effect_kind, idempotency_key, status,
+        requested_by, resolved_by, note, created_at, resolved_at, replaced_by
     }
 }
 
@@ -193,28 +177,16 @@ pub(crate) struct Listed {
     pub is_current: bool,
 }
 
-/// Number of columns in [`COLUMNS`].
-const COLUMN_COUNT: usize = 13;
-
 /// The columns of a table `p`.
 fn columns_of_p() -> String {
     let columns = COLUMNS.split(", ").map(|column| format!("p.{}", column.trim()));
     columns.collect::<Vec<_>>().join(", ")
 }
 
-impl TryFrom<Row> for Listed {
-    type Error = DbError;
-
-    fn try_from(row: Row) -> Result<Listed, DbError> {
-        let phase: Phase = row.get(COLUMN_COUNT + 2)?;
-        let is_of_current_attempt: bool = row.get(COLUMN_COUNT + 3)?;
-        Ok(Listed {
-            title: row.get(COLUMN_COUNT)?,
-            workspace: row.get(COLUMN_COUNT + 1)?,
-            phase,
-            is_current: is_of_current_attempt && !phase.is_terminal(),
-            approval: Approval::try_from(row)?,
-        })
+from_row! {
+    Listed {
+        approval: nested, title, workspace, phase,
+        is_current = |is_of_current_attempt: bool| is_of_current_attempt && !Phase::is_terminal(phase)
     }
 }
 

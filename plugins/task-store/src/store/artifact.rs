@@ -2,7 +2,8 @@
 
 use schemars::JsonSchema;
 use serde::Serialize;
-use tollgate_sdk::{Db, DbError, Row, Timestamp, params};
+use tollgate_kit::from_row;
+use tollgate_sdk::{Db, DbError, Timestamp, params};
 
 use crate::model::{ArtifactId, ArtifactKind, AttemptId, TaskId};
 
@@ -13,7 +14,7 @@ pub(crate) struct Artifact {
     pub id: ArtifactId,
     /// The same id, under a name of its own.
     pub artifact_id: ArtifactId,
-    /// Id of the task.
+    /// Id of the task, from task_create.
     pub task_id: TaskId,
     /// Id of the attempt that produced the artifact.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -33,23 +34,8 @@ pub(crate) struct Artifact {
 
 const COLUMNS: &str = "id, task_id, attempt_id, kind, uri, summary, produced_by, created_at";
 
-impl TryFrom<Row> for Artifact {
-    type Error = DbError;
-
-    fn try_from(row: Row) -> Result<Artifact, DbError> {
-        let id: ArtifactId = row.get(0)?;
-        Ok(Artifact {
-            artifact_id: id.clone(),
-            id,
-            task_id: row.get(1)?,
-            attempt_id: row.get(2)?,
-            kind: row.get(3)?,
-            uri: row.get(4)?,
-            summary: row.get(5)?,
-            produced_by: row.get(6)?,
-            created_at: row.get(7)?,
-        })
-    }
+from_row! {
+    Artifact { id, artifact_id: copy id, task_id, attempt_id, kind, uri, summary, produced_by, created_at }
 }
 
 /// Stores a new artifact.

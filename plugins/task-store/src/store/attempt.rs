@@ -2,7 +2,8 @@
 
 use schemars::JsonSchema;
 use serde::Serialize;
-use tollgate_sdk::{Db, DbError, Row, Timestamp, params};
+use tollgate_kit::from_row;
+use tollgate_sdk::{Db, DbError, Timestamp, params};
 
 use crate::model::{AttemptId, AttemptPhase, AttemptStatus, ExecutorKind, Runtime, TaskId};
 
@@ -13,7 +14,7 @@ pub(crate) struct Attempt {
     pub id: AttemptId,
     /// The same id, under the name of the argument.
     pub attempt_id: AttemptId,
-    /// Id of the task.
+    /// Id of the task, from task_create.
     pub task_id: TaskId,
     /// Number of the attempt within the task, from 1.
     pub ordinal: u32,
@@ -55,30 +56,10 @@ pub(crate) struct Attempt {
 const COLUMNS: &str = "id, task_id, ordinal, phase, runtime, executor_kind, worker_ref, external_session_ref, \
     status, escalate, error_summary, started_at, finished_at, envelope_id, client, lost";
 
-impl TryFrom<Row> for Attempt {
-    type Error = DbError;
-
-    fn try_from(row: Row) -> Result<Attempt, DbError> {
-        let id: AttemptId = row.get(0)?;
-        Ok(Attempt {
-            attempt_id: id.clone(),
-            id,
-            task_id: row.get(1)?,
-            ordinal: row.get(2)?,
-            phase: row.get(3)?,
-            runtime: row.get(4)?,
-            executor_kind: row.get(5)?,
-            worker_ref: row.get(6)?,
-            external_session_ref: row.get(7)?,
-            status: row.get(8)?,
-            escalate: row.get(9)?,
-            error_summary: row.get(10)?,
-            started_at: row.get(11)?,
-            finished_at: row.get(12)?,
-            envelope_id: row.get(13)?,
-            client: row.get(14)?,
-            lost: row.get(15)?,
-        })
+from_row! {
+    Attempt {
+        id, attempt_id: copy id, task_id, ordinal, phase, runtime, executor_kind, worker_ref, external_session_ref,
+        status, escalate, error_summary, started_at, finished_at, envelope_id, client, lost
     }
 }
 

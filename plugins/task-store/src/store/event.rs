@@ -3,7 +3,8 @@
 use schemars::JsonSchema;
 use serde::Serialize;
 use serde_json::{Map, Value as Json};
-use tollgate_sdk::{Db, DbError, Row, Timestamp, params};
+use tollgate_kit::from_row;
+use tollgate_sdk::{Db, DbError, Timestamp, params};
 
 use super::Where;
 use crate::model::{AttemptId, EventType, TaskId};
@@ -28,7 +29,7 @@ pub(crate) struct Event {
     pub event_type: EventType,
     /// Name of the actor.
     pub actor: String,
-    /// Role of the actor.
+    /// Role in which the actor called.
     pub actor_role: Role,
     /// State `before` and `after` the change, with details.
     pub payload: Map<String, Json>,
@@ -38,22 +39,8 @@ pub(crate) struct Event {
 
 const COLUMNS: &str = "id, task_id, attempt_id, event_type, actor, actor_role, payload_json, created_at";
 
-impl TryFrom<Row> for Event {
-    type Error = DbError;
-
-    fn try_from(row: Row) -> Result<Event, DbError> {
-        Ok(Event {
-            id: row.get(0)?,
-            event_id: row.get(0)?,
-            task_id: row.get(1)?,
-            attempt_id: row.get(2)?,
-            event_type: row.get(3)?,
-            actor: row.get(4)?,
-            actor_role: row.get(5)?,
-            payload: row.json(6)?,
-            created_at: row.get(7)?,
-        })
-    }
+from_row! {
+    Event { id, event_id: copy id, task_id, attempt_id, event_type, actor, actor_role, payload: json, created_at }
 }
 
 /// A change to log.

@@ -3,7 +3,8 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::json;
-use tollgate_sdk::{Db, DbError, Row, Timestamp, params};
+use tollgate_kit::from_row;
+use tollgate_sdk::{Db, DbError, Timestamp, params};
 
 use crate::arguments::{ENTRY, PATH};
 use crate::model::{AttemptId, ReviewId, ReviewType, Severity, TaskId, Verdict};
@@ -12,7 +13,7 @@ use crate::model::{AttemptId, ReviewId, ReviewType, Severity, TaskId, Verdict};
 #[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct Finding {
-    /// Severity of this finding.
+    /// Severity of the finding. `critical` is the gravest.
     pub severity: Severity,
     /// Description of the finding.
     #[schemars(length(min = 1, max = ENTRY))]
@@ -37,7 +38,7 @@ pub(crate) struct ReviewLine {
     pub id: ReviewId,
     /// The same id, under a name of its own.
     pub review_id: ReviewId,
-    /// Id of the task.
+    /// Id of the task, from task_create.
     pub task_id: TaskId,
     /// Id of the reviewed attempt, absent for a review of the spec alone.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -63,33 +64,10 @@ pub(crate) struct ReviewLine {
 const LINE: &str = "id, task_id, attempt_id, review_type, reviewer_ref, verdict, summary, finding_count, \
     spec_revision, created_at";
 
-/// Number of columns in [`LINE`].
-const LINE_COLUMNS: usize = 10;
-
-impl ReviewLine {
-    fn read(row: &Row) -> Result<ReviewLine, DbError> {
-        let id: ReviewId = row.get(0)?;
-        Ok(ReviewLine {
-            review_id: id.clone(),
-            id,
-            task_id: row.get(1)?,
-            attempt_id: row.get(2)?,
-            review_type: row.get(3)?,
-            reviewer_ref: row.get(4)?,
-            verdict: row.get(5)?,
-            summary: row.get(6)?,
-            finding_count: row.get(7)?,
-            spec_revision: row.get(8)?,
-            created_at: row.get(9)?,
-        })
-    }
-}
-
-impl TryFrom<Row> for ReviewLine {
-    type Error = DbError;
-
-    fn try_from(row: Row) -> Result<ReviewLine, DbError> {
-        ReviewLine::read(&row)
+from_row! {
+    ReviewLine {
+        id, review_id: copy id, task_id, attempt_id, review_type, reviewer_ref, verdict, summary, finding_count,
+        spec_revision, created_at
     }
 }
 
@@ -103,15 +81,8 @@ pub(crate) struct Review {
     pub findings: Vec<Finding>,
 }
 
-impl TryFrom<Row> for Review {
-    type Error = DbError;
-
-    fn try_from(row: Row) -> Result<Review, DbError> {
-        Ok(Review {
-            line: ReviewLine::read(&row)?,
-            findings: row.json(LINE_COLUMNS)?,
-        })
-    }
+from_row! {
+    Review { line: nested, findings: json }
 }
 
 /// Stores a new review.

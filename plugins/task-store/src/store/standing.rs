@@ -1,9 +1,10 @@
 //! State of a task in one statement, for decisions on transitions and attempts.
 
-use tollgate_sdk::{Db, DbError, Row, params};
+use tollgate_kit::from_row;
+use tollgate_sdk::{Db, DbError, params};
 
 use super::approval::CIRCUIT_RESET;
-use super::task::{HEAD, HEAD_COLUMNS, TaskHead};
+use super::task::{HEAD, TaskHead};
 use crate::condition::{Condition, Facts, SPEC, unmet, unmet_of};
 use crate::model::{AttemptId, AttemptStatus, TaskId, Verdict};
 use crate::phase::Phase;
@@ -24,22 +25,10 @@ pub(crate) struct Standing {
     reset_approved: bool,
 }
 
-impl TryFrom<Row> for Standing {
-    type Error = DbError;
-
-    fn try_from(row: Row) -> Result<Standing, DbError> {
-        Ok(Standing {
-            task: TaskHead::read(&row)?,
-            attempt: row.get(HEAD_COLUMNS)?,
-            acceptance: row.get(HEAD_COLUMNS + 1)?,
-            spec_review: row.get(HEAD_COLUMNS + 2)?,
-            attempt_review: row.get(HEAD_COLUMNS + 3)?,
-            quality_review: row.get(HEAD_COLUMNS + 4)?,
-            approval_pending: row.get(HEAD_COLUMNS + 5)?,
-            approved: row.get(HEAD_COLUMNS + 6)?,
-            approval_denied: row.get(HEAD_COLUMNS + 7)?,
-            reset_approved: row.get(HEAD_COLUMNS + 8)?,
-        })
+from_row! {
+    Standing {
+        task: nested, attempt, acceptance, spec_review, attempt_review, quality_review, approval_pending, approved,
+        approval_denied, reset_approved
     }
 }
 

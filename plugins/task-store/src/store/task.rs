@@ -3,7 +3,8 @@
 use schemars::JsonSchema;
 use serde::Serialize;
 use serde_json::{Map, Value as Json, json};
-use tollgate_sdk::{Db, DbError, Row, Timestamp, params};
+use tollgate_kit::from_row;
+use tollgate_sdk::{Db, DbError, Timestamp, Value, params};
 
 use super::Where;
 use crate::model::{AttemptId, CircuitStatus, TaskId};
@@ -59,8 +60,12 @@ pub(super) const HEAD: &str = "t.id, t.title, t.workspace, t.phase, t.labels_jso
     CASE WHEN t.phase = 'circuit_open' THEN (SELECT c.from_phase FROM task_store_circuits c WHERE c.task_id = t.id) END, \
     coalesce((SELECT r.resets FROM task_store_resets r WHERE r.task_id = t.id), 0)";
 
-/// Number of columns in [`HEAD`].
-pub(super) const HEAD_COLUMNS: usize = 15;
+from_row! {
+    TaskHead {
+        id, task_id: copy id, title, workspace, phase, labels: json, circuit_status, current_attempt_id, attempt_count,
+        retry_base, next_retry_at, spec_revision, created_at, updated_at, circuit_from, circuit_resets
+    }
+}
 
 #[expect(clippy::trivially_copy_pass_by_ref, reason = "serde passes a reference")]
 fn is_zero(count: &u32) -> bool {
@@ -95,28 +100,6 @@ impl TaskHead {
             created_at: now,
             updated_at: now,
         }
-    }
-
-    pub(super) fn read(row: &Row) -> Result<TaskHead, DbError> {
-        let id: TaskId = row.get(0)?;
-        Ok(TaskHead {
-            task_id: id.clone(),
-            id,
-            title: row.get(1)?,
-            workspace: row.get(2)?,
-            phase: row.get(3)?,
-            labels: row.json(4)?,
-            circuit_status: row.get(5)?,
-            current_attempt_id: row.get(6)?,
-            attempt_count: row.get(7)?,
-            retry_base: row.get(8)?,
-            next_retry_at: row.get(9)?,
-            spec_revision: row.get(10)?,
-            created_at: row.get(11)?,
-            updated_at: row.get(12)?,
-            circuit_from: row.get(13)?,
-            circuit_resets: row.get(14)?,
-        })
     }
 
     /// The task's place in the table of phases.
@@ -184,14 +167,6 @@ impl TaskHead {
     }
 }
 
-impl TryFrom<Row> for TaskHead {
-    type Error = DbError;
-
-    fn try_from(row: Row) -> Result<TaskHead, DbError> {
-        TaskHead::read(&row)
-    }
-}
-
 /// A task with its spec in parts.
 #[derive(Debug, Clone, Serialize, JsonSchema)]
 pub(crate) struct Task {
@@ -203,24 +178,13 @@ pub(crate) struct Task {
     pub spec: Spec,
 }
 
-impl TryFrom<Row> for Task {
-    type Error = DbError;
+from_row! {
+    Task { head: nested, spec: nested }
+}
 
-    fn try_from(row: Row) -> Result<Task, DbError> {
-        let head = TaskHead::read(&row)?;
-        let list = |offset| row.json::<Vec<String>>(HEAD_COLUMNS + offset);
-        Ok(Task {
-            head,
-            spec: Spec {
-                goal: row.get(HEAD_COLUMNS)?,
-                scope_in: list(1)?,
-                scope_out: list(2)?,
-                inputs: row.json(HEAD_COLUMNS + 3)?,
-                outputs: row.json(HEAD_COLUMNS + 4)?,
-                acceptance: list(5)?,
-                risks: list(6)?,
-            },
-        })
+from_row! {
+    Spec {
+        goal, scope_in: json, scope_out: json, inputs: json, outputs: json, acceptance: json, risks: json
     }
 }
 
@@ -256,32 +220,25 @@ pub(crate) fn spec_markdown(db: &Db<'_>, id: &TaskId) -> Result<Option<String>, 
 /// Stores a new task with its labels.
 pub(crate) fn insert(db: &Db<'_>, task: &Task, spec_markdown: &str) -> Result<(), DbError> {
     let Task { head, spec } = task;
+    let head_values = params![
+        head.id,
+        head.title,
+        head.workspace,
+        head.phase,
+        json!(head.labels),
+        head.circuit_status,
+        head.attempt_count,
+        head.retry_base,
+        head.spec_revision,
+        head.created_at,
+        head.updated_at,
+    ];
     db.execute(
         "INSERT INTO task_store_tasks (id, title, workspace, phase, labels_json, circuit_status, attempt_count, \
          retry_base, spec_revision, created_at, updated_at, goal, scope_in_json, scope_out_json, inputs_json, \
          outputs_json, acceptance_json, risks_json, spec_markdown) \
          VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16, ?17, ?18, ?19)",
-        params![
-            head.id,
-            head.title,
-            head.workspace,
-            head.phase,
-            json!(head.labels),
-            head.circuit_status,
-            head.attempt_count,
-            head.retry_base,
-            head.spec_revision,
-            head.created_at,
-            head.updated_at,
-            spec.goal,
-            json!(spec.scope_in),
-            json!(spec.scope_out),
-            spec.inputs.to_json(),
-            spec.outputs.to_json(),
-            json!(spec.acceptance),
-            json!(spec.risks),
-            spec_markdown,
-        ],
+        &[head_values.as_slice(), &spec_values(spec, spec_markdown)].concat(),
     )?;
     for label in &head.labels {
         db.execute(
@@ -299,21 +256,29 @@ pub(crate) fn replace_spec(db: &Db<'_>, task: &Task, spec_markdown: &str) -> Res
         "UPDATE task_store_tasks SET goal = ?2, scope_in_json = ?3, scope_out_json = ?4, inputs_json = ?5, \
          outputs_json = ?6, acceptance_json = ?7, risks_json = ?8, spec_markdown = ?9, spec_revision = ?10 \
          WHERE id = ?1 AND phase = ?11",
-        params![
-            head.id,
-            spec.goal,
-            json!(spec.scope_in),
-            json!(spec.scope_out),
-            spec.inputs.to_json(),
-            spec.outputs.to_json(),
-            json!(spec.acceptance),
-            json!(spec.risks),
-            spec_markdown,
-            head.spec_revision,
-            head.phase,
-        ],
+        &[
+            params![head.id].as_slice(),
+            &spec_values(spec, spec_markdown),
+            params![head.spec_revision, head.phase],
+        ]
+        .concat(),
     )?;
     Ok(changed == 1)
+}
+
+/// Values of the columns of a spec: `goal` to `risks_json` in the order of the fields, then `spec_markdown`.
+fn spec_values(spec: &Spec, markdown: &str) -> Vec<Value> {
+    params![
+        spec.goal,
+        json!(spec.scope_in),
+        json!(spec.scope_out),
+        spec.inputs.to_json(),
+        spec.outputs.to_json(),
+        json!(spec.acceptance),
+        json!(spec.risks),
+        markdown,
+    ]
+    .to_vec()
 }
 
 /// Moves a task from its known phase, and notes or forgets where its circuit returns to, and how often it was reset.

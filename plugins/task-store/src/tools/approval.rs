@@ -2,7 +2,7 @@
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
-use serde_json::json;
+use serde_json::{Value as Json, json};
 use tollgate_sdk::{BudgetError, Cx, Effect, Hints, Tool, ToolError};
 
 use super::find_attempt;
@@ -118,16 +118,7 @@ impl Tool for TaskRequestApproval {
         if !replaces.is_empty() {
             payload["replaces"] = json!(replaces);
         }
-        caller.log(
-            cx,
-            Change {
-                event_type: EventType::ApprovalRequested,
-                task_id: &approval.task_id,
-                attempt_id: Some(&approval.attempt_id),
-                part: Some(approval.id.as_str()),
-                payload,
-            },
-        )?;
+        caller.log(cx, change(EventType::ApprovalRequested, &approval, payload))?;
         Ok(Answer {
             approval,
             replayed: false,
@@ -135,6 +126,13 @@ impl Tool for TaskRequestApproval {
             warnings: Vec::new(),
         })
     }
+}
+
+/// A change of an approval.
+fn change(event_type: EventType, approval: &Approval, payload: Json) -> Change<'_> {
+    Change::of(event_type, &approval.task_id, payload)
+        .in_attempt(Some(&approval.attempt_id))
+        .part(approval.id.as_str())
 }
 
 fn ids(approvals: &[Approval]) -> Vec<ApprovalId> {
@@ -203,7 +201,7 @@ fn stale(task: &TaskHead, approval: &Approval) -> Vec<String> {
     let is_current = task.current_attempt_id.as_ref() == Some(&approval.attempt_id);
     let warning = || {
         format!(
-            "attempt {} is not the task's current one, so the answer does not move the task on",
+            "attempt {} is not the task's current one, so the answer does not advance the task",
             approval.attempt_id
         )
     };
@@ -211,8 +209,8 @@ fn stale(task: &TaskHead, approval: &Approval) -> Vec<String> {
 }
 
 /// Decide a request for approval. Repeating the decision changes nothing and returns `replayed`. Fails with
-/// ALREADY_RESOLVED if the other decision was made. Does not move the task. Roles: gateway, human; a `circuit_reset` is
-/// approved by a human.
+/// ALREADY_RESOLVED if the other decision was made. Does not move the task. Roles: gateway, human (only human to
+/// approve a `circuit_reset`).
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 #[schemars(extend("x-workspace" = super::workspace(), "x-scope" = super::scope()))]
@@ -273,16 +271,8 @@ impl Tool for TaskResolveApproval {
             return Err(refusals.into());
         }
         asked::settle(cx, &approval)?;
-        caller.log(
-            cx,
-            Change {
-                event_type: EventType::ApprovalResolved,
-                task_id: &approval.task_id,
-                attempt_id: Some(&approval.attempt_id),
-                part: Some(approval.id.as_str()),
-                payload: json!({"before": {"status": ApprovalStatus::Pending}, "after": approval}),
-            },
-        )?;
+        let payload = json!({"before": {"status": ApprovalStatus::Pending}, "after": approval});
+        caller.log(cx, change(EventType::ApprovalResolved, &approval, payload))?;
         Ok(Answer {
             warnings: stale(&task, &approval),
             approval,

@@ -1,44 +1,30 @@
 //! Listing the approvals of all tasks.
 
 use schemars::JsonSchema;
-use serde::{Deserialize, Serialize};
+use serde::Serialize;
 use serde_json::json;
 use tollgate_sdk::{Cx, Effect, Id as _, NextCall, Tool, ToolError};
 
-use super::{Cursor, cut};
-use crate::arguments::{PAGE, PATH, REFERENCE};
-use crate::caller::Caller;
+use super::page::list_arguments;
+use crate::arguments::PATH;
 use crate::model::{ApprovalId, ApprovalStatus};
 use crate::phase::Phase;
-use crate::role::Role;
 use crate::store::approval::{self, Approval, Filter, Listed};
 
-/// List approvals of all tasks, oldest first: the pending ones, unless `status` says otherwise. To read on, pass
-/// `cursor`. Next: task_resolve_approval with `task_id` and `approval_id`.
-#[derive(Debug, Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields)]
-// Pages follow numbers that calls about several tasks take at the same time.
-#[schemars(extend("x-feed" = true))]
-pub(crate) struct TaskListApprovals {
-    /// Status of the approvals (default pending).
-    status: Option<ApprovalStatus>,
-    /// Workspace of the tasks. Default: all.
-    #[schemars(length(max = PATH))]
-    workspace: Option<String>,
-    /// Maximum number of approvals, 1 to 100 (default 20).
-    #[schemars(range(min = 1, max = 100))]
-    limit: Option<u32>,
-    /// Cursor: `next_cursor` of the previous page.
-    #[schemars(length(max = REFERENCE))]
-    cursor: Option<String>,
-    /// Earlier name of `cursor`, which is still accepted.
-    #[schemars(length(max = REFERENCE), extend("deprecated" = true))]
-    after: Option<String>,
-    /// Your name, for next calls.
-    #[schemars(length(min = 1, max = REFERENCE))]
-    actor: Option<String>,
-    /// Your role, for next calls.
-    actor_role: Option<Role>,
+list_arguments! {
+    /// List approvals of all tasks, oldest first: the pending ones, unless `status` says otherwise. To read on, pass
+    /// `cursor`. Next: task_resolve_approval with `task_id` and `approval_id`.
+    // Pages follow numbers that calls about several tasks take at the same time.
+    #[schemars(extend("x-feed" = true))]
+    pub(crate) struct TaskListApprovals {
+        /// Status of the approvals (default pending).
+        status: Option<ApprovalStatus>,
+        /// Workspace of the tasks. Default: all.
+        #[schemars(length(max = PATH))]
+        workspace: Option<String>,
+    }
+    limit: "Maximum number of approvals, 1 to 100 (default 20).",
+    cursor: "Cursor: `next_cursor` of the previous page.",
 }
 
 /// Page of approvals.
@@ -59,11 +45,11 @@ pub(crate) struct ListedApproval {
     /// The request with its decision.
     #[serde(flatten)]
     approval: Approval,
-    /// Title of the task.
+    /// One-line title of the task.
     task_title: String,
     /// Workspace of the task.
     workspace: String,
-    /// Phase of the task.
+    /// Current phase of the task.
     task_phase: Phase,
     /// True if the answer counts: the task is not over, and the attempt is its current one.
     counts: bool,
@@ -88,17 +74,13 @@ impl Tool for TaskListApprovals {
     type Output = Approvals;
 
     fn run(self, cx: &Cx<'_>) -> Result<Approvals, ToolError> {
-        let caller = Caller::reader(cx, Self::NAME, self.actor.as_deref(), self.actor_role)?;
-        let mut refusals = caller.check();
-        let limit = self.limit.unwrap_or(20);
-        refusals.within("limit", limit, 1..=PAGE);
+        let (_, mut refusals, page) = self.start(cx)?;
         let status = self.status.unwrap_or(ApprovalStatus::Pending);
-        let cursor = Cursor::of(Self::NAME, self.cursor.as_ref(), self.after.as_ref());
-        let after = cursor.text.cloned().map(ApprovalId::from_text);
+        let after = page.cursor.cloned().map(ApprovalId::from_text);
         if let Some(id) = &after {
             let is_known = approval::exists(&cx.db, id)?;
             refusals.cursor(
-                &cursor,
+                page,
                 is_known,
                 NextCall::new(Self::NAME, json!({"status": status})),
             );
@@ -108,14 +90,11 @@ impl Tool for TaskListApprovals {
             status: Some(status),
             workspace: self.workspace.as_ref(),
         };
-        let mut found = approval::list(&cx.db, &filter, after.as_ref(), limit + 1)?;
-        let has_more = cut(&mut found, limit);
+        let mut found = approval::list(&cx.db, &filter, after.as_ref(), page.limit + 1)?;
+        let next_cursor = page.cut(&mut found, |listed| &listed.approval.id);
         Ok(Approvals {
-            has_more,
-            next_cursor: found
-                .last()
-                .filter(|_| has_more)
-                .map(|listed| listed.approval.id.clone()),
+            has_more: next_cursor.is_some(),
+            next_cursor,
             approvals: found.into_iter().map(ListedApproval::from).collect(),
         })
     }

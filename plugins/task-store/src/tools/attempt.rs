@@ -18,9 +18,8 @@ use crate::store::attempt::{self, Attempt};
 use crate::store::standing;
 use crate::store::task::{self, TaskHead};
 
-/// Start the next attempt at a task. Fails in other phases than `execution_ready`, `executing` and
-/// `ready_to_resume`, while one runs, too early after a failure, or when all are used, which opens the
-/// circuit. Role: orchestrator.
+/// Start a task's next attempt. Fails outside `execution_ready`, `executing` and `ready_to_resume`, while an attempt
+/// runs, too soon after a failure, or when all attempts are used, which opens the circuit. Role: orchestrator.
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 #[schemars(extend("x-workspace" = super::workspace(), "x-scope" = super::scope()))]
@@ -72,16 +71,8 @@ impl Tool for TaskStartAttempt {
         let attempt = self.into_attempt(cx, &caller, &task);
         attempt::insert(&cx.db, &attempt)?;
         task::set_attempt(&cx.db, &task.id, &attempt.id, attempt.ordinal)?;
-        caller.log(
-            cx,
-            Change {
-                event_type: EventType::AttemptStarted,
-                task_id: &task.id,
-                attempt_id: Some(&attempt.id),
-                part: Some(attempt.id.as_str()),
-                payload: json!({"after": attempt}),
-            },
-        )?;
+        let change = Change::of(EventType::AttemptStarted, &task.id, json!({"after": attempt}));
+        caller.log(cx, change.in_attempt(Some(&attempt.id)).part(attempt.id.as_str()))?;
         let elsewhere = task.phase != Phase::Executing;
         Ok(Started {
             attempts_left: caller.config.retry.left(task.attempts_used().saturating_add(1)),

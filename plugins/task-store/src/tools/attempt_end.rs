@@ -166,16 +166,10 @@ impl End {
             return Err(Reason::attempt_finished(&ended.attempt).into());
         }
         task::set_retry(&cx.db, &task)?;
-        caller.log(
-            cx,
-            Change {
-                event_type: EventType::AttemptFinished,
-                task_id: &task.id,
-                attempt_id: Some(&ended.attempt.id),
-                part: Some(ended.attempt.id.as_str()),
-                payload: json!({"before": {"status": AttemptStatus::Running}, "after": ended}),
-            },
-        )?;
+        let id = &ended.attempt.id;
+        let payload = json!({"before": {"status": AttemptStatus::Running}, "after": ended});
+        let change = Change::of(EventType::AttemptFinished, &task.id, payload);
+        caller.log(cx, change.in_attempt(Some(id)).part(id.as_str()))?;
         Ok(ended)
     }
 }

@@ -2,7 +2,7 @@
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
-use serde_json::json;
+use serde_json::{Value as Json, json};
 use tollgate_sdk::{Cx, Effect, Hints, Tier, Tool, ToolError};
 
 use super::moved_meanwhile;
@@ -34,7 +34,7 @@ pub(crate) struct TaskCreate {
     /// Registered workspace or any label.
     #[schemars(length(min = 1, max = PATH))]
     workspace: String,
-    /// Initial phase of the task.
+    /// Phase in which the task starts, for example `spec_draft`.
     initial_phase: InitialPhase,
     /// Labels, a filter of task_list.
     #[serde(default)]
@@ -58,6 +58,24 @@ pub(crate) struct Specified {
     warnings: Vec<String>,
     /// Id of the event in the log.
     event_id: i64,
+}
+
+impl Specified {
+    /// Logs the change of a stored task.
+    fn log(
+        cx: &Cx<'_>,
+        caller: &Caller,
+        event_type: EventType,
+        task: Task,
+        payload: Json,
+    ) -> Result<Specified, ToolError> {
+        let event_id = caller.log(cx, Change::of(event_type, &task.head.id, payload))?;
+        Ok(Specified {
+            warnings: task.spec.warnings(),
+            task,
+            event_id,
+        })
+    }
 }
 
 impl Tool for TaskCreate {
@@ -86,21 +104,8 @@ impl Tool for TaskCreate {
         );
         let task = Task { head, spec };
         task::insert(&cx.db, &task, &self.spec_markdown)?;
-        let event_id = caller.log(
-            cx,
-            Change {
-                event_type: EventType::TaskCreated,
-                task_id: &task.head.id,
-                attempt_id: None,
-                part: None,
-                payload: json!({"after": task}),
-            },
-        )?;
-        Ok(Specified {
-            warnings: task.spec.warnings(),
-            task,
-            event_id,
-        })
+        let payload = json!({"after": task});
+        Specified::log(cx, &caller, EventType::TaskCreated, task, payload)
     }
 }
 
@@ -155,21 +160,7 @@ impl Tool for TaskUpdateSpec {
             "before": {"spec": seen.spec},
             "after": {"spec": task.spec, "spec_revision": task.head.spec_revision},
         });
-        let event_id = caller.log(
-            cx,
-            Change {
-                event_type: EventType::SpecUpdated,
-                task_id: &task.head.id,
-                attempt_id: None,
-                part: None,
-                payload,
-            },
-        )?;
-        Ok(Specified {
-            warnings: task.spec.warnings(),
-            task,
-            event_id,
-        })
+        Specified::log(cx, &caller, EventType::SpecUpdated, task, payload)
     }
 }
 

@@ -1,17 +1,15 @@
 //! Listing tasks.
 
 use schemars::JsonSchema;
-use serde::{Deserialize, Serialize};
+use serde::Serialize;
 use serde_json::{Value as Json, json};
 use tollgate_sdk::{Cx, DbError, Effect, Id as _, NextCall, Timestamp, Tool, ToolError};
 
-use super::{Cursor, cut};
-use crate::arguments::{LABEL, PAGE, PATH, REFERENCE};
-use crate::caller::Caller;
+use super::page::{Page, list_arguments};
+use crate::arguments::{LABEL, PATH};
 use crate::error::Refusals;
 use crate::model::TaskId;
 use crate::phase::Phase;
-use crate::role::Role;
 use crate::store::task::{self, Filter, TaskHead};
 
 /// A task in a list.
@@ -48,34 +46,22 @@ impl From<TaskHead> for TaskLine {
     }
 }
 
-/// List tasks, newest first. All filters are combined with AND. To read on, pass `cursor`. Next: task_recover
-/// for one of them.
-#[derive(Debug, Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields)]
-#[schemars(extend("x-views" = page()))]
-pub(crate) struct TaskList {
-    /// Phase of the tasks. Default: all.
-    phase: Option<Phase>,
-    /// Workspace of the tasks. Default: all.
-    #[schemars(length(max = PATH))]
-    workspace: Option<String>,
-    /// Label of the tasks. Default: all.
-    #[schemars(length(max = LABEL))]
-    label: Option<String>,
-    /// Maximum number of tasks, 1 to 100 (default 20).
-    #[schemars(range(min = 1, max = 100))]
-    limit: Option<u32>,
-    /// Cursor: `next_cursor` of the previous page.
-    #[schemars(length(max = REFERENCE))]
-    cursor: Option<String>,
-    /// Earlier name of `cursor`, which is still accepted.
-    #[schemars(length(max = REFERENCE), extend("deprecated" = true))]
-    after: Option<String>,
-    /// Your name, for next calls.
-    #[schemars(length(min = 1, max = REFERENCE))]
-    actor: Option<String>,
-    /// Your role, for next calls.
-    actor_role: Option<Role>,
+list_arguments! {
+    /// List tasks, newest first. All filters are combined with AND. To read on, pass `cursor`. Next: task_recover
+    /// for one of them.
+    #[schemars(extend("x-views" = page()))]
+    pub(crate) struct TaskList {
+        /// Phase of the tasks. Default: all.
+        phase: Option<Phase>,
+        /// Workspace of the tasks. Default: all.
+        #[schemars(length(max = PATH))]
+        workspace: Option<String>,
+        /// Label of the tasks. Default: all.
+        #[schemars(length(max = LABEL))]
+        label: Option<String>,
+    }
+    limit: "Maximum number of tasks, 1 to 100 (default 20).",
+    cursor: "Cursor: `next_cursor` of the previous page.",
 }
 
 fn page() -> Json {
@@ -107,24 +93,20 @@ impl Tool for TaskList {
     type Output = Tasks;
 
     fn run(self, cx: &Cx<'_>) -> Result<Tasks, ToolError> {
-        let caller = Caller::reader(cx, Self::NAME, self.actor.as_deref(), self.actor_role)?;
-        let mut refusals = caller.check();
-        let limit = self.limit.unwrap_or(20);
-        refusals.within("limit", limit, 1..=PAGE);
-        let cursor = Cursor::of(Self::NAME, self.cursor.as_ref(), self.after.as_ref());
+        let (_, mut refusals, page) = self.start(cx)?;
         let first = json!({"phase": self.phase, "workspace": self.workspace, "label": self.label});
-        check_cursor(cx, &mut refusals, &cursor, first)?;
+        check_cursor(cx, &mut refusals, page, first)?;
         refusals.finish()?;
         let filter = Filter {
             phase: self.phase,
             workspace: self.workspace.as_ref(),
             label: self.label.as_ref(),
         };
-        let mut tasks = task::list(&cx.db, &filter, cursor.text, limit + 1)?;
-        let has_more = cut(&mut tasks, limit);
+        let mut tasks = task::list(&cx.db, &filter, page.cursor, page.limit + 1)?;
+        let next_cursor = page.cut(&mut tasks, |task| &task.id);
         Ok(Tasks {
-            has_more,
-            next_cursor: tasks.last().filter(|_| has_more).map(|task| task.id.clone()),
+            has_more: next_cursor.is_some(),
+            next_cursor,
             tasks: tasks.into_iter().map(TaskLine::from).collect(),
         })
     }
@@ -134,16 +116,16 @@ impl Tool for TaskList {
 pub(super) fn check_cursor(
     cx: &Cx<'_>,
     refusals: &mut Refusals,
-    cursor: &Cursor<'_>,
+    page: Page<'_>,
     mut first: Json,
 ) -> Result<(), DbError> {
-    let Some(text) = cursor.text else {
+    let Some(cursor) = page.cursor else {
         return Ok(());
     };
-    let is_known = task::head(&cx.db, &TaskId::from_text(text.clone()))?.is_some();
+    let is_known = task::head(&cx.db, &TaskId::from_text(cursor.clone()))?.is_some();
     if let Some(filters) = first.as_object_mut() {
         filters.retain(|_, filter| !filter.is_null());
     }
-    refusals.cursor(cursor, is_known, NextCall::new(cursor.tool, first));
+    refusals.cursor(page, is_known, NextCall::new(page.tool, first));
     Ok(())
 }

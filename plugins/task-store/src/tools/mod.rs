@@ -6,6 +6,7 @@ pub(crate) mod attempt;
 pub(crate) mod attempt_end;
 pub(crate) mod create;
 pub(crate) mod list;
+mod page;
 pub(crate) mod ready;
 pub(crate) mod record;
 pub(crate) mod recover;
@@ -110,37 +111,6 @@ impl Refusals {
                 current: current.to_string(),
             });
         }
-    }
-
-    /// Requires a cursor that names something. `call` is the list without the cursor.
-    fn cursor(&mut self, cursor: &Cursor<'_>, is_known: bool, call: NextCall) {
-        if let (Some(text), false) = (cursor.text, is_known) {
-            let reason = Reason::UnknownCursor {
-                field: cursor.field,
-                cursor: clip(text),
-                tool: cursor.tool,
-            };
-            self.add_with(reason, call);
-        }
-    }
-}
-
-/// Cursor of a list, under the name that the caller used.
-#[derive(Debug, Clone, Copy)]
-struct Cursor<'a> {
-    tool: &'static str,
-    field: &'static str,
-    text: Option<&'a String>,
-}
-
-impl<'a> Cursor<'a> {
-    /// The cursor of a list. `after` is its earlier name.
-    fn of(tool: &'static str, cursor: Option<&'a String>, after: Option<&'a String>) -> Cursor<'a> {
-        let (field, text) = match cursor {
-            Some(_) => ("cursor", cursor),
-            None => ("after", after),
-        };
-        Cursor { tool, field, text }
     }
 }
 

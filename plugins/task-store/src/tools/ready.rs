@@ -1,47 +1,35 @@
 //! Listing the tasks that wait for a next call.
 
 use schemars::JsonSchema;
-use serde::{Deserialize, Serialize};
+use serde::Serialize;
 use serde_json::{Map, Value as Json, json};
 use tollgate_kit::Reason as _;
 use tollgate_sdk::{Blocker, Cx, DbError, Effect, NextCall, Tier, Tool, ToolError};
 
 use super::list::{TaskLine, check_cursor};
-use super::{Cursor, cut, start_blockers};
-use crate::arguments::{PAGE, PATH, REFERENCE};
+use super::page::list_arguments;
+use super::start_blockers;
+use crate::arguments::PATH;
 use crate::caller::Caller;
 use crate::error::look_call;
 use crate::model::{ApprovalId, ApprovalStatus, TaskId};
 use crate::phase::Phase;
 use crate::retry::Turn;
-use crate::role::Role;
 use crate::store::approval;
 use crate::store::queue::{self, Queue, Wanted};
 use crate::store::standing::Standing;
 use crate::store::task::TaskHead;
 
-/// List the tasks whose next attempt may start now, oldest first, tasks whose approval was answered, and waiting tasks
-/// in `execution_ready` with the reasons. Each comes with its next call, if there is one.
-#[derive(Debug, Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields)]
-pub(crate) struct TaskListReady {
-    /// Workspace of the tasks. Default: all.
-    #[schemars(length(max = PATH))]
-    workspace: Option<String>,
-    /// Maximum number of tasks in each list, 1 to 100 (default 20).
-    #[schemars(range(min = 1, max = 100))]
-    limit: Option<u32>,
-    /// Cursor: `next_cursor` of the previous page. Later pages have ready tasks only.
-    #[schemars(length(max = REFERENCE))]
-    cursor: Option<String>,
-    /// Earlier name of `cursor`, which is still accepted.
-    #[schemars(length(max = REFERENCE), extend("deprecated" = true))]
-    after: Option<String>,
-    /// Your name, for next calls.
-    #[schemars(length(min = 1, max = REFERENCE))]
-    actor: Option<String>,
-    /// Your role, for next calls.
-    actor_role: Option<Role>,
+list_arguments! {
+    /// List the tasks whose next attempt may start now, oldest first, tasks whose approval was answered, and waiting
+    /// tasks in `execution_ready` with the reasons. Each comes with its next call, if there is one.
+    pub(crate) struct TaskListReady {
+        /// Workspace of the tasks. Default: all.
+        #[schemars(length(max = PATH))]
+        workspace: Option<String>,
+    }
+    limit: "Maximum number of tasks in each list, 1 to 100 (default 20).",
+    cursor: "Cursor: `next_cursor` of the previous page. Later pages have ready tasks only.",
 }
 
 /// Tasks whose next attempt may start, and tasks that wait.
@@ -108,30 +96,23 @@ impl Tool for TaskListReady {
     type Output = Ready;
 
     fn run(self, cx: &Cx<'_>) -> Result<Ready, ToolError> {
-        let caller = Caller::reader(cx, Self::NAME, self.actor.as_deref(), self.actor_role)?;
-        let mut refusals = caller.check();
-        let limit = self.limit.unwrap_or(20);
-        refusals.within("limit", limit, 1..=PAGE);
-        let cursor = Cursor::of(Self::NAME, self.cursor.as_ref(), self.after.as_ref());
-        check_cursor(cx, &mut refusals, &cursor, json!({"workspace": self.workspace}))?;
+        let (caller, mut refusals, page) = self.start(cx)?;
+        check_cursor(cx, &mut refusals, page, json!({"workspace": self.workspace}))?;
         refusals.finish()?;
         let wanted = Wanted {
             policy: &caller.config.retry,
             now: cx.now(),
             workspace: self.workspace.as_ref(),
         };
-        let mut ready = queue::list(&cx.db, &wanted, Queue::Ready, cursor.text, limit + 1)?;
-        let has_more = cut(&mut ready, limit);
-        let on_first_page = |queue| match cursor.text {
-            None => queue::list(&cx.db, &wanted, queue, None, limit),
+        let mut ready = queue::list(&cx.db, &wanted, Queue::Ready, page.cursor, page.limit + 1)?;
+        let next_cursor = page.cut(&mut ready, |found| &found.task.id);
+        let on_first_page = |queue| match page.cursor {
+            None => queue::list(&cx.db, &wanted, queue, None, page.limit),
             Some(_) => Ok(Vec::new()),
         };
         Ok(Ready {
-            has_more,
-            next_cursor: ready
-                .last()
-                .filter(|_| has_more)
-                .map(|found| found.task.id.clone()),
+            has_more: next_cursor.is_some(),
+            next_cursor,
             answered: on_first_page(Queue::Answered)?
                 .into_iter()
                 .map(|found| AnsweredTask::read(cx, &caller, found))

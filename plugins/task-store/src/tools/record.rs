@@ -22,7 +22,7 @@ use crate::store::task;
 use crate::worker;
 
 /// Append a checkpoint to a task's log: a heartbeat, summary, scheduled retry, recovery marker or note. Does
-/// not move the task. Checkpoints of a running attempt show that its worker is there. Roles: all but human.
+/// not move the task. Checkpoints of a running attempt show that its worker is alive. Roles: all but human.
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 #[schemars(extend("x-workspace" = super::workspace(), "x-scope" = super::scope()))]
@@ -53,7 +53,7 @@ pub(crate) struct Checkpoint {
     /// The attempt it is about.
     #[serde(skip_serializing_if = "Option::is_none")]
     attempt_id: Option<AttemptId>,
-    /// Type of the checkpoint.
+    /// Type that was recorded.
     checkpoint_type: String,
     /// Time of the record.
     created_at: Timestamp,
@@ -81,16 +81,11 @@ impl Tool for TaskRecordCheckpoint {
         refusals.finish_with(task)?;
 
         let attempt_id = self.attempt_id.as_ref();
-        let event_id = caller.log(
-            cx,
-            Change {
-                event_type: EventType::AttemptCheckpoint,
-                task_id: &self.task_id,
-                attempt_id,
-                part: attempt_id.map(AttemptId::as_str),
-                payload,
-            },
-        )?;
+        let change = Change {
+            part: attempt_id.map(AttemptId::as_str),
+            ..Change::of(EventType::AttemptCheckpoint, &self.task_id, payload)
+        };
+        let event_id = caller.log(cx, change.in_attempt(attempt_id))?;
         Ok(Checkpoint {
             event_id,
             task_id: self.task_id,
@@ -167,16 +162,11 @@ impl Tool for TaskRecordArtifact {
             created_at: cx.now(),
         };
         artifact::insert(&cx.db, &artifact)?;
-        caller.log(
-            cx,
-            Change {
-                event_type: EventType::ArtifactRecorded,
-                task_id: &artifact.task_id,
-                attempt_id: artifact.attempt_id.as_ref(),
-                part: Some(artifact.id.as_str()),
-                payload: json!({"after": artifact}),
-            },
-        )?;
+        let payload = json!({"after": artifact});
+        let change = Change::of(EventType::ArtifactRecorded, &artifact.task_id, payload)
+            .in_attempt(artifact.attempt_id.as_ref())
+            .part(artifact.id.as_str());
+        caller.log(cx, change)?;
         Ok(Recorded {
             artifact: artifact.clone(),
             flat: artifact,
@@ -193,7 +183,7 @@ impl Tool for TaskRecordArtifact {
 pub(crate) struct TaskAppendReview {
     /// Task id from task_create.
     task_id: TaskId,
-    /// Id of the reviewed attempt, which is the task's current one. Leave it out for a review of the spec itself.
+    /// Id of the reviewed attempt, which must be the current one. Leave it out to review the spec itself.
     attempt_id: Option<AttemptId>,
     /// Type of the review: `spec` or `quality`.
     review_type: ReviewType,
@@ -259,16 +249,10 @@ impl Tool for TaskAppendReview {
         review::insert(&cx.db, &review)?;
         let payload = json!({"after": review});
         let line = review.line;
-        caller.log(
-            cx,
-            Change {
-                event_type: EventType::ReviewAppended,
-                task_id: &line.task_id,
-                attempt_id: line.attempt_id.as_ref(),
-                part: Some(line.id.as_str()),
-                payload,
-            },
-        )?;
+        let change = Change::of(EventType::ReviewAppended, &line.task_id, payload)
+            .in_attempt(line.attempt_id.as_ref())
+            .part(line.id.as_str());
+        caller.log(cx, change)?;
         Ok(Appended {
             review: line.clone(),
             flat: line,
@@ -320,7 +304,7 @@ impl TaskAppendReview {
                 allowed: allowed.copied().collect(),
             };
             let (from, to) = (Phase::SpecDraft, Phase::SpecReview);
-            let call = || caller.transition(&task.id, from, to, "the spec is to be reviewed");
+            let call = || caller.transition(&task.id, from, to, "the spec is ready for review");
             refusals.add_with(reason, (task.phase == from).then(call));
         } else if !tells_of_spec(task.phase, &facts, self.verdict) {
             refusals.add(Reason::SpecApproved);

@@ -47,7 +47,7 @@ pub(crate) struct Recovery {
     task: Task,
     /// Attempts left before the circuit opens.
     attempts_left: u32,
-    /// Latest attempt.
+    /// Latest attempt, open or ended.
     #[serde(skip_serializing_if = "Option::is_none")]
     latest_attempt: Option<Attempt>,
     /// Worker of the running attempt: whether it is still there, and its envelope.
@@ -56,13 +56,13 @@ pub(crate) struct Recovery {
     /// Latest review of either type.
     #[serde(skip_serializing_if = "Option::is_none")]
     latest_review: Option<Review>,
-    /// Latest approval.
+    /// Latest approval, with its status.
     #[serde(skip_serializing_if = "Option::is_none")]
     latest_approval: Option<Approval>,
-    /// Latest checkpoint.
+    /// Latest checkpoint that was recorded.
     #[serde(skip_serializing_if = "Option::is_none")]
     latest_checkpoint: Option<Event>,
-    /// Latest artifact.
+    /// Latest artifact that was recorded.
     #[serde(skip_serializing_if = "Option::is_none")]
     latest_artifact: Option<Artifact>,
     /// Running and awaited work, each with a code, a message and, if possible, a call.

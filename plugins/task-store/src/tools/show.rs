@@ -55,13 +55,13 @@ pub(crate) struct Snapshot {
     task: Task,
     /// Attempts left before the circuit opens.
     attempts_left: u32,
-    /// Latest attempt.
+    /// Latest attempt, open or ended.
     #[serde(skip_serializing_if = "Option::is_none")]
     latest_attempt: Option<Attempt>,
     /// Latest review of either type, with its findings.
     #[serde(skip_serializing_if = "Option::is_none")]
     latest_review: Option<Review>,
-    /// Latest approval.
+    /// Latest approval, with its status.
     #[serde(skip_serializing_if = "Option::is_none")]
     latest_approval: Option<Approval>,
     /// Up to 10 attempts.

@@ -173,16 +173,9 @@ impl Move<'_> {
         if self.to.is_terminal() {
             asked::withdraw(cx, &task.id)?;
         }
-        let event_id = caller.log(
-            cx,
-            Change {
-                event_type: self.event_type,
-                task_id: &task.id,
-                attempt_id: self.attempt_id,
-                part: None,
-                payload: json!({"before": task.position(), "after": moved.position(), "reason": self.reason}),
-            },
-        )?;
+        let payload = json!({"before": task.position(), "after": moved.position(), "reason": self.reason});
+        let change = Change::of(self.event_type, &task.id, payload).in_attempt(self.attempt_id);
+        let event_id = caller.log(cx, change)?;
         let updated = TaskHead {
             updated_at: cx.now(),
             ..moved

@@ -138,7 +138,7 @@ fn an_approval_that_comes_too_late_is_refused_and_a_rejection_is_kept() {
         expect![[r#"
             err STALE_ATTEMPT: attempt att_1 is not the task's current one, which is att_2 -> task_recover {"task_id":"tsk_1"}
               - STALE_ATTEMPT (attempt_id): attempt att_1 is not the task's current one, which is att_2
-            ok approval.status="rejected" warnings=["attempt att_1 is not the task's current one, so the answer does not move the task on"]
+            ok approval.status="rejected" warnings=["attempt att_1 is not the task's current one, so the answer does not advance the task"]
             ok approvals.0.counts=false approvals.0.task_title="one" has_more=false
         "#]],
     );

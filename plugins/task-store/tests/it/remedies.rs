@@ -119,7 +119,7 @@ fn can_be_followed(session: &Session, told: &str, err: &ToolError) {
     let next = err
         .next_call
         .as_ref()
-        .unwrap_or_else(|| panic!("{told} leads nowhere: {err:?}"));
+        .unwrap_or_else(|| panic!("{told} cannot be resolved: {err:?}"));
     for call in std::iter::once(next).chain(reasons) {
         session.sql("SAVEPOINT followed");
         let followed = script(session).call(&line_of(call));

@@ -58,9 +58,9 @@ fn a_review_outside_spec_review_names_its_attempt() {
         ",
         expect![[r#"
             err WRONG_PHASE: task_append_review is not allowed in phase spec_draft {"phase":"spec_draft","allowed_phases":["spec_review","execution_ready","executing","spec_gate","quality_gate","awaiting_approval","ready_to_resume","circuit_open"]}
-              - WRONG_PHASE: task_append_review is not allowed in phase spec_draft -> task_transition {"task_id":"tsk_1","from_phase":"spec_draft","to_phase":"spec_review","reason":"the spec is to be reviewed","actor":"eye","actor_role":"orchestrator"}
-            err ATTEMPT_REQUIRED: a quality review is of an attempt, so attempt_id is required -> task_recover {"task_id":"tsk_1"}
-              - ATTEMPT_REQUIRED (attempt_id): a quality review is of an attempt, so attempt_id is required
+              - WRONG_PHASE: task_append_review is not allowed in phase spec_draft -> task_transition {"task_id":"tsk_1","from_phase":"spec_draft","to_phase":"spec_review","reason":"the spec is ready for review","actor":"eye","actor_role":"orchestrator"}
+            err ATTEMPT_REQUIRED: a quality review concerns an attempt, so attempt_id is required -> task_recover {"task_id":"tsk_1"}
+              - ATTEMPT_REQUIRED (attempt_id): a quality review concerns an attempt, so attempt_id is required
             ok {"review":{"id":"rev_1","review_id":"rev_1","task_id":"tsk_1","review_type":"spec","reviewer_ref":"eye","verdict":"approved","finding_count":0,"spec_revision":1,"created_at":"2026-01-01T00:00:05.000Z"},"id":"rev_1","review_id":"rev_1","task_id":"tsk_1","review_type":"spec","reviewer_ref":"eye","verdict":"approved","finding_count":0,"spec_revision":1,"created_at":"2026-01-01T00:00:05.000Z"}
             err NOT_FOUND: attempt att_1 does not exist or belongs to another task -> task_recover {"task_id":"tsk_1"}
               - NOT_FOUND (attempt_id): attempt att_1 does not exist or belongs to another task
@@ -118,12 +118,12 @@ fn an_attempt_is_reviewed_when_it_has_ended() {
         ",
         expect![[r##"
             # The attempt has started and nothing has been done.
-            err ATTEMPT_RUNNING: attempt att_1 is still running, and reviews of an attempt are of its result {"running_attempt_id":"att_1"} -> task_recover {"task_id":"tsk_1"}
-              - ATTEMPT_RUNNING (attempt_id): attempt att_1 is still running, and reviews of an attempt are of its result
-            err ATTEMPT_RUNNING: attempt att_1 is still running, and reviews of an attempt are of its result {"running_attempt_id":"att_1"} -> task_recover {"task_id":"tsk_1"}
-              - ATTEMPT_RUNNING (attempt_id): attempt att_1 is still running, and reviews of an attempt are of its result
-            err ATTEMPT_RUNNING: attempt att_1 is still running, and reviews of an attempt are of its result {"running_attempt_id":"att_1"} -> task_recover {"task_id":"tsk_1"}
-              - ATTEMPT_RUNNING (attempt_id): attempt att_1 is still running, and reviews of an attempt are of its result
+            err ATTEMPT_RUNNING: attempt att_1 is still running; only a finished attempt can be reviewed {"running_attempt_id":"att_1"} -> task_recover {"task_id":"tsk_1"}
+              - ATTEMPT_RUNNING (attempt_id): attempt att_1 is still running; only a finished attempt can be reviewed
+            err ATTEMPT_RUNNING: attempt att_1 is still running; only a finished attempt can be reviewed {"running_attempt_id":"att_1"} -> task_recover {"task_id":"tsk_1"}
+              - ATTEMPT_RUNNING (attempt_id): attempt att_1 is still running; only a finished attempt can be reviewed
+            err ATTEMPT_RUNNING: attempt att_1 is still running; only a finished attempt can be reviewed {"running_attempt_id":"att_1"} -> task_recover {"task_id":"tsk_1"}
+              - ATTEMPT_RUNNING (attempt_id): attempt att_1 is still running; only a finished attempt can be reviewed
             err SPEC_NOT_APPROVED: the current attempt is not approved against the spec: there is no review -> task_recover {"task_id":"tsk_1"}
               - SPEC_NOT_APPROVED: the current attempt is not approved against the spec: there is no review
             ok review.verdict="approved"

@@ -1,9 +1,8 @@
 //! The tool table: names, descriptions, and schemas that every client takes.
 
 use expect_test::{expect, expect_file};
-use serde_json::Value;
-use tollgate_kit_test::table;
-use tollgate_sdk::{Effect, Pack};
+use tollgate_kit_test::{scopes, table};
+use tollgate_sdk::Pack;
 
 const PACK: Pack = task_store::PACK;
 
@@ -16,15 +15,6 @@ fn every_client_takes_the_tools_and_few_are_core() {
 /// other one changes. A read whose pages follow a number that all tasks share is a feed.
 #[test]
 fn calls_about_different_tasks_share_no_rows() {
-    let mut table = String::new();
-    for tool in PACK.tools {
-        let schema = (tool.input_schema)();
-        let declared = match tool.effect {
-            Effect::Read => schema.get("x-feed").map(|_| "feed".to_owned()),
-            Effect::Write | Effect::Run => schema.get("x-scope").map(Value::to_string),
-        };
-        table += &format!("{} {}\n", tool.name, declared.as_deref().unwrap_or("-"));
-    }
     expect![[r#"
         task_create []
         task_update_spec ["task_id"]
@@ -44,5 +34,5 @@ fn calls_about_different_tasks_share_no_rows() {
         task_request_approval -
         task_resolve_approval ["task_id"]
     "#]]
-    .assert_eq(&table);
+    .assert_eq(&scopes(&PACK));
 }

@@ -2,6 +2,7 @@
 
 use expect_test::expect;
 use serde_json::json;
+use tollgate_kit_test::changes;
 use tollgate_sdk::native::{EPOCH_MS, Session, line_of};
 use tollgate_sdk::{NextCall, Operation};
 
@@ -163,11 +164,6 @@ fn an_attempt_that_outlived_its_task_can_be_ended() {
 fn changes_are_named_in_the_ledger() {
     let session = Session::new(&task_store::PACK);
     run(&session, "reach 10\n- ask tsk_1 att_1 v1\n- recover tsk_1");
-    let names: Vec<String> = session
-        .events()
-        .iter()
-        .map(|event| format!("{} {}", event.event_type, event.changed.join(" ")))
-        .collect();
     expect![[r#"
         task.created task_store/tsk_1
         task.transitioned task_store/tsk_1
@@ -181,5 +177,5 @@ fn changes_are_named_in_the_ledger() {
         task.transitioned task_store/tsk_1
         approval.requested task_store/tsk_1 task_store/tsk_1/apr_1
     "#]]
-    .assert_eq(&(names.join("\n") + "\n"));
+    .assert_eq(&changes(&session));
 }

@@ -118,8 +118,8 @@ fn no_more_goes_than_has_to() {
     // An entry has six bytes and a comma, the last one none.
     for (excess, left) in [(1, 2), (7, 2), (8, 1), (14, 1), (15, 0), (20, 0)] {
         let mut some = entries();
-        assert!(super::shorten(&mut some, excess, Vec::pop));
+        assert!(super::shorten(&mut some, excess));
         assert_eq!(some.len(), left, "{excess}");
     }
-    assert!(!super::shorten(&mut entries(), 21, Vec::pop));
+    assert!(!super::shorten(&mut entries(), 21));
 }

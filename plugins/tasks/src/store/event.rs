@@ -3,8 +3,10 @@
 use schemars::JsonSchema;
 use serde::Serialize;
 use serde_json::{Map, Value as Json};
-use tollgate_sdk::{Db, DbError, Row, Timestamp, ToValue, Value, params};
+use tollgate_kit::from_row;
+use tollgate_sdk::{Db, DbError, Timestamp, ToValue, Value, params};
 
+use super::rows;
 use crate::model::{EventType, Workspace};
 
 /// Event of a workspace.
@@ -35,24 +37,15 @@ pub(crate) struct Event {
 
 const COLUMNS: &str = "seq, event_type, root, revision, target, data, at, actor";
 
-impl TryFrom<Row> for Event {
-    type Error = DbError;
+from_row! {
+    Event { seq, event_type, task, revision, target, data = members, at, actor }
+}
 
-    fn try_from(row: Row) -> Result<Event, DbError> {
-        let data = match row.get::<Json>(5)? {
-            Json::Object(data) => data,
-            _ => Map::new(),
-        };
-        Ok(Event {
-            seq: row.get(0)?,
-            event_type: row.get(1)?,
-            task: row.get(2)?,
-            revision: row.get(3)?,
-            target: row.get(4)?,
-            data,
-            at: row.get(6)?,
-            actor: row.get(7)?,
-        })
+/// Members of a JSON object.
+fn members(data: Json) -> Map<String, Json> {
+    match data {
+        Json::Object(members) => members,
+        _ => Map::new(),
     }
 }
 
@@ -136,7 +129,7 @@ fn read(
     order: &str,
     limit: usize,
 ) -> Result<Vec<Event>, DbError> {
-    let limit = i64::try_from(limit).unwrap_or(i64::MAX);
+    let limit = rows(limit);
     let mut params: Vec<Value> = vec![workspace.to_value(), bound.to_value(), limit.to_value()];
     let mut sql = format!("SELECT {COLUMNS} FROM tasks_events WHERE workspace = ?1 AND {condition} ?2");
     if let Some(root) = root {

@@ -47,3 +47,8 @@ impl Columns {
         }
     }
 }
+
+/// A limit as the parameter of `LIMIT`.
+fn rows(limit: usize) -> i64 {
+    i64::try_from(limit).unwrap_or(i64::MAX)
+}

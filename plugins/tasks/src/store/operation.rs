@@ -2,9 +2,10 @@
 
 use schemars::JsonSchema;
 use serde::Serialize;
-use tollgate_sdk::{Db, DbError, Row, Timestamp, ToValue, Value, params, text_enum};
+use tollgate_kit::from_row;
+use tollgate_sdk::{Db, DbError, Timestamp, ToValue, Value, params, text_enum};
 
-use super::Kind;
+use super::{Kind, rows};
 use crate::model::Workspace;
 
 text_enum! {
@@ -45,20 +46,8 @@ pub(crate) struct Operation {
 
 const COLUMNS: &str = "o.seq, o.tool, o.state, o.at, o.actor, o.summary, o.batch";
 
-impl TryFrom<Row> for Operation {
-    type Error = DbError;
-
-    fn try_from(row: Row) -> Result<Operation, DbError> {
-        Ok(Operation {
-            seq: row.get(0)?,
-            tool: row.get(1)?,
-            state: row.get(2)?,
-            at: row.get(3)?,
-            actor: row.get(4)?,
-            summary: row.get(5)?,
-            batch: row.get(6)?,
-        })
-    }
+from_row! {
+    Operation { seq, tool, state, at, actor, summary, batch }
 }
 
 /// A record before and after an operation, as JSON. `before` is absent if the record was created, `after` if
@@ -71,17 +60,8 @@ pub(crate) struct Change {
     pub after: Option<String>,
 }
 
-impl TryFrom<Row> for Change {
-    type Error = DbError;
-
-    fn try_from(row: Row) -> Result<Change, DbError> {
-        Ok(Change {
-            kind: row.get(0)?,
-            id: row.get(1)?,
-            before: row.get(2)?,
-            after: row.get(3)?,
-        })
-    }
+from_row! {
+    Change { kind, id, before, after }
 }
 
 /// Adds an operation with the roots that it changed.
@@ -280,15 +260,8 @@ pub(crate) struct Before {
     pub root: String,
 }
 
-impl TryFrom<Row> for Before {
-    type Error = DbError;
-
-    fn try_from(row: Row) -> Result<Before, DbError> {
-        Ok(Before {
-            seq: row.get(0)?,
-            root: row.get(1)?,
-        })
-    }
+from_row! {
+    Before { seq, root }
 }
 
 /// The latest operation beyond `after` that changed one of the roots of `seq` and is not undone.
@@ -418,7 +391,7 @@ pub(crate) fn latest(
     root: Option<&str>,
     limit: usize,
 ) -> Result<Vec<Operation>, DbError> {
-    let limit = i64::try_from(limit).unwrap_or(i64::MAX);
+    let limit = rows(limit);
     match root {
         Some(root) => db.query_as(
             &format!(

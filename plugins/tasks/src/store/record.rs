@@ -1,9 +1,9 @@
 //! Records: JSON by workspace, kind and identifier, in the order of their siblings.
 
-use serde::de::DeserializeOwned;
+use tollgate_kit::from_row;
 use tollgate_sdk::{Db, DbError, Row, params};
 
-use super::{Columns, Kind};
+use super::{Columns, Kind, rows};
 use crate::model::Workspace;
 use crate::record::Record;
 
@@ -21,22 +21,19 @@ pub(crate) struct Place {
     pub ordinal: i64,
 }
 
-fn parse<T: DeserializeOwned>(row: &Row, column: usize) -> Result<T, DbError> {
-    serde_json::from_str(&row.get::<String>(column)?).map_err(|_| DbError::Type {
-        column,
-        wanted: std::any::type_name::<T>(),
-    })
+impl<T: Record> TryFrom<Row> for Placed<T> {
+    type Error = DbError;
+
+    fn try_from(row: Row) -> Result<Placed<T>, DbError> {
+        Ok(Placed {
+            record: row.json(0)?,
+            ordinal: row.get(1)?,
+        })
+    }
 }
 
-fn placed<T: Record>(rows: &[Row]) -> Result<Vec<Placed<T>>, DbError> {
-    rows.iter()
-        .map(|row| {
-            Ok(Placed {
-                record: parse(row, 0)?,
-                ordinal: row.get(1)?,
-            })
-        })
-        .collect()
+from_row! {
+    Place { parent, ordinal }
 }
 
 /// The JSON of a record.
@@ -60,7 +57,7 @@ pub(crate) fn get<T: Record>(db: &Db<'_>, workspace: &Workspace, id: &str) -> Re
         "SELECT body FROM tasks_records WHERE workspace = ?1 AND kind = ?2 AND id = ?3",
         params![workspace, T::KIND, id],
     )?
-    .map(|row| parse(&row, 0))
+    .map(|row| row.json(0))
     .transpose()
 }
 
@@ -71,17 +68,10 @@ pub(crate) fn place(
     kind: Kind,
     id: &str,
 ) -> Result<Option<Place>, DbError> {
-    db.query_row(
+    db.query_one(
         "SELECT parent, ordinal FROM tasks_records WHERE workspace = ?1 AND kind = ?2 AND id = ?3",
         params![workspace, kind, id],
-    )?
-    .map(|row| {
-        Ok(Place {
-            parent: row.get(0)?,
-            ordinal: row.get(1)?,
-        })
-    })
-    .transpose()
+    )
 }
 
 /// The record at an index under a parent.
@@ -95,7 +85,7 @@ pub(crate) fn at<T: Record>(
         "SELECT body FROM tasks_records WHERE workspace = ?1 AND kind = ?2 AND parent = ?3 AND ordinal = ?4",
         params![workspace, T::KIND, parent, ordinal],
     )?
-    .map(|row| parse(&row, 0))
+    .map(|row| row.json(0))
     .transpose()
 }
 
@@ -106,11 +96,7 @@ pub(crate) fn children<T: Record>(
     parent: &str,
     limit: usize,
 ) -> Result<Vec<Placed<T>>, DbError> {
-    placed(&db.query(
-        "SELECT body, ordinal FROM tasks_records WHERE workspace = ?1 AND kind = ?2 AND parent = ?3 \
-         ORDER BY ordinal LIMIT ?4",
-        params![workspace, T::KIND, parent, rows(limit)],
-    )?)
+    siblings(db, workspace, parent, From::Oldest, limit)
 }
 
 /// At most `limit` children of a parent, the latest first.
@@ -120,11 +106,24 @@ pub(crate) fn latest_children<T: Record>(
     parent: &str,
     limit: usize,
 ) -> Result<Vec<Placed<T>>, DbError> {
-    placed(&db.query(
-        "SELECT body, ordinal FROM tasks_records WHERE workspace = ?1 AND kind = ?2 AND parent = ?3 \
-         ORDER BY ordinal DESC LIMIT ?4",
+    siblings(db, workspace, parent, From::Latest, limit)
+}
+
+fn siblings<T: Record>(
+    db: &Db<'_>,
+    workspace: &Workspace,
+    parent: &str,
+    from: From,
+    limit: usize,
+) -> Result<Vec<Placed<T>>, DbError> {
+    let order = from.order("ordinal");
+    db.query_as(
+        &format!(
+            "SELECT body, ordinal FROM tasks_records WHERE workspace = ?1 AND kind = ?2 AND parent = ?3 \
+             ORDER BY {order} LIMIT ?4"
+        ),
         params![workspace, T::KIND, parent, rows(limit)],
-    )?)
+    )
 }
 
 /// Like [`children`], of one status only.
@@ -135,11 +134,11 @@ pub(crate) fn children_with<T: Record>(
     status: &str,
     limit: usize,
 ) -> Result<Vec<Placed<T>>, DbError> {
-    placed(&db.query(
+    db.query_as(
         "SELECT body, ordinal FROM tasks_records \
          WHERE workspace = ?1 AND kind = ?2 AND parent = ?3 AND status = ?4 ORDER BY ordinal LIMIT ?5",
         params![workspace, T::KIND, parent, status, rows(limit)],
-    )?)
+    )
 }
 
 /// Returns whether a parent has a child with a status.
@@ -174,6 +173,16 @@ pub(crate) enum From {
     Latest,
 }
 
+impl From {
+    /// The column in `ORDER BY`.
+    fn order(self, column: &str) -> String {
+        match self {
+            From::Oldest => column.to_owned(),
+            From::Latest => format!("{column} DESC"),
+        }
+    }
+}
+
 /// Records of a root with a status, in creation order or reversed.
 pub(crate) fn of_root<T: Record>(
     db: &Db<'_>,
@@ -183,17 +192,14 @@ pub(crate) fn of_root<T: Record>(
     from: From,
     limit: usize,
 ) -> Result<Vec<Placed<T>>, DbError> {
-    let order = match from {
-        From::Oldest => "position",
-        From::Latest => "position DESC",
-    };
-    placed(&db.query(
+    let order = from.order("position");
+    db.query_as(
         &format!(
             "SELECT body, ordinal FROM tasks_records \
              WHERE workspace = ?1 AND root = ?2 AND kind = ?3 AND status = ?4 ORDER BY {order} LIMIT ?5"
         ),
         params![workspace, root, T::KIND, status, rows(limit)],
-    )?)
+    )
 }
 
 /// Records of a plan and its tasks with a status, in creation order or reversed.
@@ -205,11 +211,8 @@ pub(crate) fn of_plan<T: Record>(
     from: From,
     limit: usize,
 ) -> Result<Vec<Placed<T>>, DbError> {
-    let order = match from {
-        From::Oldest => "record.position",
-        From::Latest => "record.position DESC",
-    };
-    placed(&db.query(
+    let order = from.order("record.position");
+    db.query_as(
         &format!(
             "SELECT record.body, record.ordinal FROM tasks_roots AS root JOIN tasks_records AS record \
                  ON record.workspace = root.workspace AND record.root = root.id \
@@ -217,7 +220,7 @@ pub(crate) fn of_plan<T: Record>(
                  AND record.status = ?4 ORDER BY {order} LIMIT ?5"
         ),
         params![workspace, plan, T::KIND, status, rows(limit)],
-    )?)
+    )
 }
 
 /// Number of records of a kind under a root, by status.
@@ -351,7 +354,7 @@ pub(crate) fn mentioning<T: Record>(db: &Db<'_>, workspace: &Workspace, id: &str
         params![workspace, T::KIND, format!("\"{id}\"")],
     )?
     .iter()
-    .map(|row| parse(row, 0))
+    .map(|row| row.json(0))
     .collect()
 }
 
@@ -371,10 +374,6 @@ pub(crate) fn all<T: Record>(db: &Db<'_>, workspace: &Workspace, limit: usize) -
         params![workspace, T::KIND, rows(limit)],
     )?
     .iter()
-    .map(|row| parse(row, 0))
+    .map(|row| row.json(0))
     .collect()
-}
-
-fn rows(limit: usize) -> i64 {
-    i64::try_from(limit).unwrap_or(i64::MAX)
 }

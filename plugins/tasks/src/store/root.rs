@@ -1,7 +1,9 @@
 //! Index of plans and tasks: revisions and the columns that lists filter and count by.
 
-use tollgate_sdk::{Db, DbError, Row, Timestamp, params};
+use tollgate_kit::from_row;
+use tollgate_sdk::{Db, DbError, Timestamp, params};
 
+use super::rows;
 use crate::model::{Priority, RootKind, Status, Workspace};
 
 /// Index entry of a plan or task.
@@ -21,21 +23,17 @@ pub(crate) struct Head {
 
 const COLUMNS: &str = "id, kind, plan, number, status, revision, touched_at, title, priority";
 
-impl TryFrom<Row> for Head {
-    type Error = DbError;
-
-    fn try_from(row: Row) -> Result<Head, DbError> {
-        Ok(Head {
-            id: row.get(0)?,
-            kind: row.get(1)?,
-            plan: row.get(2)?,
-            number: row.get(3)?,
-            status: row.get::<String>(4)?.parse().ok(),
-            revision: row.get(5)?,
-            touched_at: row.get(6)?,
-            title: row.get(7)?,
-            priority: Priority::of_rank(row.get(8)?),
-        })
+from_row! {
+    Head {
+        id,
+        kind,
+        plan,
+        number,
+        status = |status: String| status.parse().ok(),
+        revision,
+        touched_at,
+        title,
+        priority = Priority::of_rank,
     }
 }
 
@@ -101,7 +99,7 @@ fn with_status(
     wanted: &Wanted<'_>,
     status: Status,
 ) -> Result<Vec<Head>, DbError> {
-    let limit = i64::try_from(wanted.limit).unwrap_or(i64::MAX);
+    let limit = rows(wanted.limit);
     match wanted.plan.filter(|_| wanted.kind == RootKind::Task) {
         Some(plan) => db.query_as(
             &format!(
@@ -183,7 +181,7 @@ pub(crate) fn ranked(
     rank: Rank,
     limit: usize,
 ) -> Result<Vec<Head>, DbError> {
-    let limit = i64::try_from(limit).unwrap_or(i64::MAX);
+    let limit = rows(limit);
     let (status, priority, after) = (rank.status, rank.priority.rank(), rank.after);
     match plan {
         Some(plan) => db.query_as(
@@ -215,7 +213,7 @@ pub(crate) fn completable(db: &Db<'_>, workspace: &Workspace, limit: usize) -> R
                  AND task.plan = plan.id AND task.status IN ('TODO', 'ACTIVE', 'PARKED')) \
              ORDER BY plan.priority DESC, plan.number LIMIT ?2"
         ),
-        params![workspace, i64::try_from(limit).unwrap_or(i64::MAX)],
+        params![workspace, rows(limit)],
     )
 }
 

@@ -1,9 +1,10 @@
 //! Search of the records' JSON.
 
 use serde_json::Value as Json;
-use tollgate_sdk::{Db, DbError, Row, ToValue, Value};
+use tollgate_kit::from_row;
+use tollgate_sdk::{Db, DbError, ToValue, Value};
 
-use super::Kind;
+use super::{Kind, rows};
 use crate::model::Workspace;
 
 /// Filter of a search.
@@ -26,23 +27,13 @@ pub(crate) struct Found {
     pub record: Json,
 }
 
-impl TryFrom<Row> for Found {
-    type Error = DbError;
-
-    fn try_from(row: Row) -> Result<Found, DbError> {
-        Ok(Found {
-            kind: row.get(0)?,
-            id: row.get(1)?,
-            root: row.get(2)?,
-            status: row.get(3)?,
-            record: row.get::<Json>(4)?,
-        })
-    }
+from_row! {
+    Found { kind, id, root, status, record }
 }
 
 /// Records whose JSON has all terms, the latest first. Keys of the JSON match as well, so the caller looks again.
 pub(crate) fn find(db: &Db<'_>, workspace: &Workspace, wanted: &Wanted<'_>) -> Result<Vec<Found>, DbError> {
-    let limit = i64::try_from(wanted.limit).unwrap_or(i64::MAX);
+    let limit = rows(wanted.limit);
     let mut params: Vec<Value> = vec![workspace.to_value(), limit.to_value()];
     let mut sql = "SELECT record.kind, record.id, record.root, record.status, record.body \
         FROM tasks_records AS record WHERE record.workspace = ?1"

@@ -1,7 +1,9 @@
 //! Workspaces: counters and focus.
 
-use tollgate_sdk::{Db, DbError, Row, Timestamp, params};
+use tollgate_kit::from_row;
+use tollgate_sdk::{Db, DbError, Timestamp, params};
 
+use super::rows;
 use crate::model::Workspace;
 
 /// The counters of a workspace.
@@ -15,19 +17,8 @@ pub(crate) struct Counters {
     pub focus: Option<String>,
 }
 
-impl TryFrom<Row> for Counters {
-    type Error = DbError;
-
-    fn try_from(row: Row) -> Result<Counters, DbError> {
-        Ok(Counters {
-            plans: row.get(0)?,
-            tasks: row.get(1)?,
-            events: row.get(2)?,
-            operations: row.get(3)?,
-            mutations: row.get(4)?,
-            focus: row.get(5)?,
-        })
-    }
+from_row! {
+    Counters { plans, tasks, events, operations, mutations, focus }
 }
 
 /// Counters of a workspace, `None` if it is new.
@@ -68,17 +59,8 @@ pub(crate) struct Listed {
     pub touched_at: Option<Timestamp>,
 }
 
-impl TryFrom<Row> for Listed {
-    type Error = DbError;
-
-    fn try_from(row: Row) -> Result<Listed, DbError> {
-        Ok(Listed {
-            name: row.get(0)?,
-            plans: row.get(1)?,
-            tasks: row.get(2)?,
-            touched_at: row.get(3)?,
-        })
-    }
+from_row! {
+    Listed { name, plans, tasks, touched_at }
 }
 
 /// Workspaces by name, after one of them.
@@ -87,7 +69,7 @@ pub(crate) fn list(db: &Db<'_>, after: &str, limit: usize) -> Result<Vec<Listed>
         "SELECT name, plans, tasks, \
              (SELECT max(touched_at) FROM tasks_roots AS root WHERE root.workspace = tasks_workspaces.name) \
          FROM tasks_workspaces WHERE name > ?1 ORDER BY name LIMIT ?2",
-        params![after, i64::try_from(limit).unwrap_or(i64::MAX)],
+        params![after, rows(limit)],
     )
 }
 

@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use schemars::JsonSchema;
 use serde::Deserialize;
-use serde_json::{Map, Value as Json, json};
+use serde_json::json;
 use tollgate_sdk::{Cx, Effect, Hints, Tier, Tool, ToolError};
 
 use crate::checkpoint::Checkpoints;
@@ -20,12 +20,6 @@ use crate::target::StepTarget;
 use crate::write::Write;
 use crate::{checkpoint, closing, lease, mutation};
 
-/// Alternative form of `checkpoints`: one of two words instead of an object. A listed schema has one type per
-/// property, so this form stands in an extension key.
-fn words() -> Json {
-    json!({"type": "string", "enum": ["gate", "all"]})
-}
-
 /// Confirm checkpoints of a step: criteria, tests, security, perf, docs. `"confirmed": false` withdraws one.
 /// Does not close the step; call tasks_done next. Warns if linked evidence is older than the last change.
 #[derive(Debug, Deserialize, JsonSchema)]
@@ -35,7 +29,6 @@ pub(crate) struct Verify {
     target: StepTarget,
     /// Checkpoints by name, for example {"criteria": {"confirmed": true, "note": "…"}}. Or "gate" for
     /// criteria and tests, or "all" for every required one.
-    #[schemars(with = "Map<String, Json>", extend("x-accepts" = words()))]
     checkpoints: Checkpoints,
     /// Old name of `actor`, for leases.
     #[schemars(length(min = 1, max = NAME), extend("deprecated" = true))]
@@ -50,7 +43,7 @@ impl Tool for Verify {
     type Output = Written;
 
     fn run(mut self, cx: &Cx<'_>) -> Result<Written, ToolError> {
-        let mut write = self.target.begin_as(cx, Self::NAME, self.owner.as_deref())?;
+        let mut write = self.target.root.begin_as(cx, Self::NAME, self.owner.as_deref())?;
         write.redact(&mut self.checkpoints);
         let (task, located) = self.target.step(&mut write)?;
         let mut refusals = Refusals::default();
@@ -85,7 +78,6 @@ pub(crate) struct CloseStep {
     target: StepTarget,
     /// Checkpoints by name, for example {"criteria": {"confirmed": true}, "tests": {"confirmed": true}}. Or
     /// "gate" for these two, or "all" for every required one.
-    #[schemars(with = "Map<String, Json>", extend("x-accepts" = words()))]
     checkpoints: Checkpoints,
     /// Old name of `actor`, for leases.
     #[schemars(length(min = 1, max = NAME), extend("deprecated" = true))]
@@ -101,7 +93,7 @@ impl Tool for CloseStep {
     type Output = Written;
 
     fn run(mut self, cx: &Cx<'_>) -> Result<Written, ToolError> {
-        let mut write = self.target.begin_as(cx, Self::NAME, self.owner.as_deref())?;
+        let mut write = self.target.root.begin_as(cx, Self::NAME, self.owner.as_deref())?;
         write.redact(&mut self.checkpoints);
         let task = self.target.task(&mut write)?;
         let selector = self.target.selector();
@@ -254,7 +246,7 @@ pub(crate) fn confirm(
     let notes = checkpoints.denials();
     let changes = !newly.is_empty() || !withdrawn.is_empty() || step.required != located.record.required;
     if !changes && !notes.is_empty() {
-        let text = "nothing was withdrawn, so the note was not kept; keep it with tasks_note";
+        let text = "nothing was withdrawn, so the note was not stored; keep it with tasks_note";
         write.warnings.push(Warning::new("NOTE_NOT_KEPT", text));
     }
     if changes {

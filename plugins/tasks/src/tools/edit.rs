@@ -5,10 +5,11 @@ use serde::Deserialize;
 use serde_json::{Map, Value as Json};
 use tollgate_sdk::{Cx, Effect, Hints, Tool, ToolError};
 
+use crate::build::Texts;
 use crate::error::{Reason, Refusals};
-use crate::limits::{ENTRIES, NAME, OPERATIONS, TEXT, TITLE};
+use crate::limits::{ENTRIES, NAME, TEXT, TITLE};
 use crate::model::Priority;
-use crate::patch::{self, PatchKind, PatchOp, Patched};
+use crate::patch::{self, Patch, PatchKind, Patched};
 use crate::record::Root;
 use crate::reply::{NodeRef, Written};
 use crate::target::RootTarget;
@@ -21,12 +22,8 @@ pub(crate) struct Edit {
     /// New title of the plan or task, in one line.
     #[schemars(length(min = 1, max = TITLE))]
     title: Option<String>,
-    /// Description: the goal and its scope.
-    #[schemars(length(max = TEXT))]
-    description: Option<String>,
-    /// Background needed to work on it, such as links or constraints.
-    #[schemars(length(max = TEXT))]
-    context: Option<String>,
+    #[serde(flatten)]
+    texts: Texts,
     /// New priority of the plan or task.
     priority: Option<Priority>,
     /// Domain of a task, for example storage. Not for plans.
@@ -49,10 +46,7 @@ impl Tool for Edit {
     const NAME: &'static str = "tasks_edit";
     const TITLE: &'static str = "Edit a plan or task";
     const EFFECT: Effect = Effect::Write;
-    const HINTS: Hints = Hints {
-        destructive: true,
-        ..Hints::IDEMPOTENT
-    };
+    const HINTS: Hints = Hints::REPLACING;
     type Output = Written;
 
     fn run(self, cx: &Cx<'_>) -> Result<Written, ToolError> {
@@ -70,8 +64,8 @@ impl Edit {
         let mut refusals = Refusals::default();
         let meta = root.meta_mut();
         meta.title = self.title.unwrap_or_else(|| meta.title.clone());
-        meta.description = self.description.or(meta.description.take());
-        meta.context = self.context.or(meta.context.take());
+        meta.description = self.texts.description.or(meta.description.take());
+        meta.context = self.texts.context.or(meta.context.take());
         meta.priority = self.priority.unwrap_or(meta.priority);
         meta.tags = self.tags.unwrap_or_else(|| meta.tags.clone());
         meta.depends_on = self.depends_on.unwrap_or_else(|| meta.depends_on.clone());
@@ -101,20 +95,8 @@ impl Edit {
 pub(crate) struct PatchTool {
     #[serde(flatten)]
     target: RootTarget,
-    /// Target: task_detail for the plan or task itself, step, or task for a node.
-    kind: PatchKind,
-    /// Step or node by path, for example s:0 or s:0.t:1.
-    #[schemars(length(max = NAME))]
-    path: Option<String>,
-    /// Step by id, for example STEP-8QZ3M0T4.
-    #[schemars(length(max = NAME))]
-    step_id: Option<String>,
-    /// Node by id, for example NODE-8QZ3M0T4.
-    #[schemars(length(max = NAME))]
-    task_node_id: Option<String>,
-    /// Changes to the fields, applied in order.
-    #[schemars(length(min = 1, max = OPERATIONS))]
-    ops: Vec<PatchOp>,
+    #[serde(flatten)]
+    patch: Patch,
 }
 
 impl Tool for PatchTool {
@@ -128,20 +110,21 @@ impl Tool for PatchTool {
         let mut write = self.target.begin(cx, Self::NAME)?;
         let root = self.target.root(&mut write)?;
         let id = root.meta().id.clone();
-        let part = match (self.kind, &self.step_id, &self.task_node_id) {
+        let patch = &self.patch;
+        let part = match (patch.kind, &patch.step_id, &patch.task_node_id) {
             (PatchKind::Task, None, node) => node.as_deref(),
             (PatchKind::Step, step, None) => step.as_deref(),
             (PatchKind::TaskDetail, None, None) => None,
             _ => {
                 return Err(Reason::input(
                     "kind",
-                    format!("is {}, which does not fit the given id", self.kind),
+                    format!("is {}, which does not match the given id", patch.kind),
                 )
                 .into());
             }
         };
-        let selector = self.target.selector(self.path.as_deref(), part);
-        let patched = patch::apply(&mut write, &id, self.kind, &selector, &self.ops)?;
+        let selector = self.target.selector(patch.path.as_deref(), part);
+        let patched = patch::apply(&mut write, &id, patch.kind, &selector, &patch.ops)?;
         write.reply(&id, |written| match patched {
             Patched::Root => written,
             Patched::Step(step) => written.step(&step.record.id, &step.path),

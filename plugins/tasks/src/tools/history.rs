@@ -3,7 +3,7 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::json;
-use tollgate_sdk::{Cx, Effect, NextCall, Tier, Tool, ToolError};
+use tollgate_sdk::{Cx, Effect, NextCall, Tool, ToolError};
 
 use crate::error::{Reason, Refusals, refusal};
 use crate::evidence;
@@ -47,7 +47,7 @@ pub(crate) struct Journal {
 /// Journal entry with the plans and tasks that it changed.
 #[derive(Debug, Serialize, JsonSchema)]
 pub(crate) struct Entry {
-    /// The operation.
+    /// Operation in the journal.
     operation: Operation,
     /// Ids of the plans and tasks that the operation changed.
     #[serde(skip_serializing_if = "Vec::is_empty")]
@@ -96,103 +96,82 @@ impl Tool for History {
     }
 }
 
-/// Undo the latest operation that can be undone, of the workspace, a plan or a task. A batch is undone as a
-/// whole. Fails with every reason if other operations built on it, the result would break a rule, or another actor
-/// holds a lease that would change. Call tasks_history to see it first.
-#[derive(Debug, Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields)]
-#[schemars(extend("x-looks" = evidence::looks()))]
-pub(crate) struct Undo {
-    workspace: Workspace,
-    /// Plan or task id, to consider only operations that changed it. Default: the workspace.
-    #[schemars(length(max = NAME))]
-    task: Option<String>,
+/// Declares a tool that reverts an operation. Undo and redo take the same arguments, and describe two of them each in
+/// its own words.
+macro_rules! revert {
+    (
+        $(#[$doc:meta])* $tool:ident, $name:literal, $title:literal, $to:expr,
+        $(#[$actor_doc:meta])* actor,
+        $(#[$operation_doc:meta])* operation $(,)?
+    ) => {
+        $(#[$doc])*
+        #[derive(Debug, Deserialize, JsonSchema)]
+        #[serde(deny_unknown_fields)]
+        #[schemars(extend("x-looks" = evidence::looks()))]
+        pub(crate) struct $tool {
+            workspace: Workspace,
+            /// Plan or task id, to consider only operations that changed it. Default: the workspace.
+            #[schemars(length(max = NAME))]
+            task: Option<String>,
+            $(#[$actor_doc])*
+            #[schemars(length(min = 1, max = NAME))]
+            actor: Option<String>,
+            $(#[$operation_doc])*
+            operation: Option<i64>,
+            /// Revision of `task` from your last reply. Fails with REVISION_MISMATCH if there is a newer one.
+            expected_revision: Option<i64>,
+            /// Override other actors' leases (default false), only if those actors are gone.
+            #[serde(default)]
+            force: bool,
+            /// Reason for overriding leases, kept in the events. Required with `force`.
+            #[schemars(length(min = 1, max = ENTRY))]
+            reason: Option<String>,
+            /// Include the events in the reply.
+            #[serde(default)]
+            events: bool,
+        }
+
+        impl Tool for $tool {
+            const NAME: &'static str = $name;
+            const TITLE: &'static str = $title;
+            const EFFECT: Effect = Effect::Write;
+            type Output = Written;
+
+            fn run(self, cx: &Cx<'_>) -> Result<Written, ToolError> {
+                let mut write = Write::begin(cx, Self::NAME, &self.workspace)?.by(self.actor.as_deref())?;
+                write.shows_events = self.events;
+                Revert {
+                    task: self.task,
+                    actor: self.actor,
+                    operation: self.operation,
+                    force: forced(self.force, self.reason)?,
+                    to: $to,
+                }
+                .run(write, self.expected_revision)
+            }
+        }
+    };
+}
+
+revert! {
+    /// Undo the latest operation that can be undone, of the workspace, a plan or a task. A batch is undone as a
+    /// whole. Fails with every reason if other operations built on it, the result would break a rule, or another actor
+    /// holds a lease that would change. Call tasks_history to see it first.
+    Undo, "tasks_undo", "Undo", State::Undone,
     /// Your name, to undo your own latest operation although others wrote after it. Fails if they changed the
     /// same records.
-    #[schemars(length(min = 1, max = NAME))]
-    actor: Option<String>,
+    actor,
     /// Sequence number of the operation to undo, from tasks_history, instead of the latest one.
-    operation: Option<i64>,
-    /// Revision of `task` from your last reply. Fails with REVISION_MISMATCH if there is a newer one.
-    expected_revision: Option<i64>,
-    /// Go against leases of other actors (default false). Only if they are gone.
-    #[serde(default)]
-    force: bool,
-    /// Reason for going against leases, kept in the events. Required with `force`.
-    #[schemars(length(min = 1, max = ENTRY))]
-    reason: Option<String>,
-    /// Include the events in the reply.
-    #[serde(default)]
-    events: bool,
+    operation,
 }
-
-impl Tool for Undo {
-    const NAME: &'static str = "tasks_undo";
-    const TITLE: &'static str = "Undo";
-    const EFFECT: Effect = Effect::Write;
-    type Output = Written;
-
-    fn run(self, cx: &Cx<'_>) -> Result<Written, ToolError> {
-        let mut write = Write::begin(cx, Self::NAME, &self.workspace)?.by(self.actor.as_deref())?;
-        write.shows_events = self.events;
-        Revert {
-            task: self.task,
-            actor: self.actor,
-            operation: self.operation,
-            force: forced(self.force, self.reason)?,
-            to: State::Undone,
-        }
-        .run(write, self.expected_revision)
-    }
-}
-
-/// Redo the operation that was undone last, of the workspace, a plan or a task. A batch is redone as a whole.
-/// Fails if another write to the same plans and tasks followed the undo, or if the result would break a rule.
-#[derive(Debug, Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields)]
-#[schemars(extend("x-looks" = evidence::looks()))]
-pub(crate) struct Redo {
-    workspace: Workspace,
-    /// Plan or task id, to consider only operations that changed it. Default: the workspace.
-    #[schemars(length(max = NAME))]
-    task: Option<String>,
+revert! {
+    /// Redo the operation that was undone last, of the workspace, a plan or a task. A batch is redone as a whole.
+    /// Fails if another write to the same plans and tasks followed the undo, or if the result would break a rule.
+    Redo, "tasks_redo", "Redo", State::Done,
     /// Your name, to redo your own operation that was undone last.
-    #[schemars(length(min = 1, max = NAME))]
-    actor: Option<String>,
+    actor,
     /// Sequence number of the operation to redo, from tasks_history, instead of the one undone last.
-    operation: Option<i64>,
-    /// Revision of `task` from your last reply. Fails with REVISION_MISMATCH if there is a newer one.
-    expected_revision: Option<i64>,
-    /// Go against leases of other actors (default false). Only if they are gone.
-    #[serde(default)]
-    force: bool,
-    /// Reason for going against leases, kept in the events. Required with `force`.
-    #[schemars(length(min = 1, max = ENTRY))]
-    reason: Option<String>,
-    /// Include the events in the reply.
-    #[serde(default)]
-    events: bool,
-}
-
-impl Tool for Redo {
-    const NAME: &'static str = "tasks_redo";
-    const TITLE: &'static str = "Redo";
-    const EFFECT: Effect = Effect::Write;
-    const TIER: Tier = Tier::Standard;
-    type Output = Written;
-
-    fn run(self, cx: &Cx<'_>) -> Result<Written, ToolError> {
-        let mut write = Write::begin(cx, Self::NAME, &self.workspace)?.by(self.actor.as_deref())?;
-        write.shows_events = self.events;
-        Revert {
-            task: self.task,
-            actor: self.actor,
-            operation: self.operation,
-            force: forced(self.force, self.reason)?,
-            to: State::Done,
-        }
-        .run(write, self.expected_revision)
-    }
+    operation,
 }
 
 impl From<&Operation> for Reverted {
@@ -211,12 +190,12 @@ struct Revert {
     task: Option<String>,
     actor: Option<String>,
     operation: Option<i64>,
-    /// Reason for going against leases of others.
+    /// Reason for overriding leases of others.
     force: Option<String>,
     to: State,
 }
 
-/// The reason for going against leases, which `force` requires.
+/// Reason for overriding leases, which `force` requires.
 fn forced(force: bool, reason: Option<String>) -> Result<Option<String>, ToolError> {
     let mut refusals = Refusals::default();
     refusals.optional_text("reason", reason.as_deref(), ENTRY);

@@ -47,7 +47,7 @@ impl Tool for StepClaim {
     type Output = Written;
 
     fn run(self, cx: &Cx<'_>) -> Result<Written, ToolError> {
-        let mut write = self.target.begin_as(cx, Self::NAME, self.owner.as_deref())?;
+        let mut write = self.target.root.begin_as(cx, Self::NAME, self.owner.as_deref())?;
         let (_, step) = self.target.step(&mut write)?;
         let length = Length {
             events: self.events,
@@ -113,7 +113,7 @@ impl Tool for StepRenew {
     type Output = Written;
 
     fn run(self, cx: &Cx<'_>) -> Result<Written, ToolError> {
-        let mut write = self.target.begin_as(cx, Self::NAME, self.owner.as_deref())?;
+        let mut write = self.target.root.begin_as(cx, Self::NAME, self.owner.as_deref())?;
         let (_, step) = self.target.step(&mut write)?;
         let length = Length {
             events: self.events,
@@ -152,7 +152,7 @@ impl Tool for StepRelease {
     type Output = Written;
 
     fn run(self, cx: &Cx<'_>) -> Result<Written, ToolError> {
-        let mut write = self.target.begin_as(cx, Self::NAME, self.owner.as_deref())?;
+        let mut write = self.target.root.begin_as(cx, Self::NAME, self.owner.as_deref())?;
         let (task, step) = self.target.step(&mut write)?;
         Length::default().check(&write).finish()?;
         let lease = held(&write, &step)?;

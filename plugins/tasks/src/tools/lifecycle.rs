@@ -8,10 +8,10 @@ use tollgate_sdk::{Cx, Effect, Hints, NextCall, Tier, Tool, ToolError};
 use crate::closing::{cancel_tasks, set_status, want_content};
 use crate::error::{Reason, Refusals};
 use crate::evidence;
-use crate::limits::{ENTRY, NAME, OPERATIONS, short};
+use crate::limits::{ENTRY, OPERATIONS, short};
 use crate::model::Status;
 use crate::mutation;
-use crate::patch::{self, PatchKind, PatchOp};
+use crate::patch::{self, Patch, PatchKind};
 use crate::record::Root;
 use crate::reply::{Warning, Written};
 use crate::scope::{Scope, Selector};
@@ -73,26 +73,6 @@ impl Tool for Complete {
         }
         Ok(written)
     }
-}
-
-/// Patch of a task that is being closed.
-#[derive(Debug, Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields)]
-pub(crate) struct Patch {
-    /// Target: task_detail for the plan or task itself, step, or task for a node.
-    kind: PatchKind,
-    /// Step or node by path, for example s:0 or s:0.t:1.
-    #[schemars(length(max = NAME))]
-    path: Option<String>,
-    /// Step by id, for example STEP-8QZ3M0T4.
-    #[schemars(length(max = NAME))]
-    step_id: Option<String>,
-    /// Node by id, for example NODE-8QZ3M0T4.
-    #[schemars(length(max = NAME))]
-    task_node_id: Option<String>,
-    /// Changes to the fields, applied in order.
-    #[schemars(length(min = 1, max = OPERATIONS))]
-    ops: Vec<PatchOp>,
 }
 
 /// Close a task in one call: optional patches, then completion, all or nothing. Without `apply=true` it

@@ -5,8 +5,9 @@ use serde::Deserialize;
 use serde_json::json;
 use tollgate_sdk::{Cx, Effect, Hints, Tool, ToolError};
 
+use crate::build::Texts;
 use crate::error::Refusals;
-use crate::limits::{ENTRIES, NAME, TEXT, TITLE, short};
+use crate::limits::{ENTRIES, NAME, TITLE, short};
 use crate::model::{EventType, Priority, Status};
 use crate::patch::redefine_node;
 use crate::record::Node;
@@ -25,12 +26,8 @@ pub(crate) struct TaskAdd {
     /// Title of the node, in one line.
     #[schemars(length(min = 1, max = TITLE))]
     title: String,
-    /// Description: the goal and its scope.
-    #[schemars(length(max = TEXT))]
-    description: Option<String>,
-    /// Background needed to work on it, such as links or constraints.
-    #[schemars(length(max = TEXT))]
-    context: Option<String>,
+    #[serde(flatten)]
+    texts: Texts,
     /// Priority of the work (default MEDIUM).
     priority: Option<Priority>,
     /// Tags for searching and grouping, for example backend.
@@ -61,8 +58,8 @@ impl Tool for TaskAdd {
             step: step.record.id.clone(),
             position: write.position(),
             title: self.title,
-            description: self.description,
-            context: self.context,
+            description: self.texts.description,
+            context: self.texts.context,
             status: Status::Todo,
             priority: self.priority.unwrap_or(Priority::Medium),
             tags: self.tags,
@@ -92,12 +89,8 @@ pub(crate) struct TaskDefine {
     /// Title of the node, in one line.
     #[schemars(length(min = 1, max = TITLE))]
     title: Option<String>,
-    /// Description: the goal and its scope.
-    #[schemars(length(max = TEXT))]
-    description: Option<String>,
-    /// Background needed to work on it, such as links or constraints.
-    #[schemars(length(max = TEXT))]
-    context: Option<String>,
+    #[serde(flatten)]
+    texts: Texts,
     /// New status of the node, for example DONE.
     status: Option<Status>,
     /// New priority of the node.
@@ -111,10 +104,7 @@ impl Tool for TaskDefine {
     const NAME: &'static str = "tasks_task_define";
     const TITLE: &'static str = "Redefine a node";
     const EFFECT: Effect = Effect::Write;
-    const HINTS: Hints = Hints {
-        destructive: true,
-        ..Hints::IDEMPOTENT
-    };
+    const HINTS: Hints = Hints::REPLACING;
     type Output = Written;
 
     fn run(self, cx: &Cx<'_>) -> Result<Written, ToolError> {
@@ -122,8 +112,8 @@ impl Tool for TaskDefine {
         let old = located.record.clone();
         let node = Node {
             title: self.title.unwrap_or(old.title),
-            description: self.description.or(old.description),
-            context: self.context.or(old.context),
+            description: self.texts.description.or(old.description),
+            context: self.texts.context.or(old.context),
             status: self.status.unwrap_or(old.status),
             priority: self.priority.unwrap_or(old.priority),
             tags: self.tags.unwrap_or(old.tags),

@@ -27,7 +27,7 @@ pub(crate) struct Move {
     target: StepTarget,
     /// New index among the siblings, from 0, for example 0 for the first place (default: the last place).
     position: Option<usize>,
-    /// New parent step by id or path, for example STEP-8QZ3M0T4 or s:0 (default: the present parent).
+    /// New parent step by id or path, for example STEP-8QZ3M0T4 or s:0 (default: the current parent).
     #[schemars(length(min = 1, max = NAME))]
     parent_step: Option<String>,
     /// Move the step to the top level of its task (default false). Not together with `parent_step`.
@@ -86,7 +86,7 @@ impl Move {
                 let fault = format!("is {}, which is the moved step or below it", parent.path);
                 refusals.add(Reason::input("parent_step", fault));
             } else if parent.path.steps.len() + height(&write.scope, &step.record.id)? > MAX_DEPTH {
-                let fault = format!("would bring steps below the depth {MAX_DEPTH}, the maximum");
+                let fault = format!("would nest steps deeper than {MAX_DEPTH}, the maximum");
                 refusals.add(Reason::input("parent_step", fault));
             }
         }

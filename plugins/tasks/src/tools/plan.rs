@@ -11,6 +11,7 @@ use crate::model::EventType;
 use crate::record::{Plan, Root};
 use crate::reply::Written;
 use crate::target::PlanTarget;
+use crate::write::Write;
 
 /// Update a plan's checklist: `steps` replaces the entries, `current` sets the current entry, `advance` moves
 /// to the next one, `doc` replaces the accompanying document.
@@ -39,15 +40,11 @@ impl Tool for PlanTool {
     type Output = Written;
 
     fn run(self, cx: &Cx<'_>) -> Result<Written, ToolError> {
-        let (mut write, old) = self.target.begin(cx, Self::NAME)?;
+        let (write, old) = self.target.begin(cx, Self::NAME)?;
         let mut plan = old.clone();
         self.update(&mut plan)?;
-        if plan != old {
-            let data = json!({"current": plan.current, "entries": plan.steps.len()});
-            write.event(EventType::ChecklistUpdated, &plan.meta.id, None, data);
-            write.put_root(&Root::Plan(plan))?;
-        }
-        write.reply(&old.meta.id, |written| written)
+        let data = json!({"current": plan.current, "entries": plan.steps.len()});
+        replace(write, &old, plan, EventType::ChecklistUpdated, data)
     }
 }
 
@@ -102,27 +99,20 @@ impl Tool for Contract {
     const NAME: &'static str = "tasks_contract";
     const TITLE: &'static str = "Set or clear a contract";
     const EFFECT: Effect = Effect::Write;
-    const HINTS: Hints = Hints {
-        destructive: true,
-        ..Hints::IDEMPOTENT
-    };
+    const HINTS: Hints = Hints::REPLACING;
     type Output = Written;
 
     fn run(self, cx: &Cx<'_>) -> Result<Written, ToolError> {
-        let (mut write, old) = self.target.begin(cx, Self::NAME)?;
+        let (write, old) = self.target.begin(cx, Self::NAME)?;
         let mut plan = old.clone();
         self.update(&mut plan)?;
-        if plan != old {
-            let cleared = plan.contract.is_none() && plan.contract_data.is_none();
-            let event = if cleared {
-                EventType::ContractCleared
-            } else {
-                EventType::ContractSet
-            };
-            write.event(event, &plan.meta.id, None, json!({}));
-            write.put_root(&Root::Plan(plan))?;
-        }
-        write.reply(&old.meta.id, |written| written)
+        let cleared = plan.contract.is_none() && plan.contract_data.is_none();
+        let event = if cleared {
+            EventType::ContractCleared
+        } else {
+            EventType::ContractSet
+        };
+        replace(write, &old, plan, event, json!({}))
     }
 }
 
@@ -142,4 +132,19 @@ impl Contract {
         refusals.root(&Root::Plan(plan.clone()));
         refusals.finish()
     }
+}
+
+/// Stores a plan and the event of its change, if it changed.
+fn replace(
+    mut write: Write<'_>,
+    old: &Plan,
+    new: Plan,
+    event: EventType,
+    data: Json,
+) -> Result<Written, ToolError> {
+    if new != *old {
+        write.event(event, &new.meta.id, None, data);
+        write.put_root(&Root::Plan(new))?;
+    }
+    write.reply(&old.meta.id, |written| written)
 }

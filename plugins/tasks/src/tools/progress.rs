@@ -36,7 +36,7 @@ impl Tool for Done {
     type Output = Written;
 
     fn run(self, cx: &Cx<'_>) -> Result<Written, ToolError> {
-        let mut write = self.target.begin_as(cx, Self::NAME, self.owner.as_deref())?;
+        let mut write = self.target.root.begin_as(cx, Self::NAME, self.owner.as_deref())?;
         let task = self.target.task(&mut write)?;
         let selector = self.target.selector();
         let close = Close {
@@ -84,7 +84,7 @@ impl Tool for Progress {
             _ => {}
         }
         refusals.finish()?;
-        let mut write = self.target.begin_as(cx, Self::NAME, self.owner.as_deref())?;
+        let mut write = self.target.root.begin_as(cx, Self::NAME, self.owner.as_deref())?;
         let task = self.target.task(&mut write)?;
         let selector = self.target.selector();
         let how = match (self.completed, self.reason.as_deref().filter(|_| self.force)) {

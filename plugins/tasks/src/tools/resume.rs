@@ -160,20 +160,13 @@ impl View for Fresh {
         Shrink::Start("timeline"),
         Shrink::Start("evidence"),
         Shrink::Start("decisions"),
-        Shrink::End("radar.next_calls"),
-        Shrink::Drop("radar.horizon"),
-        Shrink::Drop("radar.progress"),
-        Shrink::End("radar.blockers"),
-        Shrink::Drop("radar.why"),
-        Shrink::Drop("radar.verify"),
-        Shrink::Drop("radar.step"),
-        Shrink::Drop("radar.next"),
+        Shrink::Within("radar", radar::Radar::ORDER),
     ];
 }
 
 impl Tool for ResumePack {
     const NAME: &'static str = "tasks_resume_pack";
-    const TITLE: &'static str = "Bring a context up to date";
+    const TITLE: &'static str = "Load a fresh context";
     const EFFECT: Effect = Effect::Read;
     const TIER: Tier = Tier::Standard;
     type Output = Bounded<Fresh>;

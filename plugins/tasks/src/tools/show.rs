@@ -22,7 +22,7 @@ const PAGE: usize = 20_000;
 const AROUND: usize = 60;
 
 /// Show everything recorded about a plan, task, step or node: texts, criteria, checkpoints with notes, blockers,
-/// reasons of reopening, notes and evidence in full. To read on, pass `cursor`.
+/// reopening reasons, notes and evidence in full. To read on, pass `cursor`.
 #[derive(Debug, Deserialize, JsonSchema)]
 #[schemars(extend("x-resources" = addresses()))]
 pub(crate) struct Show {
@@ -92,7 +92,7 @@ impl View for Shown {
 
 impl Tool for Show {
     const NAME: &'static str = "tasks_show";
-    const TITLE: &'static str = "Show one in full";
+    const TITLE: &'static str = "Show all details";
     const EFFECT: Effect = Effect::Read;
     type Output = Bounded<Shown>;
 
@@ -171,7 +171,8 @@ impl Show {
         }
     }
 
-    /// Refusal of a limit that the next part does not fit into, not even divided. Without it, reading would not advance.
+    /// Refusal of a limit that the next part does not fit into, not even divided. Without it, reading would not
+    /// advance.
     fn too_small(&self, shown: &Shown, from: Cursor, least: usize) -> ToolError {
         let given = self.max_chars.unwrap_or(PAGE as i64);
         let mut arguments =

@@ -22,8 +22,8 @@ use crate::store::record::{From, children, of_root};
 use crate::target::StepTarget;
 use crate::write::Write;
 
-/// Add steps to a task, or below the step that `step_id`, `parent_step` or `path` names: at the end, or in front
-/// of the step that is at `position`.
+/// Add steps to a task, or below the step that `step_id`, `parent_step` or `path` names: at the end, or before the step
+/// at `position`.
 #[derive(Debug, Deserialize, JsonSchema)]
 pub(crate) struct Decompose {
     #[serde(flatten)]
@@ -116,10 +116,7 @@ impl Tool for Define {
     const NAME: &'static str = "tasks_define";
     const TITLE: &'static str = "Redefine a step";
     const EFFECT: Effect = Effect::Write;
-    const HINTS: Hints = Hints {
-        destructive: true,
-        ..Hints::IDEMPOTENT
-    };
+    const HINTS: Hints = Hints::REPLACING;
     type Output = Written;
 
     fn run(self, cx: &Cx<'_>) -> Result<Written, ToolError> {

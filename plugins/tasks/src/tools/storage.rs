@@ -39,7 +39,7 @@ pub(crate) struct Places {
 
 impl Tool for Storage {
     const NAME: &'static str = "tasks_storage";
-    const TITLE: &'static str = "Show where tasks are kept";
+    const TITLE: &'static str = "Show the storage";
     const EFFECT: Effect = Effect::Read;
     const TIER: Tier = Tier::Full;
     type Output = Places;

@@ -39,9 +39,9 @@ pub(crate) struct Templates {
 pub(crate) struct Listed {
     /// Name of the template, for tasks_scaffold.
     name: String,
-    /// True if the template makes a plan or a task.
+    /// Kind that the template creates: plan or task.
     kind: RootKind,
-    /// Purpose of the template, which tasks_templates_list shows.
+    /// Purpose of the template, as tasks_templates_list shows it.
     description: String,
     /// True if the template is built in.
     builtin: bool,
@@ -113,7 +113,7 @@ pub(crate) struct Scaffold {
 
 impl Tool for Scaffold {
     const NAME: &'static str = "tasks_scaffold";
-    const TITLE: &'static str = "Make from a template";
+    const TITLE: &'static str = "Create from a template";
     const EFFECT: Effect = Effect::Write;
     type Output = Written;
 
@@ -202,9 +202,9 @@ pub(crate) struct TemplateSave {
     /// Name of the template, for tasks_scaffold.
     #[schemars(length(min = 1, max = NAME))]
     name: String,
-    /// True if the template makes a plan or a task.
+    /// Kind that the template creates: plan or task.
     kind: RootKind,
-    /// Purpose of the template, which tasks_templates_list shows.
+    /// Purpose of the template, as tasks_templates_list shows it.
     #[schemars(length(min = 1, max = ENTRY))]
     description: String,
     /// Steps of the template, in order.
@@ -238,10 +238,7 @@ impl Tool for TemplateSave {
     const TITLE: &'static str = "Save a template";
     const EFFECT: Effect = Effect::Write;
     const TIER: Tier = Tier::Full;
-    const HINTS: Hints = Hints {
-        destructive: true,
-        ..Hints::IDEMPOTENT
-    };
+    const HINTS: Hints = Hints::REPLACING;
     type Output = Written;
 
     fn run(self, cx: &Cx<'_>) -> Result<Written, ToolError> {

@@ -34,7 +34,7 @@ fn page() -> Json {
 
 impl Tool for Radar {
     const NAME: &'static str = "tasks_radar";
-    const TITLE: &'static str = "Show where it stands";
+    const TITLE: &'static str = "Show the current state";
     const EFFECT: Effect = Effect::Read;
     const TIER: Tier = Tier::Core;
     type Output = Bounded<radar::Radar>;
@@ -213,14 +213,7 @@ impl View for Pack {
     const ORDER: &'static [Shrink] = &[
         Shrink::Start("delta"),
         Shrink::Start("decisions"),
-        Shrink::End("radar.next_calls"),
-        Shrink::Drop("radar.horizon"),
-        Shrink::Drop("radar.progress"),
-        Shrink::End("radar.blockers"),
-        Shrink::Drop("radar.why"),
-        Shrink::Drop("radar.verify"),
-        Shrink::Drop("radar.step"),
-        Shrink::Drop("radar.next"),
+        Shrink::Within("radar", radar::Radar::ORDER),
     ];
 }
 

@@ -58,7 +58,7 @@ pub(crate) struct Radar {
 pub(crate) struct Progress {
     /// Closed steps.
     pub done: usize,
-    /// Steps.
+    /// Number of steps.
     pub total: usize,
 }
 
@@ -71,7 +71,7 @@ pub(crate) struct Horizon {
     pub backlog: usize,
     /// Tasks in status PARKED.
     pub parked: usize,
-    /// TODO or ACTIVE tasks without a change for `stale_days` (default 14).
+    /// Tasks in TODO or ACTIVE without a change for `stale_days` (default 14).
     pub stale: usize,
     /// Tasks in status DONE.
     pub done: usize,

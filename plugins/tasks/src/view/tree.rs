@@ -2,13 +2,13 @@
 
 use schemars::JsonSchema;
 use serde::Serialize;
-use tollgate_sdk::ToolError;
+use tollgate_sdk::{DbError, ToolError};
 
 use crate::model::Checkpoint;
 use crate::path::Path;
-use crate::record::{Node, Step};
+use crate::record::{Node, Record, Step};
 use crate::scope::Scope;
-use crate::store::record::children;
+use crate::store::record::{Placed, children};
 
 /// A step or node in a list.
 #[derive(Debug, Clone, Serialize, JsonSchema)]
@@ -39,66 +39,75 @@ pub(crate) fn below(
     above: &Path,
     limit: usize,
 ) -> Result<(Vec<Branch>, bool), ToolError> {
-    let mut branches = Vec::new();
-    let most = limit.saturating_add(1);
-    let mut all = walk(scope, parent, above, most, &mut branches)?;
+    let mut walk = Walk {
+        scope,
+        limit: limit.saturating_add(1),
+        branches: Vec::new(),
+    };
+    let mut all = walk.steps(parent, above)?;
     if all && !above.steps.is_empty() {
-        nodes(scope, parent, above, most, &mut branches)?;
-        all = branches.len() < most;
+        walk.nodes(parent, above)?;
+        all = walk.room() > 0;
     }
+    let mut branches = walk.branches;
     let more = !all || branches.len() > limit;
     branches.truncate(limit);
     Ok((branches, more))
 }
 
-/// Adds everything below a parent. Returns false if the limit was reached.
-fn walk(
-    scope: &Scope<'_>,
-    parent: &str,
-    above: &Path,
+/// Steps and nodes found so far, up to a limit.
+struct Walk<'a> {
+    scope: &'a Scope<'a>,
     limit: usize,
-    branches: &mut Vec<Branch>,
-) -> Result<bool, ToolError> {
-    let room = limit.saturating_sub(branches.len());
-    for child in children::<Step>(scope.db(), &scope.workspace, parent, room)? {
-        if branches.len() >= limit {
-            return Ok(false);
-        }
-        let path = above.child(child.ordinal);
-        branches.push(branch(&child.record, &path));
-        if !walk(scope, &child.record.id, &path, limit, branches)? {
-            return Ok(false);
-        }
-        nodes(scope, &child.record.id, &path, limit, branches)?;
-    }
-    Ok(branches.len() < limit)
+    branches: Vec<Branch>,
 }
 
-/// Adds the nodes of a step.
-fn nodes(
-    scope: &Scope<'_>,
-    step: &str,
-    at: &Path,
-    limit: usize,
-    branches: &mut Vec<Branch>,
-) -> Result<(), ToolError> {
-    let room = limit.saturating_sub(branches.len());
-    for node in children::<Node>(scope.db(), &scope.workspace, step, room)? {
-        let path = Path {
-            steps: at.steps.clone(),
-            node: u32::try_from(node.ordinal).ok(),
-        };
-        branches.push(Branch {
-            path: path.to_string(),
-            id: node.record.id,
-            title: node.record.title,
-            status: node.record.status.to_string(),
-            success_criteria: Vec::new(),
-            tests: Vec::new(),
-            confirmed: Vec::new(),
-        });
+impl Walk<'_> {
+    /// Number of entries below the limit.
+    fn room(&self) -> usize {
+        self.limit.saturating_sub(self.branches.len())
     }
-    Ok(())
+
+    /// The first children of a parent, as many as there is room for.
+    fn children<T: Record>(&self, parent: &str) -> Result<Vec<Placed<T>>, DbError> {
+        children(self.scope.db(), &self.scope.workspace, parent, self.room())
+    }
+
+    /// Adds everything below a parent. Returns false if the limit was reached.
+    fn steps(&mut self, parent: &str, above: &Path) -> Result<bool, ToolError> {
+        for child in self.children::<Step>(parent)? {
+            if self.room() == 0 {
+                return Ok(false);
+            }
+            let path = above.child(child.ordinal);
+            self.branches.push(branch(&child.record, &path));
+            if !self.steps(&child.record.id, &path)? {
+                return Ok(false);
+            }
+            self.nodes(&child.record.id, &path)?;
+        }
+        Ok(self.room() > 0)
+    }
+
+    /// Adds the nodes of a step.
+    fn nodes(&mut self, step: &str, at: &Path) -> Result<(), ToolError> {
+        for node in self.children::<Node>(step)? {
+            let path = Path {
+                steps: at.steps.clone(),
+                node: u32::try_from(node.ordinal).ok(),
+            };
+            self.branches.push(Branch {
+                path: path.to_string(),
+                id: node.record.id,
+                title: node.record.title,
+                status: node.record.status.to_string(),
+                success_criteria: Vec::new(),
+                tests: Vec::new(),
+                confirmed: Vec::new(),
+            });
+        }
+        Ok(())
+    }
 }
 
 /// A step as an entry of the list.

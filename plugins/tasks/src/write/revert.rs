@@ -23,7 +23,7 @@ pub(crate) enum Order {
 
 impl Write<'_> {
     /// Restores records as they were before or after the operations of a unit. The result has to be a state
-    /// that direct calls could have reached. `force` is the reason for going against leases of others.
+    /// that direct calls could have reached. `force` is the reason for overriding leases of others.
     pub(crate) fn revert(
         mut self,
         unit: &[Operation],

@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use crate::harness::{THREE, after, call_tool, ok, refused};
+use crate::harness::{THREE, after, call_tool, fields, ok, refused};
 
 #[test]
 fn too_many_steps_leave_nothing() {
@@ -65,13 +65,8 @@ fn control_characters_are_named() {
         json!({"task": "TASK-001", "steps": [step]}),
     )
     .unwrap_err();
-    let fields: Vec<_> = err
-        .blockers
-        .iter()
-        .filter_map(|blocker| blocker.field.clone())
-        .collect();
     assert_eq!(
-        fields,
+        fields(&err),
         [
             "steps[0].title",
             "steps[0].success_criteria[0]",
@@ -143,13 +138,8 @@ fn bootstrap_wants_steps_that_can_be_gated() {
         &session,
         r#"bootstrap {"task_title": " ", "steps": [{"title": "a", "success_criteria": [], "tests": []}, {"title": "b", "success_criteria": ["c"], "tests": [" "]}]}"#,
     );
-    let fields: Vec<_> = err
-        .blockers
-        .iter()
-        .filter_map(|blocker| blocker.field.as_deref())
-        .collect();
     assert_eq!(
-        fields,
+        fields(&err),
         [
             "plan",
             "task_title",
@@ -201,13 +191,8 @@ fn patches_name_every_fault() {
             {"op": "set", "field": "nothing", "value": "x"}, {"op": "unset", "field": "title"}, {"op": "append", "field": "title", "value": "x"},
             {"op": "set", "field": "tests", "value": 7}, {"op": "remove", "field": "tests", "value": "absent"}, {"op": "set", "field": "title"}]}"#,
     );
-    let fields: Vec<_> = err
-        .blockers
-        .iter()
-        .filter_map(|blocker| blocker.field.as_deref())
-        .collect();
     assert_eq!(
-        fields,
+        fields(&err),
         [
             "ops[0].field",
             "ops[1].op",

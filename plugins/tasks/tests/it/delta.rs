@@ -4,7 +4,7 @@ use proptest::prelude::*;
 use serde_json::{Value, json};
 use tollgate_sdk::Host as _;
 
-use crate::harness::{THREE, after, ok, refused, run};
+use crate::harness::{THREE, after, ok, refused, run, texts};
 
 #[derive(Debug, Clone)]
 enum Op {
@@ -83,12 +83,7 @@ fn events_of_one_close_come_in_order() {
         &session,
         r#"close_step {"task": "TASK-001", "path": "s:0", "checkpoints": "gate", "events": true}"#,
     );
-    let types: Vec<&str> = closed["events"]
-        .as_array()
-        .unwrap()
-        .iter()
-        .map(|event| event["type"].as_str().unwrap())
-        .collect();
+    let types = texts(&closed["events"], "type");
     assert_eq!(types, ["status_changed", "step_verified", "step_done"]);
     let delta = ok(&session, r#"delta {"cursor": 3}"#);
     assert_eq!(delta["events"], closed["events"]);

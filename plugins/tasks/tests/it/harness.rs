@@ -52,6 +52,23 @@ pub(crate) fn refused(session: &Session, line: &str) -> ToolError {
     script(session).refusal(line)
 }
 
+/// The arguments that a refusal is for.
+pub(crate) fn fields(err: &ToolError) -> Vec<&str> {
+    err.blockers
+        .iter()
+        .filter_map(|blocker| blocker.field.as_deref())
+        .collect()
+}
+
+/// The texts of a field of all entries of a list.
+pub(crate) fn texts<'a>(list: &'a Value, field: &str) -> Vec<&'a str> {
+    let entries = list.as_array().unwrap();
+    entries
+        .iter()
+        .map(|entry| entry[field].as_str().unwrap())
+        .collect()
+}
+
 /// Runs a line.
 pub(crate) fn call(session: &Session, line: &str) -> Result<Reply, ToolError> {
     script(session).call(line)

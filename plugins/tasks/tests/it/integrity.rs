@@ -21,6 +21,14 @@ fn finish(session: &Session, task: &str) {
     ok(session, &format!(r#"complete {{"task": "{task}"}}"#));
 }
 
+/// Makes a task depend on others only.
+fn depend(session: &Session, task: &str, on: &[&str]) {
+    ok(
+        session,
+        &format!(r#"edit {{"task": "{task}", "depends_on": {}}}"#, json!(on)),
+    );
+}
+
 fn status(session: &Session, id: &str) -> Value {
     ok(session, &format!(r#"mirror {{"task": "{id}"}}"#))["status"].clone()
 }
@@ -92,36 +100,32 @@ fn shown(session: &Session, err: &ToolError) -> String {
 #[test]
 fn redo_and_undo_make_no_circle() {
     let session = after(&TWO);
-    let edit = |task: &str, on: &str| format!(r#"edit {{"task": "{task}", "depends_on": [{on}]}}"#);
-    ok(&session, &edit("TASK-001", r#""TASK-002""#));
+    depend(&session, "TASK-001", &["TASK-002"]);
     ok(&session, r#"undo {"task": "TASK-001"}"#);
-    ok(&session, &edit("TASK-002", r#""TASK-001""#));
+    depend(&session, "TASK-002", &["TASK-001"]);
     let err = refused(&session, r#"redo {"task": "TASK-001"}"#);
     assert_eq!(err.code, "DEPENDENCY_CYCLE");
     assert_eq!(err.context["cycle"], json!(["TASK-001", "TASK-002", "TASK-001"]));
     // The call shows the task whose dependency is there, and takes nothing back.
     assert_eq!(shown(&session, &err), "TASK-002");
-    ok(&session, &edit("TASK-002", ""));
+    depend(&session, "TASK-002", &[]);
     ok(&session, r#"redo {"task": "TASK-001"}"#);
 
     let session = after(&TWO);
-    ok(&session, &edit("TASK-001", r#""TASK-002""#));
-    ok(&session, &edit("TASK-001", ""));
-    ok(&session, &edit("TASK-002", r#""TASK-001""#));
+    depend(&session, "TASK-001", &["TASK-002"]);
+    depend(&session, "TASK-001", &[]);
+    depend(&session, "TASK-002", &["TASK-001"]);
     let err = refused(&session, r#"undo {"task": "TASK-001"}"#);
     assert_eq!(err.code, "DEPENDENCY_CYCLE");
     assert_eq!(shown(&session, &err), "TASK-002");
-    ok(&session, &edit("TASK-002", ""));
+    depend(&session, "TASK-002", &[]);
     ok(&session, r#"undo {"task": "TASK-001"}"#);
 }
 
 #[test]
 fn redo_makes_nothing_depend_on_what_is_gone() {
     let session = after(&TWO);
-    ok(
-        &session,
-        r#"edit {"task": "TASK-001", "depends_on": ["TASK-002"]}"#,
-    );
+    depend(&session, "TASK-001", &["TASK-002"]);
     ok(&session, r#"undo {"task": "TASK-001"}"#);
     ok(&session, r#"delete {"task": "TASK-002"}"#);
     let err = refused(&session, r#"redo {"task": "TASK-001"}"#);
@@ -138,16 +142,13 @@ fn redo_makes_nothing_depend_on_what_is_gone() {
 #[test]
 fn undo_and_delete_leave_nothing_that_depends_on_what_is_gone() {
     let session = after(&TWO);
-    ok(
-        &session,
-        r#"edit {"task": "TASK-001", "depends_on": ["TASK-002"]}"#,
-    );
+    depend(&session, "TASK-001", &["TASK-002"]);
     for call in [r#"undo {"task": "TASK-002"}"#, r#"delete {"task": "TASK-002"}"#] {
         let err = refused(&session, call);
         assert_eq!(err.code, "DEPENDENCY_MISSING", "{call}");
         assert_eq!(shown(&session, &err), "TASK-001");
     }
-    ok(&session, r#"edit {"task": "TASK-001", "depends_on": []}"#);
+    depend(&session, "TASK-001", &[]);
     ok(&session, r#"delete {"task": "TASK-002"}"#);
     // A plan with both goes as a whole.
     ok(
@@ -160,10 +161,7 @@ fn undo_and_delete_leave_nothing_that_depends_on_what_is_gone() {
 #[test]
 fn redo_makes_no_task_done_or_active_over_an_open_dependency() {
     let session = after(&TWO);
-    ok(
-        &session,
-        r#"edit {"task": "TASK-002", "depends_on": ["TASK-001"]}"#,
-    );
+    depend(&session, "TASK-002", &["TASK-001"]);
     finish(&session, "TASK-001");
     finish(&session, "TASK-002");
     ok(&session, r#"undo {"task": "TASK-002"}"#);
@@ -189,10 +187,7 @@ fn what_finished_work_depends_on_is_reopened_after_it() {
         &session,
         r#"create {"title": "c", "plan": "PLAN-001", "depends_on": ["TASK-002"], "steps": [{"title": "s", "tests": ["t"]}]}"#,
     );
-    ok(
-        &session,
-        r#"edit {"task": "TASK-002", "depends_on": ["TASK-001"]}"#,
-    );
+    depend(&session, "TASK-002", &["TASK-001"]);
     for task in ["TASK-001", "TASK-002", "TASK-003"] {
         finish(&session, task);
     }
@@ -278,10 +273,7 @@ fn work_on_a_node_is_progress_of_its_task() {
             &format!(r#"task_add {{"task": "{task}", "parent_step": "s:0", "title": "n"}}"#),
         );
     }
-    ok(
-        &session,
-        r#"edit {"task": "TASK-002", "depends_on": ["TASK-001"]}"#,
-    );
+    depend(&session, "TASK-002", &["TASK-001"]);
     let done =
         |task: &str| format!(r#"task_define {{"task": "{task}", "path": "s:0.t:0", "status": "DONE"}}"#);
     assert_eq!(refused(&session, &done("TASK-002")).code, "DEPENDENCY_OPEN");
@@ -432,11 +424,8 @@ fn old_faults_can_be_mended_one_by_one() {
         "UPDATE tasks_records SET body = replace(body, '\"created_at\"', '{broken},\"created_at\"') WHERE id = 'TASK-001'"
     ));
     ok(&session, r#"edit {"task": "TASK-001", "title": "renamed"}"#);
-    ok(
-        &session,
-        r#"edit {"task": "TASK-001", "depends_on": ["TASK-404"]}"#,
-    );
-    ok(&session, r#"edit {"task": "TASK-001", "depends_on": []}"#);
+    depend(&session, "TASK-001", &["TASK-404"]);
+    depend(&session, "TASK-001", &[]);
 }
 
 /// The finding: a task stayed DONE although all of its proven steps were deleted.

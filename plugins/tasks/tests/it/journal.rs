@@ -2,6 +2,7 @@
 
 use expect_test::expect;
 use proptest::prelude::*;
+use tollgate_kit_test::changes;
 use tollgate_sdk::Row;
 use tollgate_sdk::native::Session;
 
@@ -145,11 +146,6 @@ fn changes_are_named_in_the_ledger() {
     ] {
         ok(&session, line);
     }
-    let names: Vec<String> = session
-        .events()
-        .iter()
-        .map(|event| format!("{} {}", event.event_type, event.changed.join(" ")))
-        .collect();
     expect![[r#"
         tasks.bootstrap tasks/PLAN-001 tasks/PLAN-001/TASK-001 tasks/PLAN-001/TASK-001/STEP-00000001
         tasks.step_claim tasks/PLAN-001/TASK-001 tasks/PLAN-001/TASK-001/STEP-00000001
@@ -166,7 +162,7 @@ fn changes_are_named_in_the_ledger() {
         tasks.close_step tasks/PLAN-001/TASK-001 tasks/PLAN-001/TASK-001/STEP-00000001
         tasks.delete tasks/PLAN-001 tasks/PLAN-001/TASK-001
     "#]]
-    .assert_eq(&(names.join("\n") + "\n"));
+    .assert_eq(&changes(&session));
 }
 
 /// A row of the ledger takes a number of names, and no write fails for them.

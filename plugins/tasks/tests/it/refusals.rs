@@ -1,6 +1,7 @@
 //! Every error code, each for the reason it is there.
 
 use serde_json::json;
+use tollgate_sdk::native::Session;
 use tollgate_sdk::{NextCall, ToolError};
 
 use crate::harness::{THREE, after, follow, ok, refused};
@@ -371,8 +372,8 @@ fn dependencies_are_enforced_and_circles_refused() {
     ok(&session, r#"complete {"task": "TASK-003", "status": "ACTIVE"}"#);
 }
 
-#[test]
-fn a_deleted_dependency_stays_open_until_it_is_taken_away() {
+/// A session with two tasks, the second of which depends on the first.
+fn one_after_the_other() -> Session {
     let session = after(&[r#"create {"title": "P"}"#]);
     for more in ["", r#", "depends_on": ["TASK-001"]"#] {
         let steps = r#""steps": [{"title": "s", "tests": ["t"]}]"#;
@@ -381,6 +382,12 @@ fn a_deleted_dependency_stays_open_until_it_is_taken_away() {
             &format!(r#"create {{"title": "t", "plan": "PLAN-001", {steps}{more}}}"#),
         );
     }
+    session
+}
+
+#[test]
+fn a_deleted_dependency_stays_open_until_it_is_taken_away() {
+    let session = one_after_the_other();
     // Only data of earlier versions depends on what is gone.
     session.sql("DELETE FROM tasks_records WHERE id = 'TASK-001' OR root = 'TASK-001'");
     session.sql("UPDATE tasks_roots SET status = 'ABSENT' WHERE id = 'TASK-001'");
@@ -393,14 +400,7 @@ fn a_deleted_dependency_stays_open_until_it_is_taken_away() {
 
 #[test]
 fn a_done_task_is_not_reopened_past_what_it_depends_on() {
-    let session = after(&[r#"create {"title": "P"}"#]);
-    for more in ["", r#", "depends_on": ["TASK-001"]"#] {
-        let steps = r#""steps": [{"title": "s", "tests": ["t"]}]"#;
-        ok(
-            &session,
-            &format!(r#"create {{"title": "t", "plan": "PLAN-001", {steps}{more}}}"#),
-        );
-    }
+    let session = one_after_the_other();
     for task in ["TASK-001", "TASK-002"] {
         ok(
             &session,

@@ -3,7 +3,7 @@
 use serde_json::json;
 use tollgate_sdk::native::Session;
 
-use crate::harness::{THREE, after, follow, ok, refused};
+use crate::harness::{THREE, after, follow, ok, refused, texts};
 use crate::offers::probe;
 
 #[test]
@@ -129,16 +129,9 @@ fn deleting_a_plan_or_task_is_final() {
         refused(&session, r#"radar {"task": "TASK-002"}"#).code,
         "NOT_FOUND"
     );
-    let types: Vec<String> = ok(&session, "delta {}")["events"]
-        .as_array()
-        .unwrap()
-        .iter()
-        .map(|event| event["type"].as_str().unwrap().to_owned())
-        .collect();
-    assert!(
-        types.ends_with(&["plan_deleted".to_owned(), "task_deleted".to_owned()]),
-        "{types:?}"
-    );
+    let stream = ok(&session, "delta {}");
+    let types = texts(&stream["events"], "type");
+    assert!(types.ends_with(&["plan_deleted", "task_deleted"]), "{types:?}");
 }
 
 #[test]

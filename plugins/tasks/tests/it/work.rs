@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use crate::harness::{THREE, after, ok, refused};
+use crate::harness::{THREE, after, ok, refused, texts};
 
 #[test]
 fn security_perf_and_docs_are_wanted_when_declared_linked_or_named() {
@@ -251,12 +251,8 @@ fn a_plan_has_a_checklist_and_a_contract() {
 #[test]
 fn templates_make_work_that_can_be_gated() {
     let session = after(&[]);
-    let names: Vec<String> = ok(&session, "templates_list {}")["templates"]
-        .as_array()
-        .unwrap()
-        .iter()
-        .map(|template| template["name"].as_str().unwrap().to_owned())
-        .collect();
+    let list = ok(&session, "templates_list {}");
+    let names = texts(&list["templates"], "name");
     assert_eq!(
         names,
         [
@@ -269,7 +265,7 @@ fn templates_make_work_that_can_be_gated() {
             "release"
         ]
     );
-    for name in &names {
+    for name in names {
         let plan = if name.ends_with("-plan") {
             ""
         } else {

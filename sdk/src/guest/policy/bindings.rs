@@ -44,7 +44,7 @@ pub mod tollgate {
             #[doc(hidden)]
             static __FORCE_SECTION_REF: fn() = super::super::super::__link_custom_section_describing_imports;
             use super::super::super::_rt;
-            /// What is remembered under a key.
+            /// A key with its remembered text.
             #[derive(Clone)]
             pub struct Entry {
                 pub key: _rt::String,

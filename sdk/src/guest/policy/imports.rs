@@ -1,11 +1,11 @@
-//! `memory` and `judged-call` over the imports of a policy.
+//! Access to `memory` and `judged-call` through the imports of a policy.
 
 use super::super::record;
 use super::bindings::tollgate::host::{judged_call, memory as wit};
 use crate::policy::{JudgedOperation, MemoryChange, MemoryError, OwnVerdict, PolicyHost, Remembered};
 use crate::{LedgerError, OperationFilter};
 
-/// The host over the component's imports.
+/// Implements the policy's host with the component's imports.
 pub(super) struct PolicyImports;
 
 impl PolicyHost for PolicyImports {

@@ -158,7 +158,7 @@ const COMMIT: &str = "-a --all -m:TEXT --message=TEXT -F:- --file:- -C:REV --reu
     --squash=REV";
 
 const NO_PROGRAMS: &[&str] = &["--no-ext-diff", "--no-textconv"];
-/// Nested repositories in the work tree are not entered, because they have their own configuration.
+/// Options that skip nested repositories in the work tree, because those have their own configuration.
 const NO_NESTED: &[&str] = &["--no-ext-diff", "--no-textconv", "--ignore-submodules=dirty"];
 
 const fn reads(name: &'static str, positional: Positional, options: &'static [&'static str]) -> Subcommand {

@@ -1,4 +1,4 @@
-//! Commands of git as they are decided: what runs, and what is told of the rest.
+//! Tests of the decisions on git commands: permitted forms and reasons for refusals.
 
 use super::*;
 
@@ -9,7 +9,7 @@ fn decided(lines: &str) -> String {
         let arguments: Vec<String> = line.split_whitespace().map(str::to_owned).collect();
         let told = |access| match checked(&arguments, access, b"") {
             Ok(command) => format!("git {} {:?}", command.arguments.join(" "), command.writes),
-            // The list of what is allowed is long, and tested elsewhere.
+            // The list of permitted options is long, and tested elsewhere.
             Err(why) => format!("no: {}", why.chars().take(75).collect::<String>()),
         };
         let (read, write) = (told(GitAccess::Read), told(GitAccess::Write));
@@ -289,7 +289,7 @@ fn every_listed_option_is_one_that_git_has() {
         for word in known.words() {
             let name = word.split(['=', ':', '[']).next().unwrap();
             assert!(known.option(name).is_some(), "{} {word}", known.name);
-            // That of check-ignore leaves Git's own index unread, and names no files outside.
+            // The option of check-ignore only skips Git's own index, and names no files outside the work tree.
             let is_outside = name.starts_with("--no-index") && known.name != "check-ignore";
             assert!(!is_outside && !name.starts_with("--output="), "{word}");
         }
@@ -297,7 +297,7 @@ fn every_listed_option_is_one_that_git_has() {
             .args([known.name, "--git-completion-helper-all"])
             .output();
         let helper = String::from_utf8(output.unwrap().stdout).unwrap();
-        // Those that want a value are listed with one, or git would take the next word for it.
+        // Options that need a value are listed with one. Otherwise git would take the next word as the value.
         for flag in helper
             .split_whitespace()
             .filter_map(|word| word.strip_suffix('='))

@@ -7,7 +7,7 @@ use foldhash::fast::FixedState;
 use super::Facts;
 use crate::language;
 use crate::snapshot::{Content, Digest, FileRecord, Limits, Snapshot};
-use crate::tree::{Entry, Kind, Tree, TreeError};
+use crate::tree::{Entry, Kind, Tree, TreeResult};
 
 /// Facts by key: a file's content, and the part of its name that decides how it is read.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -37,7 +37,7 @@ impl FactBook {
         tree: &T,
         snapshot: &Snapshot,
         limits: &Limits,
-    ) -> Result<usize, TreeError> {
+    ) -> TreeResult<usize> {
         let mut read = 0;
         let unread: Vec<&FileRecord> = self.unread(snapshot, limits).collect();
         for file in unread {
@@ -135,11 +135,7 @@ pub fn key(file: &FileRecord) -> Option<(Digest, &str)> {
 }
 
 /// Content of a file, if it is still the one in the snapshot.
-fn content<T: Tree + ?Sized>(
-    tree: &T,
-    file: &FileRecord,
-    limits: &Limits,
-) -> Result<Option<Vec<u8>>, TreeError> {
+fn content<T: Tree + ?Sized>(tree: &T, file: &FileRecord, limits: &Limits) -> TreeResult<Option<Vec<u8>>> {
     let entry = Entry {
         path: file.path.clone(),
         kind: Kind::File,

@@ -19,7 +19,7 @@ const MAX_PAGE: usize = 200;
 pub struct Query {
     /// Path, directory or glob with `*`, `**` and `?`.
     pub path: Option<String>,
-    /// Keywords that must all occur in path or description, in any case.
+    /// Keywords that must all occur in path or description, ignoring case.
     pub text: Option<String>,
     /// Only files that import this one.
     pub importers_of: Option<String>,

@@ -33,7 +33,7 @@ impl<'a> Modules<'a> {
     }
 
     pub(super) fn resolve(&self, import: &str) -> Outcome {
-        for module in std::iter::once(import).chain(path::ancestors(import)) {
+        for module in path::with_ancestors(import) {
             let Some(directory) = self.modules.get(module) else {
                 continue;
             };

@@ -65,7 +65,7 @@ fn launches(path: &str) -> bool {
 /// File of a path as written: from the directory of the file or from one above it.
 fn at(index: &Index<'_>, directory: &str, word: &str) -> Option<usize> {
     let word = word.trim_start_matches('/');
-    let above = std::iter::once(directory).chain(path::ancestors(directory));
+    let above = path::with_ancestors(directory);
     above
         .into_iter()
         .find_map(|directory| index.find(&path::join(directory, word)?))

@@ -4,7 +4,7 @@ use bstr::ByteSlice as _;
 use twox_hash::xxhash3_128::Hasher;
 
 use super::{Content, Digest, Limits};
-use crate::tree::{Entry, Tree, TreeError};
+use crate::tree::{Entry, Tree, TreeResult};
 
 /// Bytes per read. A host limits the size of one reply.
 const PIECE: u32 = 256 << 10;
@@ -28,7 +28,7 @@ impl Reader {
         tree: &T,
         entry: &Entry,
         limits: &Limits,
-    ) -> Result<(Content, Option<&[u8]>), TreeError> {
+    ) -> TreeResult<(Content, Option<&[u8]>)> {
         self.kept.clear();
         if entry.size > limits.hashed_bytes {
             let ends = self.ends(tree, entry)?;
@@ -60,7 +60,7 @@ impl Reader {
         entry: &Entry,
         first: Vec<u8>,
         limits: &Limits,
-    ) -> Result<Digest, TreeError> {
+    ) -> TreeResult<Digest> {
         let mut hasher = Hasher::new();
         let mut next = Some(first);
         let mut offset = 0;
@@ -82,7 +82,7 @@ impl Reader {
         tree: &T,
         entry: &Entry,
         offset: u64,
-    ) -> Result<Option<Vec<u8>>, TreeError> {
+    ) -> TreeResult<Option<Vec<u8>>> {
         let limit = piece_limit(entry.size.saturating_sub(offset));
         if limit == 0 {
             return Ok(None);
@@ -93,7 +93,7 @@ impl Reader {
         Ok((!piece.is_empty()).then_some(piece))
     }
 
-    fn ends<T: Tree + ?Sized>(&mut self, tree: &T, entry: &Entry) -> Result<Digest, TreeError> {
+    fn ends<T: Tree + ?Sized>(&mut self, tree: &T, entry: &Entry) -> TreeResult<Digest> {
         let mut hasher = Hasher::new();
         hasher.write(&entry.size.to_be_bytes());
         for offset in [0, entry.size.saturating_sub(u64::from(PIECE))] {

@@ -10,7 +10,7 @@ use super::taken::{Effort, Taken, Walked};
 use super::{Content, Digest, FileRecord, Limits, Problem, Snapshot, Trouble};
 use crate::ignore::Rules;
 use crate::path;
-use crate::tree::{Entry, Kind, Listing, Tree, TreeError, Upcoming};
+use crate::tree::{Entry, Kind, Listing, Tree, TreeError, TreeResult, Upcoming};
 
 /// Entries per request.
 const PAGE: u32 = 1_000;
@@ -35,7 +35,7 @@ pub fn take<T: Tree + ?Sized>(
     past: Option<&dyn Past>,
     now: i64,
     observe: &mut Observer<'_>,
-) -> Result<Taken, TreeError> {
+) -> TreeResult<Taken> {
     let taken = Walk::new(tree, limits, past, now, observe).all()?;
     if !is_cut(&taken.snapshot) || taken.same().next().is_none() {
         return Ok(taken);
@@ -55,7 +55,7 @@ pub fn add<T: Tree + ?Sized>(
     mut taken: Taken,
     tracked: &[String],
     observe: &mut Observer<'_>,
-) -> Result<Taken, TreeError> {
+) -> TreeResult<Taken> {
     if tracked.is_empty() {
         return Ok(taken);
     }
@@ -167,7 +167,7 @@ impl<'a, 'o, T: Tree + ?Sized> Walk<'a, 'o, T> {
         }
     }
 
-    fn all(mut self) -> Result<Taken, TreeError> {
+    fn all(mut self) -> TreeResult<Taken> {
         self.rules_above()?;
         // The root is always listed: most have an ignore file.
         if let Some(listing) = self.entries("", None)? {
@@ -177,7 +177,7 @@ impl<'a, 'o, T: Tree + ?Sized> Walk<'a, 'o, T> {
     }
 
     /// Rules that apply in the root, but for those of its own ignore file.
-    fn rules_above(&mut self) -> Result<(), TreeError> {
+    fn rules_above(&mut self) -> TreeResult<()> {
         let above = self.tree.above()?;
         self.rules = Rules::above(&above);
         if above.prefix.is_empty() {
@@ -195,7 +195,7 @@ impl<'a, 'o, T: Tree + ?Sized> Walk<'a, 'o, T> {
         Ok(())
     }
 
-    fn subdirectory(&mut self, path: &str, depth: usize) -> Result<(), TreeError> {
+    fn subdirectory(&mut self, path: &str, depth: usize) -> TreeResult<()> {
         if depth >= self.limits.depth {
             self.problem(path, Trouble::TooDeep);
             return Ok(());
@@ -226,7 +226,7 @@ impl<'a, 'o, T: Tree + ?Sized> Walk<'a, 'o, T> {
     }
 
     /// Continues below an unchanged directory.
-    fn same(&mut self, known: &Directory, depth: usize) -> Result<(), TreeError> {
+    fn same(&mut self, known: &Directory, depth: usize) -> TreeResult<()> {
         self.effort.listed += u64::from(known.entries);
         self.effort.ignored += u64::try_from(known.excluded.len()).unwrap_or(u64::MAX);
         self.files += known.count();
@@ -250,7 +250,7 @@ impl<'a, 'o, T: Tree + ?Sized> Walk<'a, 'o, T> {
     }
 
     /// Visits a directory that may have changed.
-    fn directory(&mut self, path: &str, listing: Listing, depth: usize) -> Result<(), TreeError> {
+    fn directory(&mut self, path: &str, listing: Listing, depth: usize) -> TreeResult<()> {
         let outside = (self.rules.depth(), self.ruled);
         let (entries, directory) = self.wanted(path, listing)?;
         let entries = self.with_known(path, entries);
@@ -280,7 +280,7 @@ impl<'a, 'o, T: Tree + ?Sized> Walk<'a, 'o, T> {
 
     /// Entries that belong to the snapshot, and the directory's state if all of them can be read. The
     /// directory's own rules apply from here on.
-    fn wanted(&mut self, path: &str, listing: Listing) -> Result<(Vec<Entry>, Directory), TreeError> {
+    fn wanted(&mut self, path: &str, listing: Listing) -> TreeResult<(Vec<Entry>, Directory)> {
         let mut entries = listing.entries;
         let all = count(entries.len());
         let ignore_file = path::below(path, ".gitignore");
@@ -379,7 +379,7 @@ impl<'a, 'o, T: Tree + ?Sized> Walk<'a, 'o, T> {
     }
 
     /// Adds a file. Returns whether it could be read.
-    fn file(&mut self, entry: Entry, known: Option<Content>) -> Result<bool, TreeError> {
+    fn file(&mut self, entry: Entry, known: Option<Content>) -> TreeResult<bool> {
         if self.files >= self.limits.entries {
             self.problem(&entry.path, Trouble::TooMany);
             return Ok(false);
@@ -399,7 +399,7 @@ impl<'a, 'o, T: Tree + ?Sized> Walk<'a, 'o, T> {
         Ok(true)
     }
 
-    fn read(&mut self, entry: Entry) -> Result<bool, TreeError> {
+    fn read(&mut self, entry: Entry) -> TreeResult<bool> {
         self.effort.read += 1;
         match self.reader.read(self.tree, &entry, self.limits) {
             Ok((content, observed)) => {
@@ -420,7 +420,7 @@ impl<'a, 'o, T: Tree + ?Sized> Walk<'a, 'o, T> {
 
     /// All entries of a directory, unless its fingerprint is the known one. Their number is limited by the
     /// capacity of the snapshot.
-    fn entries(&mut self, directory: &str, known: Option<u64>) -> Result<Option<Listing>, TreeError> {
+    fn entries(&mut self, directory: &str, known: Option<u64>) -> TreeResult<Option<Listing>> {
         let Some(mut listing) = self.tree.list_unless(directory, known, PAGE)? else {
             return Ok(None);
         };
@@ -438,7 +438,7 @@ impl<'a, 'o, T: Tree + ?Sized> Walk<'a, 'o, T> {
     }
 
     /// Reads an ignore file. An unreadable one has no rules, as in Git.
-    fn ignore_file(&mut self, path: &str) -> Result<Option<Vec<u8>>, TreeError> {
+    fn ignore_file(&mut self, path: &str) -> TreeResult<Option<Vec<u8>>> {
         match self.tree.read(path, 0, IGNORE_BYTES) {
             Ok(content) => Ok(Some(content)),
             Err(error) if error.is_fatal() => Err(error),
@@ -451,7 +451,7 @@ impl<'a, 'o, T: Tree + ?Sized> Walk<'a, 'o, T> {
         self.snapshot.problems.last().is_some_and(full)
     }
 
-    fn unreadable(&mut self, path: &str, error: TreeError) -> Result<(), TreeError> {
+    fn unreadable(&mut self, path: &str, error: TreeError) -> TreeResult<()> {
         if error.is_fatal() {
             return Err(error);
         }

@@ -5,6 +5,7 @@ use std::collections::{BTreeMap, BTreeSet, HashMap};
 use foldhash::fast::FixedState;
 
 use super::names;
+use crate::entry::EXAMPLES;
 use crate::language::{self, Role};
 use crate::path;
 use crate::resolve::Index;
@@ -79,17 +80,7 @@ fn counts(index: &Index<'_>, file: usize) -> bool {
 }
 
 fn is_example(path: &str) -> bool {
-    let examples = [
-        "example",
-        "examples",
-        "sample",
-        "samples",
-        "demo",
-        "demos",
-        "template",
-        "templates",
-    ];
-    path::parent(path).split('/').any(|part| examples.contains(&part))
+    path::is_below_any(path, &EXAMPLES) || path::is_below_any(path, &["template", "templates"])
 }
 
 /// Nearest directory with a manifest.

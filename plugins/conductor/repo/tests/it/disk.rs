@@ -8,14 +8,14 @@ use std::path::PathBuf;
 use std::time::UNIX_EPOCH;
 
 use conductor_repo::path::from_bytes;
-use conductor_repo::tree::{Entry, Kind, Tree, TreeError};
+use conductor_repo::tree::{Entry, Kind, Tree, TreeError, TreeResult};
 
 pub(crate) struct Disk {
     pub(crate) root: PathBuf,
 }
 
 impl Tree for Disk {
-    fn list(&self, directory: &str, after: Option<&str>, limit: u32) -> Result<Vec<Entry>, TreeError> {
+    fn list(&self, directory: &str, after: Option<&str>, limit: u32) -> TreeResult<Vec<Entry>> {
         let listing = fs::read_dir(self.root.join(directory)).map_err(|error| refusal(directory, &error))?;
         let mut entries = Vec::new();
         for found in listing {
@@ -45,12 +45,12 @@ impl Tree for Disk {
         Ok(entries)
     }
 
-    fn stat(&self, path: &str) -> Result<Entry, TreeError> {
+    fn stat(&self, path: &str) -> TreeResult<Entry> {
         let metadata = fs::symlink_metadata(self.root.join(path)).map_err(|error| refusal(path, &error))?;
         Ok(entry(path.to_owned(), &metadata))
     }
 
-    fn read(&self, path: &str, offset: u64, limit: u32) -> Result<Vec<u8>, TreeError> {
+    fn read(&self, path: &str, offset: u64, limit: u32) -> TreeResult<Vec<u8>> {
         let read = || {
             let mut file = File::open(self.root.join(path))?;
             if offset > 0 {

@@ -8,7 +8,7 @@ use std::hash::{DefaultHasher, Hash as _, Hasher as _};
 use conductor_repo::facts::FactBook;
 use conductor_repo::map::{Notes, RepoMap};
 use conductor_repo::snapshot::{Directory, FileRecord, Limits, Past, Snapshot, Taken, take};
-use conductor_repo::tree::{Entry, Kind, Listing, Tree, TreeError};
+use conductor_repo::tree::{Entry, Kind, Listing, Tree, TreeError, TreeResult};
 
 /// A tree in memory. Paths end in `/` for nothing; directories follow from files.
 #[derive(Default)]
@@ -120,7 +120,7 @@ impl Memory {
 }
 
 impl Tree for Memory {
-    fn list(&self, directory: &str, after: Option<&str>, limit: u32) -> Result<Vec<Entry>, TreeError> {
+    fn list(&self, directory: &str, after: Option<&str>, limit: u32) -> TreeResult<Vec<Entry>> {
         if let Some(error) = self.broken.get(directory) {
             return Err(error.clone());
         }
@@ -144,12 +144,7 @@ impl Tree for Memory {
         Ok(entries.take(usize::try_from(limit).unwrap()).collect())
     }
 
-    fn list_unless(
-        &self,
-        directory: &str,
-        known: Option<u64>,
-        limit: u32,
-    ) -> Result<Option<Listing>, TreeError> {
+    fn list_unless(&self, directory: &str, known: Option<u64>, limit: u32) -> TreeResult<Option<Listing>> {
         let entries = self.list(directory, None, u32::MAX)?;
         let mut hasher = DefaultHasher::new();
         for entry in &entries {
@@ -175,12 +170,12 @@ impl Tree for Memory {
         }))
     }
 
-    fn stat(&self, path: &str) -> Result<Entry, TreeError> {
+    fn stat(&self, path: &str) -> TreeResult<Entry> {
         self.entry(path)
             .ok_or_else(|| TreeError::NotFound(path.to_owned()))
     }
 
-    fn read(&self, path: &str, offset: u64, limit: u32) -> Result<Vec<u8>, TreeError> {
+    fn read(&self, path: &str, offset: u64, limit: u32) -> TreeResult<Vec<u8>> {
         if let Some(error) = self.broken.get(path) {
             return Err(error.clone());
         }

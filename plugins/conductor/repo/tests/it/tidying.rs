@@ -65,13 +65,8 @@ fn stale_files_come_with_their_reasons() {
     let map = Memory::new(MESSY).map(&notes());
     let mut text = String::new();
     for candidate in &map.stale {
-        let _ = writeln!(
-            text,
-            "{} {} {}",
-            candidate.score,
-            candidate.path,
-            serde_json::to_string(&candidate.reasons).unwrap()
-        );
+        let reasons = serde_json::to_string(&candidate.reasons).unwrap();
+        let _ = writeln!(text, "{} {} {reasons}", candidate.score, candidate.path);
     }
     expect![[r#"
         100 shop/cart copy.py [{"reason":"never_imported"},{"reason":"named","part":"copy"},{"reason":"duplicate","of":"shop/cart.py"}]

@@ -90,7 +90,7 @@ pub(super) fn without_actual(lines: &[&str], of: Made) -> Option<Vec<String>> {
     compared(first, of).map(|line| vec![line])
 }
 
-/// `+  where 2 = add(1, 1)`, without the mark.
+/// Content of a line such as `+  where 2 = add(1, 1)`, without the mark.
 fn reason(line: &str) -> Option<&str> {
     let line = line.strip_prefix('+')?.trim_start();
     line.strip_prefix("where ").or_else(|| line.strip_prefix("and "))

@@ -48,13 +48,8 @@ impl<'a> Aliases<'a> {
     }
 
     /// Paths that a specifier may mean in a directory, nearest settings first.
-    pub(super) fn paths<'c>(
-        &'c self,
-        directory: &'c str,
-        specifier: &'c str,
-    ) -> impl Iterator<Item = String> + 'c {
-        let above = std::iter::once(directory).chain(path::ancestors(directory));
-        above.flat_map(move |directory| {
+    pub(super) fn paths(&self, directory: &str, specifier: &str) -> impl Iterator<Item = String> {
+        path::with_ancestors(directory).flat_map(move |directory| {
             let own = self.settings.get(directory).into_iter().flatten();
             own.filter_map(move |(name, value)| {
                 let rest = rest_of(name, specifier)?;
@@ -66,8 +61,7 @@ impl<'a> Aliases<'a> {
 
     /// Checks whether a specifier begins with an alias whose value is a path.
     pub(super) fn maps(&self, directory: &str, specifier: &str) -> bool {
-        let mut above = std::iter::once(directory).chain(path::ancestors(directory));
-        above.any(|directory| {
+        path::with_ancestors(directory).any(|directory| {
             let mut own = self.settings.get(directory).into_iter().flatten();
             own.any(|(name, value)| value.starts_with(['.', '/']) && rest_of(name, specifier).is_some())
         })

@@ -172,12 +172,8 @@ impl Configs {
     }
 
     /// Paths that a specifier may mean in a directory, nearest configuration first.
-    pub(super) fn mapped<'c>(
-        &'c self,
-        directory: &'c str,
-        specifier: &'c str,
-    ) -> impl Iterator<Item = String> + 'c {
-        let above = std::iter::once(directory).chain(path::ancestors(directory));
+    pub(super) fn mapped(&self, directory: &str, specifier: &str) -> impl Iterator<Item = String> {
+        let above = path::with_ancestors(directory);
         let rules = above.filter_map(|directory| self.rules.get(directory)).flatten();
         rules.flat_map(move |rule| {
             let star = rule.star(specifier);
@@ -192,8 +188,7 @@ impl Configs {
 
     /// Checks whether a specifier has an own pattern, so that it names no package.
     pub(super) fn maps(&self, directory: &str, specifier: &str) -> bool {
-        let mut above = std::iter::once(directory).chain(path::ancestors(directory));
-        above.any(|directory| {
+        path::with_ancestors(directory).any(|directory| {
             let rules = self.rules.get(directory).into_iter().flatten();
             rules
                 .filter(|rule| !rule.before.is_empty())

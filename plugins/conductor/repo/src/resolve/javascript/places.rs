@@ -153,5 +153,5 @@ pub(crate) fn sources_of(index: &Index<'_>, directory: &str, pattern: &str) -> V
 
 /// Checks whether a path lies in a directory of build output.
 pub(crate) fn is_output(path: &str) -> bool {
-    path::parent(path).split('/').any(|part| OUTPUT.contains(&part))
+    path::is_below_any(path, &OUTPUT)
 }

@@ -22,7 +22,7 @@ from componentize_py_types import Result, Ok, Err, Some
 @dataclass
 class Entry:
     """
-    What is remembered under a key.
+    A key with its remembered text.
     """
     key: str
     text: Optional[str]
