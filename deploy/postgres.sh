@@ -1,6 +1,7 @@
 #!/bin/sh
-# Makes the role and the database of the hosts of deploy/compose.yaml, as docs/postgresql.md does by hand. PostgreSQL's image runs it once,
-# as its superuser, who has no password afterwards and can log in within the container alone.
+# Creates the role and the database of the hosts in deploy/compose.yaml, as docs/postgresql.md does by hand.
+# PostgreSQL's image runs this script once, as its superuser, who has no password afterwards and can log in only within
+# the container.
 set -eu
 psql --username "$POSTGRES_USER" --dbname postgres --set ON_ERROR_STOP=1 --set "password=$POSTGRES_PASSWORD" <<'SQL'
 CREATE ROLE tollgate LOGIN CREATEROLE PASSWORD :'password';

@@ -1,4 +1,4 @@
-//! The statements of a component's calls, read once.
+//! Cache of the statements of a component's calls, each parsed once.
 
 use std::collections::{BTreeSet, HashMap};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -11,33 +11,33 @@ use crate::sqlite;
 use crate::stack;
 use crate::tree;
 
-/// Bytes of texts, read and printed, that one generation keeps. There are two.
+/// Bytes of texts, read and printed, that one generation keeps. There are two generations.
 const MAX_BYTES: usize = 1 << 20;
-/// Statements that one generation keeps.
+/// Most statements in one generation.
 const MAX_STATEMENTS: usize = 1_000;
 
-/// A statement that was read, as SQLite gets it.
+/// A parsed statement, printed for SQLite.
 #[derive(Debug, PartialEq, Eq)]
 pub struct Statement {
-    /// Printed anew.
+    /// Printed text.
     pub sql: String,
     /// True if the statement changes rows.
     pub writes: bool,
-    /// Names that WITH gives in it, in lower case: no tables.
+    /// Names that its WITH clauses define, in lower case. They are not tables.
     pub with: Arc<[String]>,
 }
 
-/// Reads what one component says during calls. Everybody who runs its calls shares one.
+/// Parses and caches the statements of one component's calls. Shared by all sessions that run its calls.
 #[derive(Debug)]
 pub struct Reader {
     prefix: String,
     append_only: BTreeSet<String>,
-    /// Leads every statement.
+    /// Comment in front of every statement.
     lead: String,
     kept: Mutex<Kept<Statement>>,
 }
 
-/// A statement as an engine gets it.
+/// A statement printed for an engine.
 pub(crate) trait Printed {
     /// Text for the engine.
     fn sql(&self) -> &str;
@@ -49,8 +49,8 @@ impl Printed for Statement {
     }
 }
 
-/// Statements by the component's text, in two generations: what is used goes into the younger one, and the older one goes
-/// when that is full.
+/// Cached statements by the component's text, in two generations. A used statement moves to the younger generation.
+/// When that is full, the older one is dropped.
 #[derive(Debug)]
 pub(crate) struct Kept<T> {
     young: HashMap<Box<str>, Arc<T>>,
@@ -69,7 +69,7 @@ impl<T> Default for Kept<T> {
 }
 
 impl Reader {
-    /// For the component whose tables start with `prefix`. `lead` is a comment or nothing.
+    /// Reader for the component whose tables start with `prefix`. `lead` is a comment or empty.
     #[must_use]
     pub fn new(prefix: &str, append_only: BTreeSet<String>, lead: &str) -> Reader {
         Reader {
@@ -80,13 +80,13 @@ impl Reader {
         }
     }
 
-    /// Tables whose rows stay as they are, in lower case.
+    /// Append-only tables, in lower case.
     #[must_use]
     pub fn append_only(&self) -> &BTreeSet<String> {
         &self.append_only
     }
 
-    /// The statement that a text holds.
+    /// Parsed statement of a text.
     pub fn statement(&self, text: &str) -> Result<Arc<Statement>, Refusal> {
         if let Some(statement) = self.kept().find(text) {
             return Ok(statement);
@@ -114,17 +114,18 @@ impl Reader {
         &self.prefix
     }
 
-    /// SQL of the component that differs on PostgreSQL: in its migrations, and in the statements that were read. At least the last
-    /// 1,000 different ones are known if their texts have less than 1 MiB together.
+    /// SQL of the component that differs on PostgreSQL: in its migrations, and in the cached statements. At least the
+    /// last 1,000 different statements are cached, if their texts have less than 1 MiB in total.
     ///
     /// # Errors
+    ///
     /// The problems of the migrations, if they cannot be read.
     pub fn differences(&self, steps: &[Step<'_>]) -> Result<Vec<Finding>, Problems> {
         let texts = self.texts();
         postgres::differences(&self.prefix, steps, texts.iter().map(String::as_str))
     }
 
-    /// Texts of the statements that are kept, in alphabetical order.
+    /// Texts of the cached statements, in alphabetical order.
     fn texts(&self) -> Vec<String> {
         let kept = self.kept();
         let texts: BTreeSet<&str> = kept
@@ -137,13 +138,13 @@ impl Reader {
     }
 
     fn kept(&self) -> std::sync::MutexGuard<'_, Kept<Statement>> {
-        // Maps of what can be read again: a panic in between leaves them usable.
+        // The cached values can be parsed again, so the maps stay usable after a panic.
         self.kept.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
 impl<T: Printed> Kept<T> {
-    /// The statement of a text, if it is kept.
+    /// Cached statement of a text.
     pub(crate) fn find(&mut self, text: &str) -> Option<Arc<T>> {
         if let Some(statement) = self.young.get(text) {
             return Some(Arc::clone(statement));
@@ -153,7 +154,7 @@ impl<T: Printed> Kept<T> {
         Some(statement)
     }
 
-    /// Keeps the statement of a text.
+    /// Caches the statement of a text.
     pub(crate) fn keep(&mut self, text: &str, statement: &Arc<T>) {
         let bytes = text.len() + statement.sql().len();
         if self.bytes + bytes > MAX_BYTES || self.young.len() == MAX_STATEMENTS {

@@ -1,20 +1,19 @@
-//! Functions that SQLite and PostgreSQL share or that can be given to both, and whose cost is linear in what
-//! they are given.
+//! Functions that SQLite and PostgreSQL share, or that can be added to both, and whose cost is linear in their input.
 
-/// Use of a function.
+/// Kind of a function.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Use {
-    /// One value of its arguments.
+    /// Scalar function: one value from its arguments.
     Scalar,
-    /// One value of many rows; with OVER of a window.
+    /// Aggregate: one value from many rows, or a window function with OVER.
     Aggregate,
-    /// An aggregate of one argument, a scalar of more.
+    /// An aggregate with one argument, a scalar function with more.
     Both,
-    /// With OVER only.
+    /// Window function, only with OVER.
     Window,
 }
 
-/// Function with its name, the number of its arguments, and its use.
+/// A function: its name, the number of its arguments, and its kind.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Entry {
     pub name: &'static str,
@@ -32,7 +31,7 @@ const fn entry(name: &'static str, least: usize, most: usize, used: Use) -> Entr
     }
 }
 
-/// All there are, sorted by name.
+/// All functions, sorted by name.
 pub const ALL: &[Entry] = &[
     entry("abs", 1, 1, Use::Scalar),
     entry("avg", 1, 1, Use::Aggregate),
@@ -69,13 +68,13 @@ pub const ALL: &[Entry] = &[
     entry("upper", 1, 1, Use::Scalar),
 ];
 
-/// The function of that name, in any case.
+/// Function with a name, in any letter case.
 #[must_use]
 pub fn find(name: &str) -> Option<&'static Entry> {
     ALL.iter().find(|entry| entry.name.eq_ignore_ascii_case(name))
 }
 
-/// All names, for who asked for another.
+/// List of all names, for messages about an unknown one.
 #[must_use]
 pub fn names() -> String {
     let names: Vec<&str> = ALL.iter().map(|entry| entry.name).collect();

@@ -1,12 +1,11 @@
-//! SQL of components: read once, into a small tree of what SQLite and PostgreSQL share, checked, and
-//! printed anew.
+//! SQL of components: parsed once into a small tree of what SQLite and PostgreSQL share, checked, and printed anew.
 //!
-//! What a component sends never reaches an engine. [`tree`] can hold nothing but the subset, [`read`] makes it of
-//! the component's text or says why not, and [`sqlite`] prints it. [`schema`] goes through the migrations of a
-//! component, and knows afterwards which of its tables are append-only. [`Reader`] does the same for the
-//! statements of its calls, and remembers what it read.
+//! A component's text never reaches an engine. [`tree`] can represent nothing but the subset, [`read`] parses the
+//! component's text into it or returns a refusal, and [`sqlite`] prints it. [`schema`] reads the migrations of a
+//! component, and then knows which of its tables are append-only. [`Reader`] does the same for the statements of its
+//! calls, and caches the results.
 //!
-//! Nothing here knows a database.
+//! Nothing in this crate uses a database.
 
 mod cache;
 pub mod functions;
@@ -23,41 +22,41 @@ pub use cache::{Reader, Statement};
 pub use refusal::{Problem, Problems, Refusal};
 pub use schema::{Schema, Step, Table};
 
-/// Which reader checked a text. It grows when the subset gets narrower, so that what was accepted before is
-/// read again.
+/// Version of the reader that checked a text. Increased whenever the subset gets narrower, so that texts accepted
+/// before are checked again.
 pub const VERSION: u32 = 2;
 
-/// Bytes of one text.
+/// Most bytes of one text.
 pub const MAX_TEXT: usize = 100_000;
-/// Bytes of all migrations of a component: each is kept while all are read.
+/// Most bytes of all migrations of a component. All of them are in memory while they are read.
 pub const MAX_MIGRATIONS: usize = 512 << 10;
-/// Tables of a component. Every connection keeps all of them in memory.
+/// Most tables of a component. Every connection keeps the whole schema in memory.
 pub const MAX_SCHEMA_TABLES: usize = 200;
-/// Indexes of a component, those of keys included.
+/// Most indexes of a component, including those of keys.
 pub const MAX_SCHEMA_INDEXES: usize = 400;
-/// Columns of all tables and indexes of a component.
+/// Most columns of all tables and indexes of a component.
 pub const MAX_SCHEMA_COLUMNS: usize = 4_000;
-/// Bytes of all that makes the tables and indexes of a component, as they are printed.
+/// Most bytes of the printed definitions of a component's tables and indexes.
 pub const MAX_SCHEMA_BYTES: usize = 128 << 10;
-/// Columns of a table, a row, a result, a key or an order.
+/// Most columns of a table, a row, a result, a key or an order.
 pub const MAX_COLUMNS: usize = 100;
-/// Terms that rows are sorted or grouped by: a sort is one step of the engine, which no deadline interrupts.
+/// Most terms to sort or group by. A sort is one step of the engine, which no deadline interrupts.
 pub const MAX_SORTED: usize = 16;
-/// Queries that UNION, EXCEPT and INTERSECT put together.
+/// Most queries that UNION, EXCEPT and INTERSECT combine.
 pub const MAX_COMPOUND: usize = 5;
-/// Parameters are `?1` to this one.
+/// Highest parameter number.
 pub const MAX_PARAMETERS: u16 = 100;
-/// Expressions and queries inside each other.
+/// Deepest nesting of expressions and queries.
 pub const MAX_DEPTH: usize = 100;
-/// Queries inside each other.
+/// Deepest nesting of queries.
 pub const MAX_QUERIES: usize = 12;
-/// Parentheses and CASE inside each other.
+/// Deepest nesting of parentheses and CASE.
 pub const MAX_NESTING: usize = 30;
-/// Tables that one FROM names.
+/// Most tables in one FROM.
 pub const MAX_JOINED: usize = 20;
-/// Tables that a statement names, each as often as it is read if WITH stands for it.
+/// Most tables in a statement. A table behind a WITH name counts each time the name is used.
 pub const MAX_TABLES: usize = 200;
-/// Arguments of a function.
+/// Most arguments of a function.
 pub const MAX_ARGUMENTS: usize = 8;
-/// Characters of a name: what PostgreSQL keeps of it.
+/// Most characters of a name: the length that PostgreSQL keeps.
 pub const MAX_NAME: usize = 63;

@@ -1,11 +1,11 @@
-//! The tree as PostgreSQL 15 and later read it, with the meaning that it has for SQLite.
+//! Prints the tree for PostgreSQL 15 and later, with the meaning that it has for SQLite.
 //!
-//! PostgreSQL knows types where SQLite looks at values. So every expression gets one of four kinds here, from the
-//! columns that the migrations made, and what would depend on the value of a row is refused by name: a
-//! [`Difference`]. Parameters get the kind of what they stand beside.
+//! PostgreSQL types expressions where SQLite types values. So every expression gets one of four kinds here, derived
+//! from the columns that the migrations created. A statement whose meaning would depend on the value of a row is
+//! refused with a [`Difference`]. Parameters get the kind of the expression that they are used with.
 //!
-//! Tables get names of the translation's own (`s1`, `w1`, `c1`), and each column the name of its table, so that
-//! PostgreSQL has nothing to resolve. Some functions are made once in a database: [`FUNCTIONS`].
+//! Tables get generated names (`s1`, `w1`, `c1`), and each column is qualified with the name of its table, so that
+//! PostgreSQL has nothing to resolve. Some functions are created once in each database: [`FUNCTIONS`].
 
 mod catalog;
 mod change;
@@ -37,8 +37,8 @@ pub use value::{Datum, MAX_VALUE, Misfit, bind};
 use crate::{stack, tree};
 use printer::Printer;
 
-/// Schema `tollgate` with the functions that translated statements call. It is made once in a database, by its
-/// owner, and everybody may read and call it.
+/// Definition of the schema `tollgate` with the functions that translated statements call. Created once in each
+/// database, by its owner. Every role may use the schema and call the functions.
 pub const FUNCTIONS: &str = include_str!("postgres/functions.sql");
 
 /// Type of a value.
@@ -51,7 +51,7 @@ pub enum Kind {
 }
 
 impl Kind {
-    /// PostgreSQL's name of it.
+    /// Name of the type in PostgreSQL.
     #[must_use]
     pub fn sql(self) -> &'static str {
         match self {
@@ -62,7 +62,7 @@ impl Kind {
         }
     }
 
-    /// Name of it in migrations.
+    /// Name of the type in migrations.
     #[must_use]
     pub fn said(self) -> &'static str {
         match self {
@@ -86,11 +86,11 @@ impl Kind {
 /// Parameter of a translated statement. The first is `$1`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Parameter {
-    /// Its number in the component's text: `?1` is 1.
+    /// Number in the component's text: 1 for `?1`.
     pub number: u16,
-    /// The kind it is sent as; none if it is only looked at for NULL, and sent as text.
+    /// Kind in which it is sent. `None` if it is only compared with NULL, and sent as text.
     pub kind: Option<Kind>,
-    /// NULL is refused where it goes.
+    /// True if its position does not accept NULL.
     pub required: bool,
 }
 
@@ -98,9 +98,9 @@ pub struct Parameter {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Statement {
     pub sql: String,
-    /// In the order of `$1`, `$2` and so on.
+    /// Parameters in the order of `$1`, `$2` and so on.
     pub parameters: Vec<Parameter>,
-    /// Kinds of the results; empty if there are none.
+    /// Kinds of the result columns. Empty if there are none.
     pub columns: Vec<Kind>,
     /// Change that it makes, unless it only reads.
     pub changes: Option<Change>,
@@ -110,9 +110,9 @@ pub struct Statement {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Change {
     pub verb: Verb,
-    /// In lower case.
+    /// Name in lower case.
     pub table: String,
-    /// SQL for RETURNING that is true for a row that was inserted, of an INSERT that updates rows that are in its way.
+    /// SQL for RETURNING that is true for an inserted row, if the INSERT updates conflicting rows.
     pub is_new: Option<String>,
 }
 
@@ -131,7 +131,7 @@ impl Catalog {
         translated.unwrap_or_else(|| Err(Difference::Other("the text could not be translated".to_owned())))
     }
 
-    /// The same on this thread's stack, which must be large.
+    /// Translates a statement on the current stack, which must be large.
     fn statement_here(&self, tree: &tree::Statement) -> Result<Statement, Difference> {
         Printer::statement(self, tree, false)
     }

@@ -1,24 +1,24 @@
-//! Reasons why a text is not run.
+//! Reasons for which a text is not run.
 
 use std::fmt;
 
 use thiserror::Error;
 
-/// Reason why one statement is not run.
+/// Reason for which a statement is not run.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
 pub enum Refusal {
-    /// Not in the subset; what is comes with it.
+    /// Not in the subset, with what is allowed.
     #[error("{0}")]
     NotAllowed(String),
-    /// A table that is not the component's. The words are those for a table that is not there.
+    /// A table of another owner. The message is the same as for a table that does not exist.
     #[error("no such table or no access")]
     Foreign {
-        /// The name that was used.
+        /// Name in the statement.
         name: String,
         /// Prefix of the component's names.
         prefix: String,
     },
-    /// A change of what was written into an append-only table.
+    /// A change to rows of an append-only table.
     #[error(
         "`{table}` is append-only: its rows are inserted and read, and stay as they are ({verb} is refused)"
     )]
@@ -28,7 +28,7 @@ pub enum Refusal {
         /// Verb of the statement.
         verb: &'static str,
     },
-    /// A name that an append-only table had, for another table.
+    /// Reuse of an append-only table's former name for another table.
     #[error(
         "the name `{table}` belonged to an append-only table, which is `{now}` today: another table under it would pass for \
          the log; choose another name"
@@ -36,10 +36,10 @@ pub enum Refusal {
     Retired {
         /// The name.
         table: String,
-        /// Present name of the table.
+        /// Current name of the table.
         now: String,
     },
-    /// More tables than one component has.
+    /// More tables than a component may have.
     #[error(
         "the component would have more than {limit} {what}, which is the most; put them together or drop some"
     )]
@@ -52,7 +52,7 @@ pub enum Refusal {
 }
 
 impl Refusal {
-    /// The table it is about, if it is about one.
+    /// Table that the refusal is about, if there is one.
     #[must_use]
     pub fn table(&self) -> Option<&str> {
         match self {
@@ -63,21 +63,21 @@ impl Refusal {
     }
 }
 
-/// Shorthand for what is not in the subset.
+/// Error with [`Refusal::NotAllowed`].
 pub(crate) fn not_allowed<T>(reason: impl Into<String>) -> Result<T, Refusal> {
     Err(Refusal::NotAllowed(reason.into()))
 }
 
-/// A statement of a migration that is not run.
+/// A refused statement of a migration.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Problem {
-    /// The step's name.
+    /// Name of the step.
     pub step: String,
-    /// Which statement of the step, from 1; none if the step could not be taken apart.
+    /// Number of the statement in the step, from 1. `None` if the step could not be split into statements.
     pub statement: Option<usize>,
     /// First words of the statement.
     pub words: String,
-    /// The table it is about.
+    /// Table that it is about.
     pub table: Option<String>,
     /// Reason.
     pub refusal: Refusal,
@@ -104,10 +104,10 @@ impl fmt::Display for Problem {
     }
 }
 
-/// Problems that a message shows.
+/// Most problems that are shown in a message.
 const SHOWN: usize = 50;
 
-/// All that is wrong with a component's migrations.
+/// All problems of a component's migrations.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
 pub struct Problems(pub Vec<Problem>);
 

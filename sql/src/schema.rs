@@ -1,4 +1,4 @@
-//! The migrations of a component: read, checked, and what they make.
+//! Migrations of a component: read, checked, and the schema that they create.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -11,7 +11,7 @@ use crate::token::pieces;
 use crate::tree::{Column, CreateTable, Definition, Name, Rule, TableRule};
 use crate::{MAX_MIGRATIONS, MAX_SCHEMA_BYTES, MAX_SCHEMA_COLUMNS, MAX_SCHEMA_INDEXES, MAX_SCHEMA_TABLES};
 
-/// One step of a schema, as its component ships it.
+/// One migration step of a component.
 #[derive(Debug, Clone, Copy)]
 pub struct Step<'a> {
     pub name: &'a str,
@@ -21,16 +21,16 @@ pub struct Step<'a> {
 /// A table after all steps.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Table {
-    /// Its rows are inserted and read, and nothing else.
+    /// True if rows can only be inserted and read.
     pub append_only: bool,
-    /// A foreign key changes or deletes its rows.
+    /// True if a foreign key changes or deletes its rows.
     reacts: bool,
-    /// Which table it is, whatever it is called.
+    /// Number of the table, which stays the same when it is renamed.
     number: usize,
     size: Size,
 }
 
-/// Size of a table or an index in every connection's memory.
+/// Memory that a table or an index takes in every connection.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 struct Size {
     columns: usize,
@@ -38,15 +38,15 @@ struct Size {
     bytes: usize,
 }
 
-/// One statement of a migration, printed.
+/// A printed statement of a migration.
 #[derive(Debug, Clone)]
 pub struct Command {
     pub definition: Definition,
-    /// For SQLite; none if only the host keeps to it.
+    /// Text for SQLite. `None` if only the host acts on it.
     pub sql: Option<String>,
     /// Tables that are append-only when it runs, in lower case.
     pub append_only: Arc<BTreeSet<String>>,
-    /// Which statement of its step it is, from 1.
+    /// Number in its step, from 1.
     pub number: usize,
     /// First words, for messages.
     pub words: String,
@@ -55,24 +55,24 @@ pub struct Command {
 /// Schema that a component's migrations make.
 #[derive(Debug, Clone, Default)]
 pub struct Schema {
-    /// By name in lower case.
+    /// Tables by name in lower case.
     pub tables: BTreeMap<String, Table>,
     /// The statements of each step, in order.
     pub steps: Vec<Vec<Command>>,
     append_only: Arc<BTreeSet<String>>,
-    /// Indexes by name in lower case: their table's number, and what they take.
+    /// Indexes by name in lower case, with the number of their table and their size.
     indexes: BTreeMap<String, (usize, Size)>,
-    /// Names that append-only tables had, in lower case, and the numbers of those.
+    /// Former names of append-only tables, in lower case, with the numbers of the tables.
     retired: BTreeMap<String, usize>,
-    /// Tables made so far.
+    /// Number of tables created so far.
     made: usize,
-    /// Tables that a statement was about which could not be read.
+    /// Tables of statements that could not be read.
     unread: BTreeSet<String>,
-    /// Its tables passed a bound.
+    /// True if a size limit was exceeded.
     is_too_large: bool,
 }
 
-/// Problems that are kept.
+/// Most problems that are kept.
 const MAX_PROBLEMS: usize = 1_000;
 
 impl Schema {
@@ -82,7 +82,7 @@ impl Schema {
         &self.append_only
     }
 
-    /// Notes what a definition does to the tables.
+    /// Applies a definition to the tables.
     fn apply(&mut self, definition: &Definition) -> Result<(), Refusal> {
         match definition {
             Definition::CreateTable(table) => self.create(table)?,
@@ -93,7 +93,7 @@ impl Schema {
                         return Ok(());
                     }
                     return not_allowed(format!(
-                        "`{}` is made by no statement before this one",
+                        "`{}` is not created by a statement before this one",
                         table.as_str()
                     ));
                 };
@@ -169,8 +169,8 @@ impl Schema {
         Ok(())
     }
 
-    /// A log keeps its rows under another name, and its old name stays its own: what is written under that
-    /// later would pass for the log.
+    /// Renames a table. An append-only table keeps its rows, and its old name stays reserved: rows in a new table of
+    /// that name would pass for its rows.
     fn rename(&mut self, table: &Name, to: &Name) -> Result<(), Refusal> {
         let known = self.known(table);
         if self.tables.contains_key(&to.folded()) && table.folded() != to.folded() {
@@ -185,7 +185,7 @@ impl Schema {
         Ok(())
     }
 
-    /// Refuses a name that a log had, for anything but that log.
+    /// Refuses the former name of an append-only table for any other table.
     fn unless_retired(&self, name: &Name, number: Option<usize>) -> Result<(), Refusal> {
         let Some(had) = self
             .retired
@@ -201,10 +201,10 @@ impl Schema {
         })
     }
 
-    /// Refuses more tables than every connection is to keep in mind.
+    /// Refuses a schema that would take too much memory in every connection.
     fn bounded(&mut self) -> Result<(), Refusal> {
         if self.is_too_large {
-            // It was told.
+            // It was already reported.
             return Ok(());
         }
         let tables = self.tables.values().map(|table| table.size);
@@ -296,7 +296,7 @@ fn reaction(table: &Name) -> Refusal {
     ))
 }
 
-/// Reads the migrations of the component whose tables start with `prefix`. All that is wrong is told at once.
+/// Reads the migrations of the component whose tables start with `prefix`. The error lists all problems.
 pub fn read<'a>(prefix: &str, steps: impl IntoIterator<Item = Step<'a>>) -> Result<Schema, Problems> {
     let steps: Vec<Step<'a>> = steps.into_iter().collect();
     stack::apart(|| read_all(prefix, &steps)).unwrap_or_else(|| {
@@ -359,7 +359,8 @@ fn read_step(prefix: &str, step: Step<'_>, schema: &mut Schema, problems: &mut V
         };
         let (definition, mut refusals) = definition(piece, owner);
         match &definition {
-            // What was read of a refused statement is applied too, so that those after it are not refused for it.
+            // Definitions from a refused statement are applied too, so that later statements are not refused because
+            // of it.
             Some(definition) => refusals.extend(schema.apply(definition).err()),
             None => schema
                 .unread

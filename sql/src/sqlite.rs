@@ -1,7 +1,7 @@
-//! The tree as SQLite reads it.
+//! Prints the tree for SQLite.
 //!
-//! Names are quoted, operands of operators stand in parentheses, parameters have their numbers, and numbers the
-//! digits that were written. So SQLite can read it in one way only.
+//! Names are quoted, operands are parenthesized, parameters have their numbers, and number literals keep their
+//! digits. So SQLite can parse the text in one way only.
 
 mod define;
 mod expr;
@@ -13,7 +13,7 @@ use crate::tree::{
     Place, Query, Select, Source, Statement, Update, With,
 };
 
-/// A statement of a call.
+/// Text of a statement of a call.
 #[must_use]
 pub fn statement(tree: &Statement) -> String {
     let mut printer = Printer::default();
@@ -21,7 +21,7 @@ pub fn statement(tree: &Statement) -> String {
     printer.out
 }
 
-/// A statement of a migration. None if there is nothing to run.
+/// Text of a statement of a migration. `None` if there is nothing to run.
 #[must_use]
 pub fn definition(tree: &Definition) -> Option<String> {
     let mut printer = Printer::default();
@@ -40,7 +40,7 @@ impl Printer {
     }
 
     fn name(&mut self, name: &Name) {
-        // A name has no quotes in it.
+        // Names contain no quotes.
         let _ = write!(self.out, "\"{}\"", name.as_str());
     }
 

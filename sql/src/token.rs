@@ -1,8 +1,8 @@
-//! From text to words, and the bounds of what is parsed.
+//! Tokenizer, and the limits on what is parsed.
 //!
-//! The parser gets words of ours instead of a text. It knows no keyword but those of the subset: anything else
-//! is a name to it, so most of its grammar cannot be reached. What it gets is short, shallow and without the
-//! shapes that it would try in several ways.
+//! The parser gets these tokens instead of a text. It knows only the keywords of the subset and treats any other word
+//! as a name, so most of its grammar cannot be reached. Its input is short and shallow, and contains no construct
+//! that the parser would try in several ways.
 
 mod bound;
 mod lexer;
@@ -41,7 +41,7 @@ impl Piece<'_> {
         start
     }
 
-    /// The table it is about, as far as its words tell.
+    /// Table that it is about, as far as its tokens show.
     pub(crate) fn table(&self) -> Option<String> {
         let words: Vec<&Word> = self
             .tokens
@@ -67,7 +67,7 @@ impl Piece<'_> {
     }
 }
 
-/// The statements of a text.
+/// Splits a text into its statements.
 pub(crate) fn pieces(text: &str) -> Result<Vec<Piece<'_>>, Refusal> {
     if text.len() > MAX_TEXT {
         return not_allowed(format!("a text has at most {MAX_TEXT} bytes"));
@@ -84,7 +84,7 @@ pub(crate) fn pieces(text: &str) -> Result<Vec<Piece<'_>>, Refusal> {
                 lexer.last_parameter = 0;
             }
             Ok(Some(token)) => current.push(token, start, lexer.at),
-            // The statements after it are still looked at.
+            // Later statements are still checked.
             Err(refusal) => {
                 lexer.recover(start);
                 current.refuse(refusal, start, lexer.at);

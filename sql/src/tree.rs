@@ -1,17 +1,17 @@
 //! The subset as a tree: what it cannot hold, no engine is ever asked.
 
-/// A name, checked: ASCII letters, digits and `_`, no digit first, at most 63 characters.
+/// A validated name: ASCII letters, digits and `_`, not starting with a digit, at most 63 characters.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Name(pub(crate) String);
 
 impl Name {
-    /// The name as it was written.
+    /// Name as written.
     #[must_use]
     pub fn as_str(&self) -> &str {
         &self.0
     }
 
-    /// Form for comparisons: no engine tells upper from lower case.
+    /// Name for comparisons: engines ignore letter case.
     #[must_use]
     pub fn folded(&self) -> String {
         self.0.to_ascii_lowercase()
@@ -49,7 +49,7 @@ pub enum Definition {
         table: Name,
         to: Name,
     },
-    /// The table's rows stay as they are from now on. Only the host knows.
+    /// Makes the table append-only from now on. Only the host knows about it.
     AppendOnly {
         table: Name,
     },
@@ -61,7 +61,7 @@ pub enum Definition {
         index: Name,
         if_exists: bool,
     },
-    /// Rows are changed.
+    /// Changes rows.
     Change(Statement),
 }
 
@@ -104,7 +104,7 @@ pub enum Rule {
     References(Reference),
 }
 
-/// Constraint of a table, with a name or without.
+/// Constraint of a table, optionally named.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Constraint {
     pub name: Option<Name>,
@@ -131,7 +131,7 @@ pub struct Reference {
 }
 
 impl Reference {
-    /// True if a change elsewhere changes or deletes rows here.
+    /// True if a change in another table changes or deletes rows of this one.
     #[must_use]
     pub fn reacts(&self) -> bool {
         let changes = |reaction: &Option<Reaction>| {
@@ -185,7 +185,7 @@ pub struct Query {
     pub offset: Option<Expr>,
 }
 
-/// Selects that UNION, EXCEPT and INTERSECT combine, from the left.
+/// SELECTs that UNION, EXCEPT and INTERSECT combine, from left to right.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Body {
     pub first: Part,
@@ -224,7 +224,7 @@ pub enum Item {
     One { value: Expr, alias: Option<Name> },
 }
 
-/// A table of FROM with what is joined to it.
+/// A table of FROM with its joins.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Source {
     pub first: Place,
@@ -280,7 +280,7 @@ pub struct Insert {
     pub table: Name,
     pub alias: Option<Name>,
     pub columns: Vec<Name>,
-    /// None is DEFAULT VALUES.
+    /// `None` means DEFAULT VALUES.
     pub rows: Option<Query>,
     pub conflict: Option<Conflict>,
     pub returning: Vec<Item>,
@@ -289,13 +289,13 @@ pub struct Insert {
 #[derive(Debug, Clone, PartialEq)]
 pub struct Conflict {
     pub columns: Vec<Name>,
-    /// None is DO NOTHING.
+    /// `None` means DO NOTHING.
     pub update: Option<(Vec<Assignment>, Option<Expr>)>,
 }
 
 #[derive(Debug, Clone, PartialEq)]
 pub struct Assignment {
-    /// More than one take a row.
+    /// Columns. Several are assigned from a row.
     pub columns: Vec<Name>,
     pub value: Expr,
 }
@@ -324,7 +324,7 @@ pub struct Delete {
 pub enum Expr {
     Null,
     Boolean(bool),
-    /// Digits as they were written; nothing rounds them.
+    /// Digits as written, without rounding.
     Number(String),
     Text(String),
     Blob(Vec<u8>),
@@ -412,10 +412,10 @@ pub enum Operator {
 
 #[derive(Debug, Clone, PartialEq)]
 pub struct Function {
-    /// From the list, in lower case.
+    /// Name from the list of functions, in lower case.
     pub name: &'static str,
     pub distinct: bool,
-    /// `count(*)`.
+    /// True for `count(*)`.
     pub star: bool,
     pub arguments: Vec<Expr>,
     pub order_by: Vec<Order>,
@@ -447,7 +447,7 @@ pub enum Unit {
 #[derive(Debug, Clone, PartialEq)]
 pub enum Bound {
     Current,
-    /// None is UNBOUNDED.
+    /// `None` means UNBOUNDED.
     Preceding(Option<Expr>),
     Following(Option<Expr>),
 }

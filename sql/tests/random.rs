@@ -361,7 +361,7 @@ proptest! {
         if let Err(refusal) = statement(&text, owner) {
             // A function may be out of place, or a bound passed; the words are all in their place.
             let said = refusal.to_string();
-            prop_assert!(!said.contains("has to come"), "{}\n{}", text, said);
+            prop_assert!(!said.contains("is expected"), "{}\n{}", text, said);
         }
         printed(&text);
     }

@@ -496,7 +496,7 @@ fn all_that_is_wrong_with_one_statement_is_told() {
         2 shop_a: the type VARCHAR(9) is not allowed
         2 shop_a: the type NUMERIC is not allowed
         2 shop_a: the function random is not allowed
-        2 shop_a: `rowid` is no column of yours
+        2 shop_a: `rowid` is not one of your columns
         2 other_t: no such table or no access
         2 shop_a: the function nothing is not allowed
         2 shop_a: the function sleep is not allowed
@@ -505,7 +505,7 @@ fn all_that_is_wrong_with_one_statement_is_told() {
         4 core_x: no such table or no access
         4 other_i: no such table or no access
         4 core_x: an index is over columns
-        4 core_x: `rowid` is no column of yours
+        4 core_x: `rowid` is not one of your columns
         4 core_x: the function random is not allowed
         5 core_x: no such table or no access
         5 core_x: the function random is not allowed
@@ -557,37 +557,37 @@ fn what_the_parser_does_not_understand_is_told_in_plain_words() {
         CREATE TABLE shop_a
           1 shop_a: a table has columns
         CREATE TABLE shop_a (a TEXT
-          1 shop_a: the statement ends where `,` or `)` behind a column has to come
+          1 shop_a: the statement ends where `,` or `)` behind a column is expected
         CREATE TABLE shop_a (a TEXT b)
-          1 shop_a: `b` is in a place where `,` or `)` behind a column has to come
+          1 shop_a: `b` is in a place where `,` or `)` behind a column is expected
         CREATE TABLE shop_a (a TEXT,)
-          1 shop_a: `)` is in a place where a column or a constraint has to come
+          1 shop_a: `)` is in a place where a column or a constraint is expected
         CREATE shop_a
-          1 -: `shop_a` is in a place where `TABLE`, `INDEX` or `UNIQUE INDEX` has to come
+          1 -: `shop_a` is in a place where `TABLE`, `INDEX` or `UNIQUE INDEX` is expected
         ALTER TABLE shop_a
-          1 shop_a: the statement ends where `ADD COLUMN`, `RENAME COLUMN`, `RENAME TO`, `DROP COLUMN` or `SET (append_only = true)` has to come
+          1 shop_a: the statement ends where `ADD COLUMN`, `RENAME COLUMN`, `RENAME TO`, `DROP COLUMN` or `SET (append_only = true)` is expected
         ALTER TABLE shop_a MODIFY b
-          1 shop_a: `MODIFY` is in a place where `ADD COLUMN`, `RENAME COLUMN`, `RENAME TO`, `DROP COLUMN` or `SET (append_only = true)` has to come
+          1 shop_a: `MODIFY` is in a place where `ADD COLUMN`, `RENAME COLUMN`, `RENAME TO`, `DROP COLUMN` or `SET (append_only = true)` is expected
         ALTER TABLE shop_a RENAME
-          1 shop_a: the statement ends where a name has to come
+          1 shop_a: the statement ends where a name is expected
         DROP shop_a
-          1 -: `shop_a` is in a place where `TABLE` or `INDEX` has to come
+          1 -: `shop_a` is in a place where `TABLE` or `INDEX` is expected
         INSERT shop_a VALUES (1
-          1 -: the statement ends where `)` has to come
+          1 -: the statement ends where `)` is expected
         INSERT INTO shop_a VALUES 1
-          1 shop_a: `1` is in a place where `(` has to come
+          1 shop_a: `1` is in a place where `(` is expected
         UPDATE shop_a SET
-          1 shop_a: the statement ends where a name has to come
+          1 shop_a: the statement ends where a name is expected
         UPDATE shop_a SET a =
-          1 shop_a: the statement ends where an expression has to come
+          1 shop_a: the statement ends where an expression is expected
         DELETE shop_a
-          1 -: the statement ends where `FROM` has to come
+          1 -: the statement ends where `FROM` is expected
         DELETE FROM shop_a WHERE
-          1 shop_a: the statement ends where an expression has to come
+          1 shop_a: the statement ends where an expression is expected
         DELETE FROM shop_a LIMIT BY
-          1 shop_a: such a form of DELETE (USING, ORDER BY, LIMIT) is not allowed
+          1 shop_a: this form of DELETE (USING, ORDER BY, LIMIT) is not allowed
         CREATE INDEX shop_i shop_a (b)
-          1 -: `shop_a` is in a place where `ON` has to come
+          1 -: `shop_a` is in a place where `ON` is expected
         WITH x AS MATERIALIZED (SELECT 1) DELETE FROM shop_a
           1 shop_a: `MATERIALIZED` is not allowed
         WITH x AS NOT MATERIALIZED (SELECT 1) DELETE FROM shop_a

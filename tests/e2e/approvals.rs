@@ -281,7 +281,7 @@ async fn over_http_another_identity_answers() {
     let own = ada.ok("approval_list", json!({})).await;
     assert_eq!(
         own["approvals"][0]["not_by_you"],
-        "token:ada is no approver: approvals.approvers and server.console.approvers name those",
+        "token:ada is not an approver; approvals.approvers and server.console.approvers list the approvers",
         "{own:#}"
     );
     let (code, local) = said(&place, &["allow", &id]);

@@ -6,7 +6,7 @@ use std::process::{Command, Output};
 
 use serde_json::{Value, json};
 
-use crate::harness::{Place, guest};
+use crate::harness::{Place, field_of_each, guest, succeeded};
 
 fn text(bytes: &[u8]) -> String {
     String::from_utf8_lossy(bytes).into_owned()
@@ -22,16 +22,6 @@ fn checkout() -> PathBuf {
         .join("../..")
         .canonicalize()
         .unwrap()
-}
-
-fn succeeded(output: &Output) -> String {
-    assert!(
-        output.status.success(),
-        "{}{}",
-        text(&output.stdout),
-        text(&output.stderr)
-    );
-    text(&output.stdout)
 }
 
 /// Runs Cargo in a generated crate, with this checkout's crates as dependencies. Builds of these are kept between runs.
@@ -98,12 +88,7 @@ fn a_new_pack_builds_passes_its_tests_and_works_in_the_host() {
         "{report:#}"
     );
     assert_eq!(report["name"], "field-notes");
-    let outcomes: Vec<&Value> = report["calls"]
-        .as_array()
-        .unwrap()
-        .iter()
-        .map(|call| &call["outcome"])
-        .collect();
+    let outcomes = field_of_each(&report["calls"], "outcome");
     assert!(
         outcomes.len() >= 2 && outcomes.iter().all(|outcome| *outcome == "ok"),
         "{report:#}"
@@ -126,12 +111,7 @@ fn a_new_policy_builds_passes_its_tests_and_judges_in_the_host() {
         &["--settings", r#"{"reason": "release day"}"#],
     );
     assert_eq!((code, &report["problems"]), (0, &json!([])), "{report:#}");
-    let outcomes: Vec<&Value> = report["calls"]
-        .as_array()
-        .unwrap()
-        .iter()
-        .map(|call| &call["outcome"])
-        .collect();
+    let outcomes = field_of_each(&report["calls"], "outcome");
     assert_eq!(outcomes, ["let through", "denied FROZEN"]);
     let cases = place.path().join("release-freeze/cases.toml");
     let tried = succeeded(&place.run(&["policy", "test", path(&component), "--case", path(&cases)]));
@@ -191,25 +171,21 @@ fn a_crate_is_made_whole_or_not_at_all() {
     let said = text(&refused.stderr);
     for problem in [
         "it cannot be called \"fn\"",
-        "is there already",
-        "there is no Tollgate SDK in that folder, and it is no version",
-        "nothing was made",
+        "already exists",
+        "there is no Tollgate SDK in that folder, and it is not a version",
+        "nothing was created",
     ] {
         assert!(said.contains(problem), "{problem}: {said}");
     }
     let read_only = place.path().join("locked");
     std::fs::create_dir(&read_only).unwrap();
     let inside_a_file = there.join("mine/crate");
+    let new_freeze = |folder: &Path| {
+        let arguments = ["new", "policy", "freeze", "--path", path(folder), "--sdk"];
+        place.run(&[&arguments[..], &[path(&sdk)]].concat())
+    };
     for folder in [&there, &inside_a_file] {
-        let output = place.run(&[
-            "new",
-            "policy",
-            "freeze",
-            "--path",
-            path(folder),
-            "--sdk",
-            path(&sdk),
-        ]);
+        let output = new_freeze(folder);
         assert_eq!(output.status.code(), Some(2), "{}", text(&output.stderr));
     }
     let left = std::fs::read_dir(&there)
@@ -236,16 +212,8 @@ fn a_crate_is_made_whole_or_not_at_all() {
     for file in told["files"].as_array().unwrap() {
         assert!(made.join(file.as_str().unwrap()).is_file(), "{file}");
     }
-    let again = place.run(&[
-        "new",
-        "policy",
-        "freeze",
-        "--path",
-        path(&made),
-        "--sdk",
-        path(&sdk),
-    ]);
-    assert!(text(&again.stderr).contains("is there already"));
+    let again = new_freeze(&made);
+    assert!(text(&again.stderr).contains("already exists"));
 }
 
 #[test]

@@ -2,8 +2,6 @@
 //! works.
 #![allow(clippy::disallowed_methods, reason = "tests make and look at files")]
 
-use rmcp::model::{ClientRequest, Request};
-use rmcp::service::PeerRequestOptions;
 use rustix::fs::{CWD, RenameFlags, renameat_with};
 use serde_json::{Value, json};
 
@@ -114,13 +112,7 @@ async fn neighbours_are_answered_while_it_still_runs() {
         "call_limits_spin_running",
         "call_limits_spin_writing",
     ] {
-        let call = ClientRequest::CallToolRequest(Request::new(params(tool, json!({}))));
-        let options = PeerRequestOptions::no_options();
-        let stalled = session
-            .client()
-            .send_cancellable_request(call, options)
-            .await
-            .unwrap();
+        let stalled = session.begin(tool, json!({})).await;
         for _ in 0..20 {
             neighbour(&session).await;
         }

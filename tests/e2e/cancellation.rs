@@ -192,13 +192,7 @@ async fn a_client_over_http_that_cancels_ends_its_program() {
     let server = place.serve_http(&["--tier", "full"]);
     let session = crate::harness::Session::over_http(&server).await;
     let arguments = call(1)["params"]["arguments"].clone();
-    let params = crate::harness::params("workspace_access_run", arguments);
-    let request = rmcp::model::CallToolRequest::new(params).into();
-    let handle = session
-        .client()
-        .send_cancellable_request(request, rmcp::service::PeerRequestOptions::no_options())
-        .await
-        .unwrap();
+    let handle = session.begin("workspace_access_run", arguments).await;
     let pids = pids(&place).await;
     handle.cancel(Some("enough".to_owned())).await.unwrap();
     gone(&pids).await;

@@ -124,10 +124,7 @@ fn a_check_ends_with_its_time_whatever_sleeps_or_spins() {
         let started = Instant::now();
         let report = check(&place, name, &["--time", "1"]);
         let told = found(&report);
-        assert!(
-            told.contains("the check was ended after 1 s"),
-            "{name}: {report:#}"
-        );
+        assert!(told.contains("the check stopped after 1 s"), "{name}: {report:#}");
         assert!(
             started.elapsed() < Duration::from_secs(60),
             "{name}: {:?}",
@@ -142,7 +139,7 @@ fn what_a_component_says_of_itself_has_no_more_time_than_the_check_and_a_crash_i
     // Whatever the machine's load, the 5 s of a start are not waited for: compiling comes before.
     let told = found(&check(&place, "describe-hang", &["--time", "2"]));
     assert!(
-        told.contains("it does not describe itself within") || told.contains("was ended after 2 s"),
+        told.contains("it does not describe itself within") || told.contains("the check stopped after 2 s"),
         "{told}"
     );
     assert!(!told.contains("within 5.0 s"), "{told}");
@@ -174,7 +171,7 @@ fn trials_of_a_policy_end_with_their_time() {
         "3",
     ]);
     let said = String::from_utf8_lossy(&output.stderr);
-    assert!(said.contains("not through after 3 s"), "{said}");
+    assert!(said.contains("did not finish within 3 s"), "{said}");
     assert!(
         started.elapsed() < Duration::from_secs(45),
         "{:?}",

@@ -6,9 +6,14 @@ use std::process::Stdio;
 
 use serde_json::{Value, json};
 
-use crate::harness::Place;
+use crate::harness::{Place, field_of_each};
 
 const CREATE: &str = r##"{"title":"T","spec_markdown":"# Goal\ng","workspace":"w","initial_phase":"spec_draft","actor":"a","actor_role":"orchestrator"}"##;
+
+/// Exit code of a command.
+fn code(place: &Place, arguments: &[&str]) -> Option<i32> {
+    place.run(arguments).status.code()
+}
 
 #[test]
 fn call_takes_arguments_from_all_three_places() {
@@ -40,15 +45,9 @@ fn call_takes_arguments_from_all_three_places() {
 #[test]
 fn call_exits_with_one_on_a_refusal_and_two_on_nonsense() {
     let place = Place::new();
-    assert_eq!(
-        place
-            .run(&["call", "task_get", r#"{"task_id":"x"}"#])
-            .status
-            .code(),
-        Some(1)
-    );
-    assert_eq!(place.run(&["call", "task_got"]).status.code(), Some(2));
-    assert_eq!(place.run(&["call", "task_get", "{"]).status.code(), Some(2));
+    assert_eq!(code(&place, &["call", "task_get", r#"{"task_id":"x"}"#]), Some(1));
+    assert_eq!(code(&place, &["call", "task_got"]), Some(2));
+    assert_eq!(code(&place, &["call", "task_get", "{"]), Some(2));
 }
 
 #[test]
@@ -60,13 +59,8 @@ fn tools_shows_every_tool_with_its_tier() {
     assert!(text.contains("task_events"), "{text}");
     let output = place.run(&["--json", "tools", "--tier", "core"]);
     let tools: Value = serde_json::from_slice(&output.stdout).unwrap();
-    assert!(
-        tools
-            .as_array()
-            .unwrap()
-            .iter()
-            .all(|tool| tool["tier"] == "core")
-    );
+    let tiers = field_of_each(&tools, "tier");
+    assert!(tiers.iter().all(|tier| **tier == "core"));
 }
 
 #[test]
@@ -128,13 +122,7 @@ fn flags_win_over_environment_and_file() {
 fn the_ledger_can_be_read_and_verified() {
     let place = Place::in_file("");
     assert!(place.run(&["call", "task_create", CREATE]).status.success());
-    assert_eq!(
-        place
-            .run(&["call", "task_get", r#"{"task_id":"x"}"#])
-            .status
-            .code(),
-        Some(1)
-    );
+    assert_eq!(code(&place, &["call", "task_get", r#"{"task_id":"x"}"#]), Some(1));
     let print = |arguments: &[&str]| String::from_utf8(place.run(arguments).stdout).unwrap();
     let tail = print(&["ledger", "tail"]);
     assert!(

@@ -7,7 +7,7 @@ use std::process::{Command, Output};
 
 use serde_json::Value;
 
-use crate::harness::Place;
+use crate::harness::{Place, field_of_each, succeeded};
 
 fn clients(place: &Place, arguments: &[&str]) -> Output {
     command(place, arguments).output().unwrap()
@@ -33,18 +33,6 @@ fn command(place: &Place, arguments: &[&str]) -> Command {
         command.env_remove(name);
     }
     command
-}
-
-/// Output of a command, which must have succeeded.
-fn said(output: &Output) -> String {
-    let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
-    assert!(
-        output.status.success(),
-        "{}{}",
-        text(&output.stdout),
-        text(&output.stderr)
-    );
-    text(&output.stdout)
 }
 
 fn warned(output: &Output) -> String {
@@ -131,21 +119,15 @@ fn what_was_added_to_a_file_in_use_starts_the_server_and_leaves_the_rest() {
             .output()
             .unwrap();
         let tools: Value = serde_json::from_slice(&output.stdout).unwrap();
-        assert!(
-            tools
-                .as_array()
-                .unwrap()
-                .iter()
-                .any(|tool| tool["name"] == "task_events"),
-            "{client}"
-        );
+        let names = field_of_each(&tools, "name");
+        assert!(names.iter().any(|name| **name == "task_events"), "{client}");
     }
 }
 
 #[test]
 fn every_clients_file_is_made_for_user_and_project_and_goes_again() {
     let place = Place::new();
-    let listed: Value = serde_json::from_str(&said(&clients(&place, &["list", "--json"]))).unwrap();
+    let listed: Value = serde_json::from_str(&succeeded(&clients(&place, &["list", "--json"]))).unwrap();
     let names: Vec<&str> = listed
         .as_array()
         .unwrap()
@@ -159,27 +141,30 @@ fn every_clients_file_is_made_for_user_and_project_and_goes_again() {
             let run = |words: &[&str]| clients(&place, &[words, scope].concat());
             let added = run(&["add", client, "--no-check"]);
             if !added.status.success() {
-                assert!(warned(&added).contains("has no file of a project"), "{client}");
+                assert!(
+                    warned(&added).contains("has no configuration file of a project"),
+                    "{client}"
+                );
                 continue;
             }
-            let file = said(&added)
+            let file = succeeded(&added)
                 .lines()
                 .find_map(|line| Some(line.split_once("added to ")?.1.to_owned()));
             let file = Path::new(&file.unwrap()).to_owned();
             assert!(file.starts_with(place.path()), "{client}");
             let once = read(&file);
             assert!(
-                said(&run(&["add", client, "--no-check"])).contains("has it already"),
+                succeeded(&run(&["add", client, "--no-check"])).contains("already has it"),
                 "{client}"
             );
             assert_eq!(read(&file), once, "{client}");
-            let printed = said(&run(&["print", client]));
+            let printed = succeeded(&run(&["print", client]));
             assert_eq!(printed, once, "{client}");
             let other = ["add", client, "--no-check", "--http", "http://127.0.0.1:8765/mcp"];
             let refused = run(&other);
             assert_eq!(refused.status.code(), Some(2), "{client}");
             assert_eq!(read(&file), once, "{client}");
-            said(&run(&["remove", client]));
+            succeeded(&run(&["remove", client]));
             assert!(!file.exists() || read(&file).is_empty(), "{client}");
             assert_eq!(run(&["remove", client]).status.code(), Some(1), "{client}");
         }
@@ -196,7 +181,7 @@ fn comments_links_and_modes_of_a_file_stay_and_removal_gives_it_back() {
     let link = place.path().join(".config/zed/settings.json");
     std::fs::create_dir_all(link.parent().unwrap()).unwrap();
     symlink("../../dotfiles/zed.json", &link).unwrap();
-    said(&clients(&place, &["add", "zed", "--no-check"]));
+    succeeded(&clients(&place, &["add", "zed", "--no-check"]));
     let added = read(&dotfile);
     assert!(
         added.starts_with("// mine\n{\n  \"theme\": \"dark\", // why\n  \"context_servers\""),
@@ -204,16 +189,16 @@ fn comments_links_and_modes_of_a_file_stay_and_removal_gives_it_back() {
     );
     assert!(link.is_symlink());
     assert_eq!(dotfile.metadata().unwrap().permissions().mode() & 0o777, 0o640);
-    said(&clients(&place, &["remove", "zed"]));
+    succeeded(&clients(&place, &["remove", "zed"]));
     assert_eq!(read(&dotfile), text);
     // A link to a file that is not there yet stays one, too.
     let cursor = place.path().join(".cursor/mcp.json");
     std::fs::create_dir_all(cursor.parent().unwrap()).unwrap();
     symlink("../dotfiles/cursor.json", &cursor).unwrap();
-    said(&clients(&place, &["add", "cursor", "--no-check"]));
+    succeeded(&clients(&place, &["add", "cursor", "--no-check"]));
     assert!(cursor.is_symlink());
     assert!(json(&place.path().join("dotfiles/cursor.json"))["mcpServers"]["tollgate"].is_object());
-    said(&clients(&place, &["remove", "cursor"]));
+    succeeded(&clients(&place, &["remove", "cursor"]));
     assert!(cursor.is_symlink());
 }
 
@@ -237,7 +222,7 @@ fn without_a_name_the_installed_clients_are_added_and_the_last_lines_say_what_th
     for folder in [".cursor", ".codex"] {
         std::fs::create_dir(place.path().join(folder)).unwrap();
     }
-    let output = said(&clients(&place, &["add", "--packs", "core,task-store"]));
+    let output = succeeded(&clients(&place, &["add", "--packs", "core,task-store"]));
     let lines: Vec<&str> = output.lines().collect();
     assert_eq!(
         lines.iter().filter(|line| line.contains("added to")).count(),
@@ -251,7 +236,7 @@ fn without_a_name_the_installed_clients_are_added_and_the_last_lines_say_what_th
             "{line}"
         );
     }
-    let checked = said(&clients(&place, &["check"]));
+    let checked = succeeded(&clients(&place, &["check"]));
     assert_eq!(checked.matches('✔').count(), 2, "{checked}");
     assert_eq!(clients(&place, &["check", "zed"]).status.code(), Some(1));
 }
@@ -326,23 +311,23 @@ fn what_a_projects_file_names_is_started_only_when_asked() {
     std::fs::remove_file(&started).unwrap();
     let path = place.path().join("project/.cursor/mcp.json");
     let add = ["add", "cursor", "--project", "--force", "--packs", "core"];
-    said(&clients(&place, &add));
+    succeeded(&clients(&place, &add));
     let mut file = json(&path);
     file["mcpServers"]["tollgate"]["env"] = serde_json::json!({"TOLLGATE_READ_ONLY": "nonsense"});
     write(&path, &file.to_string());
-    assert!(said(&clients(&place, &add)).contains("has it already"));
+    assert!(succeeded(&clients(&place, &add)).contains("already has it"));
 }
 
 #[test]
 fn a_configured_http_server_is_connected_to_and_not_started_again() {
     let place = Place::with("[server]\nhttp = \"0.0.0.0:8765\"\n[server.auth]\ntoken_file = \"tokens\"\n");
     let output = clients(&place, &["add", "claude-code", "--no-check"]);
-    said(&output);
+    succeeded(&output);
     assert!(warned(&output).contains("TOLLGATE_TOKEN"), "{}", warned(&output));
     let entry = &json(&place.path().join(".claude.json"))["mcpServers"]["tollgate"];
     assert_eq!(entry["url"], "http://127.0.0.1:8765/mcp");
     assert_eq!(entry["headers"]["Authorization"], "Bearer ${TOLLGATE_TOKEN}");
-    said(&clients(
+    succeeded(&clients(
         &place,
         &["add", "codex", "--no-check", "--bearer-env", "MINE"],
     ));
@@ -375,7 +360,7 @@ fn a_configured_http_server_is_connected_to_and_not_started_again() {
     let free = Place::with("[server]\nhttp = \"127.0.0.1:0\"\n");
     assert!(warned(&clients(&free, &["add", "cursor", "--no-check"])).contains("picks a free port"));
     let variable = Place::new();
-    said(
+    succeeded(
         &command(&variable, &["add", "cursor", "--no-check"])
             .env("TOLLGATE_HTTP", "127.0.0.1:9")
             .output()
@@ -405,11 +390,11 @@ fn a_client_over_http_sends_its_token() {
         String::from_utf8_lossy(&unset.stdout).contains("MINE is not set"),
         "{unset:?}"
     );
-    let seen = said(&command(&place, &add).env("MINE", token).output().unwrap());
+    let seen = succeeded(&command(&place, &add).env("MINE", token).output().unwrap());
     assert!(seen.contains("✔ Cursor sees "), "{seen}");
     let wrong = command(&place, &["check"]).env("MINE", "other").output().unwrap();
     assert!(
-        String::from_utf8_lossy(&wrong.stdout).contains("does not take this token"),
+        String::from_utf8_lossy(&wrong.stdout).contains("does not accept this token"),
         "{wrong:?}"
     );
     let with_file = |file: &Path| {
@@ -417,12 +402,12 @@ fn a_client_over_http_sends_its_token() {
         clients(&place, &[&add[..], &[file.to_str().unwrap()]].concat())
     };
     // A file with more than a token is not sent whole.
-    assert!(warned(&with_file(&tokens)).contains("does not hold a token alone"));
+    assert!(warned(&with_file(&tokens)).contains("contains more than a token"));
     // A file of its own: the server reads its own file again whenever that changes.
     let alone = place.path().join("alone");
     write(&alone, &format!("{token}\n"));
     std::fs::set_permissions(&alone, std::fs::Permissions::from_mode(0o600)).unwrap();
-    assert!(said(&with_file(&alone)).contains("✔ opencode sees "));
+    assert!(succeeded(&with_file(&alone)).contains("✔ opencode sees "));
 }
 
 #[test]
@@ -440,7 +425,7 @@ fn flags_for_the_server_are_kept_in_the_entry() {
     ]);
     add.args(["--packs", "core,tasks", "--", "--tier", "full"]);
     add.env("HOME", place.path()).current_dir(place.path());
-    said(&add.output().unwrap());
+    succeeded(&add.output().unwrap());
     let entry = &json(&place.path().join(".cursor/mcp.json"))["mcpServers"]["tollgate"];
     let path = |rest: &str| format!("{}/{rest}", place.path().canonicalize().unwrap().display());
     let args: Vec<String> = serde_json::from_value(entry["args"].clone()).unwrap();
@@ -481,11 +466,11 @@ fn a_file_to_be_committed_names_the_program_alone_where_it_is_on_the_path() {
     assert!(Path::new(entry("project/.cursor/mcp.json").as_str().unwrap()).is_absolute());
     std::fs::remove_file(&shared).unwrap();
     symlink(&real, bin.join("tollgate")).unwrap();
-    said(&add(&["--project"], &bin));
+    succeeded(&add(&["--project"], &bin));
     assert_eq!(entry("project/.cursor/mcp.json"), "tollgate");
     // Others on the project's machine read it; a user's file may hold secrets.
     assert_eq!(shared.metadata().unwrap().permissions().mode() & 0o600, 0o600);
-    said(&add(&[], &bin));
+    succeeded(&add(&[], &bin));
     assert_eq!(entry(".cursor/mcp.json"), bin.join("tollgate").to_str().unwrap());
     assert_eq!(
         place
@@ -507,19 +492,19 @@ fn a_file_to_be_committed_names_the_program_alone_where_it_is_on_the_path() {
 #[test]
 fn a_dry_run_and_a_clients_own_command_change_nothing() {
     let place = Place::new();
-    let dry = said(&clients(&place, &["add", "cursor", "codex", "--dry-run"]));
+    let dry = succeeded(&clients(&place, &["add", "cursor", "codex", "--dry-run"]));
     assert!(
         dry.contains("would be added to") && dry.contains("[mcp_servers.tollgate]"),
         "{dry}"
     );
-    let line = said(&clients(&place, &["add", "claude-code", "codex", "--command"]));
+    let line = succeeded(&clients(&place, &["add", "claude-code", "codex", "--command"]));
     assert!(
         line.contains("claude mcp add-json --scope user tollgate '{\"type\":\"stdio\""),
         "{line}"
     );
     assert!(line.contains("codex mcp add tollgate -- /"), "{line}");
     let none = clients(&place, &["add", "zed", "--command"]);
-    assert!(warned(&none).contains("leave --command out"), "{}", warned(&none));
+    assert!(warned(&none).contains("omit --command"), "{}", warned(&none));
     assert!(!place.path().join(".cursor").exists() && !place.path().join(".codex").exists());
     // Run, it is the client's own program that changes things.
     let bin = place.path().join("bin");
@@ -530,7 +515,7 @@ fn a_dry_run_and_a_clients_own_command_change_nothing() {
     );
     std::fs::set_permissions(bin.join("codex"), std::fs::Permissions::from_mode(0o755)).unwrap();
     let run = ["add", "codex", "--command=run", "--no-check"];
-    said(
+    succeeded(
         &command(&place, &run)
             .env("PATH", format!("{}:/bin", bin.display()))
             .output()
@@ -597,7 +582,7 @@ fn an_entry_names_the_runner_and_never_a_path_in_its_cache() {
             let place = Place::new();
             let add = [&["add", "cursor", "--no-check"], scope].concat();
             let output = run_from(&place, program, file, text, &add);
-            said(&output);
+            succeeded(&output);
             let folder = if scope.is_empty() { "" } else { "project" };
             let entry = &json(&place.path().join(folder).join(".cursor/mcp.json"))["mcpServers"]["tollgate"];
             let args: Vec<String> = serde_json::from_value(entry["args"].clone()).unwrap();
@@ -634,7 +619,7 @@ fn what_has_to_be_compiled_is_compiled_and_told_and_nothing_of_it_fails_the_entr
     ));
     std::fs::remove_dir_all(place.data()).unwrap();
     let output = clients(&place, &["add", "cursor"]);
-    said(&output);
+    succeeded(&output);
     let told = warned(&output);
     assert!(told.contains("compiled pack sql-access in"), "{told}");
     assert!(

@@ -1,4 +1,4 @@
-//! Closing an envelope as a success, measured by the state in which the work tree is now.
+//! Closing an envelope as a success, depending on the current state of the work tree.
 #![allow(clippy::disallowed_methods, reason = "tests make files")]
 
 use serde_json::json;

@@ -101,14 +101,14 @@ fn mistakes_are_named_and_helped() {
     assert!(place.run(&["init"]).status.code() == Some(2));
     for (arguments, help) in [
         (vec!["packs", "accept", "foo"], "there is no pack foo"),
-        (vec!["packs", "inspect", file], "it does not begin as one"),
-        (vec!["--log", "verbose", "tools"], "is no level"),
+        (vec!["packs", "inspect", file], "its header is missing"),
+        (vec!["--log", "verbose", "tools"], "is not a log level"),
         (vec!["serve", "--packs", "taskstore"], "did you mean task-store?"),
         (vec!["serve", "--http", "localhost"], "localhost:8765"),
         (vec!["serve", "--http", ":99999"], "65535"),
         (vec!["ledger", "verify", "--head", "5:446f"], "64 hex digits"),
-        (vec!["policies", "inspect", "nowhere"], "no built-in component"),
-        (vec!["init"], "is there already"),
+        (vec!["policies", "inspect", "nowhere"], "not a built-in component"),
+        (vec!["init"], "already exists"),
         (
             vec!["call", "task_list", "[1]"],
             "it is a list; a JSON object looks like this",
@@ -117,7 +117,7 @@ fn mistakes_are_named_and_helped() {
         (vec!["call", "task_list", "@nofile.json"], "the file nofile.json"),
         (
             vec!["call", "no_such_tool_at_all"],
-            "`tollgate tools` shows those",
+            "`tollgate tools` lists the tools",
         ),
         (
             vec!["call", "envelope_open", r#"{"limits": 3}"#],
@@ -150,7 +150,7 @@ fn mistakes_are_named_and_helped() {
         );
     }
     for (arguments, help) in [
-        (&["--data-dir", r"C:\Users\me", "tools"][..], "a path of Windows"),
+        (&["--data-dir", r"C:\Users\me", "tools"][..], "a Windows path"),
         (
             &["--config", "/nowhere.toml", "tools"],
             "`tollgate --config /nowhere.toml init`",
@@ -224,7 +224,7 @@ fn a_damaged_or_empty_ledger_and_a_taken_port_come_with_what_to_do() {
     let verified = place.run(&["ledger", "verify"]);
     let told = String::from_utf8_lossy(&verified.stdout).into_owned();
     assert!(
-        verified.status.success() && told.contains("is empty: no call was recorded yet"),
+        verified.status.success() && told.contains("is empty: no call has been recorded yet"),
         "{told}"
     );
     let taken = std::net::TcpListener::bind("127.0.0.1:0").unwrap();

@@ -28,13 +28,7 @@ async fn three_tools_lead_to_all_others() {
         (hints.read_only_hint, hints.destructive_hint),
         (Some(false), Some(true))
     );
-    let told = session
-        .client()
-        .peer_info()
-        .unwrap()
-        .instructions
-        .clone()
-        .unwrap();
+    let told = session.instructions();
     assert!(told.contains("tool_search"), "{told}");
 
     let found = session
@@ -95,7 +89,7 @@ async fn a_call_through_another_costs_what_it_costs_itself() {
         )
         .await;
     assert_eq!(refusal["code"], "ENVELOPE_REQUIRED");
-    // What a refusal proposes can be passed on as it is.
+    // A refusal's next_call can be passed unchanged.
     session.ok("tool_call", refusal["next_call"].clone()).await;
     let limited = json!({"limits": {"max_mutations": 1}});
     let envelope = relayed(&session, "envelope_open", limited).await["id"].clone();

@@ -108,9 +108,7 @@ pub(crate) async fn plan(session: &Session) -> String {
     )
     .await;
     let next = &refused["blockers"][1]["next_call"];
-    session
-        .ok(next["tool"].as_str().unwrap(), next["arguments"].clone())
-        .await;
+    session.follow(next).await;
     let ready = call("job_set_ready", json!({})).await;
     assert_eq!(
         ready["warnings"],

@@ -152,10 +152,7 @@ async fn planted_files_are_found_planned_and_gone() {
     assert_eq!(found, BTreeSet::from(planted), "{stale:#}");
     let plan = session.ok("repo_hygiene_suggest", of_job.clone()).await;
     for next in ["keep_plan", "add_step"] {
-        let next = &plan[next];
-        session
-            .ok(next["tool"].as_str().unwrap(), next["arguments"].clone())
-            .await;
+        session.follow(&plan[next]).await;
     }
     reader.next().await;
     reader.step(&[], "looked at the whole repository").await;

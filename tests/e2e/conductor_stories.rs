@@ -1,8 +1,6 @@
 //! Stories of jobs that end well: a feature, a bug, a dependency, a clean-up, and the walkthrough of the page.
 #![allow(clippy::disallowed_methods, reason = "tests make and look at files")]
 
-use std::process::Command;
-
 use serde_json::{Value, json};
 
 use crate::conductor::{EXPORT, SKELETON, TEST, plan};
@@ -237,17 +235,10 @@ fn every_command_of_the_page_succeeds() {
     let commands = blocks("sh");
     assert_eq!(commands.len(), 4, "the page has four blocks of commands");
     let script = format!("set -e\n{setup}\n{}", commands.join("\n"));
-    let program = std::path::Path::new(env!("CARGO_BIN_EXE_tollgate"));
-    let path = format!(
-        "{}:{}",
-        program.parent().unwrap().display(),
-        std::env::var("PATH").unwrap()
-    );
-    let output = Command::new("bash")
-        .args(["-c", &script])
+    let output = place
+        .bash(&script)
         .current_dir(&folder)
         .env("HOME", place.path())
-        .env("PATH", path)
         .output()
         .unwrap();
     let said = String::from_utf8_lossy(&output.stdout);

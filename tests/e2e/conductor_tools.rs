@@ -301,7 +301,7 @@ async fn a_committer_without_a_name_is_told_before_the_work() {
         .await;
     let steps = json!({"steps": [step("Change it", &["it is changed"], json!([{"gate": "commit_exists"}]))]});
     let job = crate::conductor_stories::ready(&session, "Change it", ("plan_propose_steps", steps)).await;
-    let word = "Git knows no user.name and user.email here: pass author_name and author_email to git_commit";
+    let word = "Git has no user.name and user.email here: pass author_name and author_email to git_commit";
     for tool in ["job_set_ready", "job_start"] {
         let reply = session.ok(tool, json!({"job_id": job})).await;
         assert!(reply["warnings"].to_string().contains(word), "{reply:#}");

@@ -1,4 +1,4 @@
-//! The console beside MCP: who gets in, what the door refuses, and that looking leaves no row.
+//! The console beside MCP: access, refusals, and pages that leave no rows in the ledger.
 
 use serde_json::{Value, json};
 
@@ -230,7 +230,7 @@ async fn approvers_answer_on_the_console_under_their_proven_identity() {
     // Who asked is told so, and has no form to answer with.
     let path = format!("/console/approvals/{id}");
     let page = ask(&server, "GET", &path, &[("cookie", &own)], "").await.body;
-    assert!(page.contains("somebody else answers it"), "{page}");
+    assert!(page.contains("somebody else must answer it"), "{page}");
     assert_eq!(answered(&server, &own, &id, "approve").await.0, 403);
     assert_eq!(answered(&server, &bob, &id, "approve").await.0, 303);
     assert_eq!(

@@ -1,4 +1,4 @@
-//! Fairness: one identity that takes everything it gets, and another one that calls beside it.
+//! Fairness: one identity takes everything it can get, while another one makes calls.
 #![allow(clippy::disallowed_methods, reason = "tests make and look at files")]
 
 use std::time::{Duration, Instant};
@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 use serde_json::{Value, json};
 
 use crate::harness::{HttpServer, Session, guest, params, until};
-use crate::http_auth::{ADA, BOB, place_with_tokens};
+use crate::http_auth::{ADA, BOB, initialize, place_with_tokens, request};
 
 const TOKENS: &str = "[server.auth]\ntoken_file = \"tokens\"\n";
 
@@ -28,31 +28,9 @@ fn begin(session: &Session, calls: usize, tool: &'static str) {
     }
 }
 
-/// Begins a session, and returns the status and the session's id.
-async fn initialize(server: &HttpServer, token: &str) -> (u16, Option<String>) {
-    let message = json!({"jsonrpc": "2.0", "id": 0, "method": "initialize", "params": {
-        "protocolVersion": "2025-06-18", "capabilities": {}, "clientInfo": {"name": "hand", "version": "1"}}});
-    let response = reqwest::Client::new()
-        .post(&server.url)
-        .header("content-type", "application/json")
-        .header("accept", "application/json, text/event-stream")
-        .header("authorization", format!("Bearer {token}"))
-        .body(message.to_string())
-        .send()
-        .await
-        .unwrap();
-    let id = response.headers().get("mcp-session-id");
-    let id = id.map(|id| id.to_str().unwrap().to_owned());
-    (response.status().as_u16(), id)
-}
-
 /// Sends a message in a session.
 async fn send(server: &HttpServer, token: &str, session: &str, message: &Value) -> reqwest::Response {
-    reqwest::Client::new()
-        .post(&server.url)
-        .header("content-type", "application/json")
-        .header("accept", "application/json, text/event-stream")
-        .header("authorization", format!("Bearer {token}"))
+    request(server, reqwest::Method::POST, token)
         .header("mcp-session-id", session)
         .body(message.to_string())
         .send()
@@ -214,7 +192,7 @@ async fn until_in_flight(server: &HttpServer, calls: f64) {
     until(async || in_flight().await >= calls).await;
 }
 
-/// Looks that of Ada's calls few ran, and the others were cancelled in the line.
+/// Checks that few of Ada's calls ran, and that the others were cancelled in the queue.
 fn assert_cancelled(place: &crate::harness::Place, most_ran: usize, least_cancelled: usize) {
     let (ran, all) = ran(place);
     let cancelled = "SELECT count(*) FROM core_operations WHERE error_code = 'CANCELLED'";

@@ -288,13 +288,7 @@ async fn a_git_that_is_cut_short_leaves_no_lock() {
         .unwrap();
     let session = place.serve(&["--tier", "full"]).await;
     let add = |file: &str| json!({"program": "git", "arguments": ["add", "--", file]});
-    let params = crate::harness::params("workspace_access_run", add("large"));
-    let request = rmcp::model::CallToolRequest::new(params).into();
-    let handle = session
-        .client()
-        .send_cancellable_request(request, rmcp::service::PeerRequestOptions::no_options())
-        .await
-        .unwrap();
+    let handle = session.begin("workspace_access_run", add("large")).await;
     until(async || lock.exists()).await;
     handle.cancel(None).await.unwrap();
     until(async || place.ledger() == ["workspace_access_run run CANCELLED"]).await;

@@ -1,4 +1,4 @@
-//! The harness: a temporary data directory, servers on it, clients, and queries of the ledger.
+//! Test harness: a temporary data directory, servers on it, clients, and queries of the ledger.
 #![allow(clippy::disallowed_methods, reason = "tests make and look at files")]
 
 use std::io::{BufRead, BufReader, Write};
@@ -9,8 +9,8 @@ use std::thread::JoinHandle;
 use std::time::Duration;
 
 use rmcp::ServiceExt;
-use rmcp::model::{CallToolRequestParams, CallToolResult};
-use rmcp::service::{RoleClient, RunningService};
+use rmcp::model::{CallToolRequest, CallToolRequestParams, CallToolResult};
+use rmcp::service::{PeerRequestOptions, RequestHandle, RoleClient, RunningService};
 use rmcp::transport::TokioChildProcess;
 use rmcp::transport::streamable_http_client::StreamableHttpClientTransportConfig;
 use serde_json::{Value, json};
@@ -40,6 +40,15 @@ pub(crate) fn guest(name: &str) -> PathBuf {
 /// A built-in policy as a file, like a policy of another author.
 pub(crate) fn policy_component(name: &str) -> PathBuf {
     guests().with_file_name("policies").join(format!("{name}.wasm"))
+}
+
+/// Configuration of the test component `conformance`, whose workspace is the folder `work`.
+pub(crate) fn conformance_pack() -> String {
+    format!(
+        "[packs.conformance]\nsource = {:?}\nfull_schemas = true\ngrants.workspaces = [\"conformance\"]\n\
+         grants.client = [\"model\", \"roots\"]\n[workspaces.conformance]\npath = \"work\"\n",
+        guest("conformance")
+    )
 }
 
 /// A data directory and a configuration.
@@ -73,7 +82,7 @@ impl Place {
     }
 
     fn on(config: &str, server: Option<Server>) -> Place {
-        // Tests look into databases by themselves, too.
+        // Tests also open databases themselves.
         tollgate_store::storage::prepare().unwrap();
         let place = Place {
             dir: tempfile::tempdir().unwrap(),
@@ -100,7 +109,8 @@ impl Place {
         self.server.as_mut()
     }
 
-    /// Puts the database on a server, or into the file, as the operator's configuration does. Returns where it was.
+    /// Moves the database to a server or to the file, as the operator's configuration does. Returns the previous
+    /// location.
     pub(crate) fn move_to(&mut self, server: Option<Server>) -> Option<Server> {
         std::mem::replace(&mut self.server, server)
     }
@@ -109,7 +119,7 @@ impl Place {
         self.dir.path()
     }
 
-    /// The whole place once more, while none of its hosts is at work. None if the database is on a server.
+    /// A copy of the whole place, while none of its hosts is running. `None` if the database is on a server.
     pub(crate) fn copy(&self) -> Option<Place> {
         if self.server.is_some() {
             return None;
@@ -153,6 +163,22 @@ impl Place {
     /// Runs `tollgate` to its end.
     pub(crate) fn run(&self, arguments: &[&str]) -> Output {
         self.command(arguments).output().unwrap()
+    }
+
+    /// Command that runs a script in this place, with `tollgate` on its path.
+    pub(crate) fn bash(&self, script: &str) -> Command {
+        let program = Path::new(env!("CARGO_BIN_EXE_tollgate"));
+        let path = format!(
+            "{}:{}",
+            program.parent().unwrap().display(),
+            std::env::var("PATH").unwrap()
+        );
+        let mut command = Command::new("bash");
+        command
+            .args(["-c", script])
+            .current_dir(self.path())
+            .env("PATH", path);
+        command
     }
 
     /// Makes one call with `tollgate call`, and returns the exit code and the output.
@@ -223,7 +249,7 @@ impl Place {
         let log = Arc::new(Mutex::new(String::new()));
         let reading = {
             let log = Arc::clone(&log);
-            // Somebody must read on, or a talkative server would stall.
+            // The output must be read, or a server with much output would block.
             std::thread::spawn(move || {
                 for line in stderr.lines() {
                     let mut log = log.lock().unwrap();
@@ -274,12 +300,12 @@ impl Place {
         self.sql("SELECT tool || ' ' || effect || ' ' || coalesce(error_code, 'ok') FROM core_operations ORDER BY seq")
     }
 
-    /// True if the database is whole. A server looks at its own.
+    /// Returns whether the database is intact. A database server checks itself.
     pub(crate) fn is_whole(&self) -> bool {
         self.server.is_some() || self.sql("PRAGMA integrity_check") == ["ok"]
     }
 
-    /// Hashes of the contents that are kept, wherever new content goes by default.
+    /// Hashes of the stored contents, in the current default location.
     pub(crate) fn contents(&self) -> Vec<String> {
         if self.server.is_some() {
             return self.sql("SELECT DISTINCT hash FROM core_contents ORDER BY hash");
@@ -290,7 +316,7 @@ impl Place {
         names.filter(|name| name.len() == 64).collect()
     }
 
-    /// Bytes of all of it.
+    /// Total bytes of the stored contents.
     pub(crate) fn content_bytes(&self) -> u64 {
         if self.server.is_some() {
             let total = self.sql("SELECT coalesce(sum(octet_length(bytes)), 0) FROM core_contents");
@@ -301,7 +327,7 @@ impl Place {
         sizes.map(|metadata| metadata.len()).sum()
     }
 
-    /// Replaces content by as many other bytes, as anybody with access to it could.
+    /// Replaces content with other bytes of the same length, as anyone with access to it could.
     pub(crate) fn change_content(&self, hash: &str) {
         if self.server.is_some() {
             self.sql(&format!(
@@ -314,7 +340,7 @@ impl Place {
         std::fs::write(file, "x".repeat(usize::try_from(length).unwrap())).unwrap();
     }
 
-    /// Takes content away.
+    /// Removes content.
     pub(crate) fn remove_content(&self, hash: &str) {
         match self.server {
             Some(_) => drop(self.sql(&format!("DELETE FROM core_contents WHERE hash = '{hash}'"))),
@@ -350,7 +376,7 @@ fn warm() -> &'static Path {
     WARM.get_or_init(|| {
         let warm = Path::new(env!("CARGO_TARGET_TMPDIR")).join("warm");
         std::fs::create_dir_all(&warm).unwrap();
-        // Several programs of tests run at the same time, and have one such directory.
+        // Several test programs run at the same time and share one such directory.
         let lock = std::fs::File::create(warm.join("lock")).unwrap();
         lock.lock().unwrap();
         let mut config = String::new();
@@ -365,7 +391,7 @@ fn warm() -> &'static Path {
         for policy in tollgate_components::builtin::policies() {
             config.push_str(&format!("[policies.{policy}]\n"));
         }
-        // The cache is kept from run to run, the database is not: migrations change while they are written.
+        // The cache is kept between runs. The database is not, because migrations change during development.
         for name in ["tollgate.db", "tollgate.db-wal", "tollgate.db-shm"] {
             let _ = std::fs::remove_file(warm.join("data").join(name));
         }
@@ -379,7 +405,7 @@ fn warm() -> &'static Path {
             .args(["packs", "list"])
             .output()
             .unwrap();
-        // Some of them are meant not to load, but every one is compiled.
+        // Some components are meant to fail to load, but every one is compiled.
         assert!(
             !output.stdout.is_empty(),
             "{}",
@@ -407,8 +433,8 @@ fn copy_tree(from: &Path, to: &Path) {
     }
 }
 
-/// Gives a data directory the compiled code. Links, because copies are 100 MB for each test; nothing writes into a file of the cache,
-/// and a test that does so makes another file first.
+/// Links the compiled code into a data directory. Copies would take 100 MB for each test. Nothing writes into a file of
+/// the cache, and a test that does creates a separate file first.
 fn share_cache(from: &Path, to: &Path) {
     use std::os::unix::fs::DirBuilderExt;
     let private = |path: &Path| std::fs::DirBuilder::new().mode(0o700).create(path).unwrap();
@@ -478,6 +504,26 @@ impl Session {
         body["error"].clone()
     }
 
+    /// Makes the call that a reply proposes, which must succeed.
+    pub(crate) async fn follow(&self, next_call: &Value) -> Value {
+        let tool = next_call["tool"].as_str().unwrap();
+        self.ok(tool, next_call["arguments"].clone()).await
+    }
+
+    /// Begins a call without waiting for its result.
+    pub(crate) async fn begin(&self, tool: &str, arguments: Value) -> RequestHandle<RoleClient> {
+        let request = CallToolRequest::new(params(tool, arguments)).into();
+        self.client
+            .send_cancellable_request(request, PeerRequestOptions::no_options())
+            .await
+            .unwrap()
+    }
+
+    /// Instructions that the server gave the client.
+    pub(crate) fn instructions(&self) -> String {
+        self.client.peer_info().unwrap().instructions.clone().unwrap()
+    }
+
     /// Peak memory of the server, in KiB.
     pub(crate) fn peak_memory(&self) -> u64 {
         let status = std::fs::read_to_string(format!("/proc/{}/status", self.pid)).unwrap();
@@ -502,7 +548,7 @@ impl Session {
 
 /// Waits until a condition holds. Fails after a timeout.
 pub(crate) async fn until(mut holds: impl AsyncFnMut() -> bool) {
-    // A component may have to be compiled on a busy machine, and whoever asks all the time makes it busier.
+    // On a busy machine a component may have to be compiled, and polling without pauses would slow it down further.
     let (soon, between) = (Duration::from_secs(300), Duration::from_millis(5));
     let waiting = async {
         while !holds().await {
@@ -517,6 +563,27 @@ pub(crate) fn params(tool: &str, arguments: Value) -> CallToolRequestParams {
         panic!("arguments are an object");
     };
     CallToolRequestParams::new(tool.to_owned()).with_arguments(arguments)
+}
+
+/// One field of each entry of a list.
+pub(crate) fn field_of_each<'a>(list: &'a Value, field: &str) -> Vec<&'a Value> {
+    list.as_array()
+        .unwrap()
+        .iter()
+        .map(|entry| &entry[field])
+        .collect()
+}
+
+/// Output of a command, which must have succeeded.
+pub(crate) fn succeeded(output: &Output) -> String {
+    let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
+    assert!(
+        output.status.success(),
+        "{}{}",
+        text(&output.stdout),
+        text(&output.stderr)
+    );
+    text(&output.stdout)
 }
 
 /// Kills a process and waits for its exit.

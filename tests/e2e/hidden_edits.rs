@@ -27,9 +27,7 @@ async fn breaking_git_is_no_way_around_a_limit_of_edits() {
         "{message}"
     );
     let next = &refusal["next_call"];
-    session
-        .ok(next["tool"].as_str().unwrap(), next["arguments"].clone())
-        .await;
+    session.follow(next).await;
     fs::rename(&aside, &git_folder).unwrap();
     // A program in the repository's own configuration, which the host does not run.
     git(&place, &["config", "filter.x.clean", "cat"]);

@@ -27,6 +27,29 @@ pub(crate) fn place_with_tokens(config: &str) -> Place {
     place
 }
 
+/// Request of a client without a library.
+pub(crate) fn request(server: &HttpServer, method: reqwest::Method, token: &str) -> reqwest::RequestBuilder {
+    reqwest::Client::new()
+        .request(method, &server.url)
+        .header("content-type", "application/json")
+        .header("accept", "application/json, text/event-stream")
+        .header("authorization", format!("Bearer {token}"))
+}
+
+/// Begins a session of the revisions before 2026-07-28. Returns the status, and the session's id if there is one.
+pub(crate) async fn initialize(server: &HttpServer, token: &str) -> (u16, Option<String>) {
+    let message = json!({"jsonrpc": "2.0", "id": 0, "method": "initialize", "params": {
+        "protocolVersion": "2025-06-18", "capabilities": {}, "clientInfo": {"name": "hand", "version": "1"}}});
+    let response = request(server, reqwest::Method::POST, token)
+        .body(message.to_string())
+        .send()
+        .await
+        .unwrap();
+    let id = response.headers().get("mcp-session-id");
+    let id = id.map(|id| id.to_str().unwrap().to_owned());
+    (response.status().as_u16(), id)
+}
+
 /// Response to a request with or without a token: status, challenge, and error code.
 pub(crate) async fn knock(server: &HttpServer, token: Option<&str>) -> String {
     knock_while_tokens_change(server, token).await.unwrap()
@@ -175,13 +198,9 @@ fn task(envelope: &str) -> Value {
 async fn a_session_is_its_owners_alone() {
     let place = place_with_tokens("[server.auth]\ntoken_file = \"tokens\"\n");
     let server = place.serve_http(&[]);
-    let id = begin(&server, ADA).await;
+    let id = initialize(&server, ADA).await.1.unwrap();
     let answer = async |method: reqwest::Method, token: &str, session: &str| {
-        let response = reqwest::Client::new()
-            .request(method, &server.url)
-            .header("content-type", "application/json")
-            .header("accept", "application/json, text/event-stream")
-            .header("authorization", format!("Bearer {token}"))
+        let response = request(&server, method, token)
             .header("mcp-session-id", session)
             .body(r#"{"jsonrpc":"2.0","id":1,"method":"tools/list","params":{}}"#)
             .send()
@@ -207,22 +226,6 @@ async fn a_session_is_its_owners_alone() {
     }
     let still_there = answer(reqwest::Method::POST, ADA, &id).await;
     assert_eq!(still_there.0, 200, "{}", still_there.1);
-}
-
-/// Begins a session of the revisions before 2026-07-28 without a client library.
-async fn begin(server: &HttpServer, token: &str) -> String {
-    let message = json!({"jsonrpc": "2.0", "id": 0, "method": "initialize", "params": {
-        "protocolVersion": "2025-06-18", "capabilities": {}, "clientInfo": {"name": "hand", "version": "1"}}});
-    let response = reqwest::Client::new()
-        .post(&server.url)
-        .header("content-type", "application/json")
-        .header("accept", "application/json, text/event-stream")
-        .header("authorization", format!("Bearer {token}"))
-        .body(message.to_string())
-        .send()
-        .await
-        .unwrap();
-    response.headers()["mcp-session-id"].to_str().unwrap().to_owned()
 }
 
 #[tokio::test]
@@ -349,7 +352,7 @@ async fn without_its_keys_a_host_is_not_ready_and_says_so() {
     assert_eq!(response.status().as_u16(), 503);
     assert_eq!(
         response.text().await.unwrap(),
-        "the issuer's keys cannot be had\n"
+        "the issuer's keys cannot be fetched\n"
     );
     let claims =
         json!({"iss": format!("http://{gone}"), "sub": "ada", "aud": server.url, "exp": now() + 600});

@@ -77,13 +77,13 @@ async fn a_backup_beside_calls_that_write_is_whole_and_comes_back_elsewhere() {
         std::fs::read_to_string(backup.join("artifacts").join(&kept)).unwrap(),
         "a log"
     );
-    assert!(refused(&place, &["backup", text(&backup)]).contains("is there already"));
+    assert!(refused(&place, &["backup", text(&backup)]).contains("already exists"));
     assert!(refused(&place, &["backup", text(&place.data().join("x"))]).contains("is in the data directory"));
     let inside = folder.path().join("inside");
     let workspace = format!("shop={}", folder.path().display());
     let within = ["--workspace", &workspace, "backup", text(&inside)];
     assert!(refused(&place, &within).contains("is in the workspace shop") && !inside.exists());
-    // The host goes on, and its ledger still has what was signed.
+    // The host continues, and its ledger still has what was signed.
     let head = backup.join("head.json");
     assert!(
         place

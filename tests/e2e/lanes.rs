@@ -1,4 +1,4 @@
-//! Calls that write side by side on one host of a server's database. They run where the tests have a PostgreSQL server.
+//! Concurrent writing calls on one host with a database server. Skipped unless the tests have a PostgreSQL server.
 
 use std::time::Duration;
 
@@ -36,7 +36,7 @@ async fn calls_about_other_things_do_not_wait_for_one_that_waits() {
     }
     let rows = "SELECT 1 FROM \"SCHEMA/tasks\".tasks_workspaces WHERE name = 'one' FOR UPDATE";
     let held = place.server().unwrap().hold(rows);
-    // More of the same than there are lanes: they wait in line, and not in lanes.
+    // More calls of the same kind than there are lanes: they wait in the queue, and occupy no lanes.
     let waiting = async {
         tokio::join!(
             made(&session, "one", "a"),

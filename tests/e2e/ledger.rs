@@ -168,7 +168,7 @@ fn a_signed_head_finds_what_was_rewritten_before_it() {
     let bad = bad.to_str().unwrap();
     for (content, key, said) in [
         (exported.replace("\"seq\":3", "\"seq\":2"), public, "changed"),
-        (exported.clone(), other, "none of those"),
+        (exported.clone(), other, "not one of the keys"),
         (print(&place, &["ledger", "export"]), public, "not signed"),
         ("{}".to_owned(), public, "not a line of an export"),
     ] {

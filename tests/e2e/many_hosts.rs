@@ -1,4 +1,4 @@
-//! Hosts on several machines with one database. They run where the tests have a PostgreSQL server.
+//! Hosts on several machines with one database. Skipped unless the tests have a PostgreSQL server.
 
 use std::time::{Duration, Instant};
 
@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 use crate::harness::{Place, Session};
 use crate::observed::write;
 
-/// A lease as short as it may be.
+/// The shortest possible lease.
 const LEASE: &str = "[cluster]\nlease_sec = 5\nurl = \"https://one.example/mcp\"\n";
 
 fn task(title: &str, envelope: Option<&str>) -> Value {
@@ -25,7 +25,7 @@ async fn code(session: &Session, tool: &str, arguments: Value) -> Option<String>
     structured["error"]["code"].as_str().map(str::to_owned)
 }
 
-/// Checks that the ledger holds together.
+/// Checks that the ledger is consistent.
 pub(crate) fn verified(place: &Place) {
     let output = place.run(&["ledger", "verify"]);
     assert!(

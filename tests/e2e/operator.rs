@@ -181,7 +181,10 @@ async fn a_component_from_another_machine_is_pinned_and_kept() {
     let hash = said.split("--sha256 ").nth(1).unwrap_or_else(|| panic!("{said}"))[..64].to_owned();
     let wrong = run(add(&["--sha256", &"2".repeat(64)])).await.unwrap();
     let said = text(&wrong.stderr);
-    assert!(said.contains(&hash) && said.contains("pinned is 2222"), "{said}");
+    assert!(
+        said.contains(&hash) && said.contains("but the pinned one is 2222"),
+        "{said}"
+    );
     assert_eq!(config(&place), "");
     let added = run(add(&["--sha256", &hash])).await.unwrap();
     assert!(added.status.success(), "{}", text(&added.stderr));

@@ -1,4 +1,4 @@
-//! A person at a terminal: the host knows one, and no client is taken for one.
+//! A person at a terminal: the host recognises one, and never mistakes a client for one.
 #![allow(clippy::disallowed_methods, reason = "tests make and look at files")]
 
 use std::fs::File;

@@ -4,7 +4,7 @@
 use rmcp::model::GetPromptRequestParams;
 use serde_json::{Value, json};
 
-use crate::harness::{Place, Session};
+use crate::harness::{Place, Session, field_of_each};
 
 /// Ways to call, each with a call of the protected tool.
 enum Way {
@@ -156,12 +156,7 @@ async fn every_verdict_is_recorded_and_every_reason_is_told_at_once() {
     let place = Place::with(config);
     let session = place.serve(&[]).await;
     let refused = session.refused("task_get", json!({"task_id": "x"})).await;
-    let codes: Vec<&Value> = refused["blockers"]
-        .as_array()
-        .unwrap()
-        .iter()
-        .map(|blocker| &blocker["code"])
-        .collect();
+    let codes = field_of_each(&refused["blockers"], "code");
     assert_eq!(codes, ["A", "B"], "{refused:#}");
     assert_eq!(refused["code"], "A");
     session.ok("task_list", json!({})).await;

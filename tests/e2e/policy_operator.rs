@@ -178,14 +178,14 @@ fn a_policy_that_became_another_is_told_until_it_is_accepted() {
     for _ in 0..2 {
         let said = list();
         assert!(
-            said.contains("policy `mine` is another component: it has another sha256"),
+            said.contains("policy `mine` is a different component: it has a different sha256"),
             "{said}"
         );
         assert!(said.contains("tollgate policies accept mine"), "{said}");
     }
     let doctor = text(&place.run(&["doctor"]).stdout);
     assert!(
-        doctor.contains("policy mine: policy `mine` is another component"),
+        doctor.contains("policy mine: policy `mine` is a different component"),
         "{doctor}"
     );
     assert!(doctor.contains("pin it in [policies.mine]"), "{doctor}");

@@ -317,7 +317,7 @@ async fn what_cannot_be_shown_any_more_is_counted_by_why() {
     for line in [
         "2 whose arguments were not recorded",
         "1 whose recorded arguments have expired",
-        "1 whose recorded arguments are not those that the ledger has the hash of",
+        "1 whose recorded arguments do not match the hash in the ledger",
         "1 that a policy denied",
         "arguments = true",
         "MEDIAN µs",

@@ -6,11 +6,9 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::{Duration, Instant};
 
 use expect_test::expect;
-use rmcp::model::{ClientRequest, Request};
-use rmcp::service::PeerRequestOptions;
 use serde_json::{Value, json};
 
-use crate::harness::{is_running, params, until};
+use crate::harness::{is_running, until};
 use crate::meddling::{Meddling, result, sh};
 
 /// Waits until a program has written a file, and returns its content.
@@ -56,11 +54,11 @@ async fn only_what_was_granted_runs_and_nothing_is_expanded() {
     expect![[r#"
         Exited(0) 36 0 [$(id) `id` ; id | id $HOME * a b '"
         ] []
-        not allowed: `python3` is no program the pack was granted, nor, with these arguments, a test of `main`; to register it as a test, add `tests.NAME = ["python3"]` to [workspaces.main]
-        not allowed: `/bin/sh` is no program the pack was granted, nor, with these arguments, a test of `main`; to register it as a test, add `tests.NAME = ["/bin/sh"]` to [workspaces.main]
-        not allowed: `./git` is no program the pack was granted, nor, with these arguments, a test of `main`; to register it as a test, add `tests.NAME = ["./git"]` to [workspaces.main]
+        not allowed: `python3` is not a program granted to the pack and, with these arguments, not a registered test of `main`; to register it as a test, add `tests.NAME = ["python3"]` to [workspaces.main]
+        not allowed: `/bin/sh` is not a program granted to the pack and, with these arguments, not a registered test of `main`; to register it as a test, add `tests.NAME = ["/bin/sh"]` to [workspaces.main]
+        not allowed: `./git` is not a program granted to the pack and, with these arguments, not a registered test of `main`; to register it as a test, add `tests.NAME = ["./git"]` to [workspaces.main]
         not started: there is no `no-such-program` on the host's PATH
-        invalid command: an argument has a NUL in it
+        invalid command: an argument contains a NUL character
         a transaction is open; run programs outside of transactions
         not allowed: `git push` is not one of the subcommands that packs may run: blame, cat-file, check-ignore, config, describe, diff, diff-files, diff-index, diff-tree, for-each-ref, hash-object, log, ls-files, ls-tree, merge-base, name-rev, rev-list, rev-parse, shortlog, show, show-ref, status, version, add, branch, commit, reset, restore, rm, switch, tag
         not allowed: `git commit` writes, but git may only read here; set `git = "write"` in [workspaces.NAME], for a pack that requests it
@@ -145,10 +143,7 @@ async fn neighbours_are_answered_while_programs_never_end() {
     let mut stalled = Vec::new();
     for script in ["sleep 1000", "cat /dev/zero", "while :; do (:) & wait; done"] {
         let run = json!({"program": "sh", "arguments": ["-c", format!("echo >started; {script}")]});
-        let call = ClientRequest::CallToolRequest(Request::new(params("workspace_access_run", run)));
-        let options = PeerRequestOptions::no_options();
-        let sent = session.client().send_cancellable_request(call, options).await;
-        stalled.push(sent.unwrap());
+        stalled.push(session.begin("workspace_access_run", run).await);
         written(&meddling.main().join("started")).await;
         std::fs::remove_file(meddling.main().join("started")).unwrap();
     }
@@ -344,9 +339,7 @@ async fn what_outlives_its_host_does_not_outlive_it_for_long() {
     let mark = mark();
     let script = format!("setsid sleep {mark} & echo >started; sleep {mark}");
     let run = json!({"program": "sh", "arguments": ["-c", script]});
-    let call = ClientRequest::CallToolRequest(Request::new(params("workspace_access_run", run)));
-    let options = PeerRequestOptions::no_options();
-    let sent = session.client().send_cancellable_request(call, options).await;
+    let sent = session.begin("workspace_access_run", run).await;
     written(&meddling.main().join("started")).await;
     session.kill();
     until(async || marked(&mark).is_empty()).await;

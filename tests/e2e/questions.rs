@@ -4,7 +4,7 @@
 use serde_json::{Value, json};
 
 use crate::consent::request;
-use crate::harness::{Place, guest, until};
+use crate::harness::{Place, conformance_pack, until};
 
 /// A tool that asks twice, behind a policy that asks once.
 const TOOL: &str = "test_input_required_result_multi_round";
@@ -12,20 +12,14 @@ const TOOL: &str = "test_input_required_result_multi_round";
 fn place() -> Place {
     let place = Place::with(&format!(
         r#"
-        [packs.conformance]
-        source = {:?}
-        full_schemas = true
-        grants.workspaces = ["conformance"]
-        grants.client = ["model", "roots"]
-        [workspaces.conformance]
-        path = "work"
+        {}
         [policies.ask]
         source = "builtin:cel"
         limits.time_ms = 10000
         tools = ["{TOOL}"]
         config = {{ when = "true", then = "ask", message = "Really?", code = "NOT_ALLOWED", remediation = "Get a yes." }}
         "#,
-        guest("conformance"),
+        conformance_pack(),
     ));
     std::fs::create_dir(place.path().join("work")).unwrap();
     place

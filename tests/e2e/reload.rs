@@ -6,6 +6,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use serde_json::{Value, json};
+use tokio::task::JoinHandle;
 
 use crate::forged::altered;
 use crate::harness::{HttpServer, Place, Session, Wire, guest, hang_up, until};
@@ -79,26 +80,63 @@ async fn metrics(server: &HttpServer) -> String {
     reqwest::get(url).await.unwrap().text().await.unwrap()
 }
 
+/// Waits until a server has taken over `number` changed configurations.
+async fn reloaded(server: &HttpServer, number: u32) {
+    let taken = format!("tollgate_reloads_total{{outcome=\"taken\"}} {number}\n");
+    until(async || metrics(server).await.contains(&taken)).await;
+}
+
+/// End of a repeated call.
+#[derive(Clone, Copy)]
+enum Ends {
+    Well,
+    Refused,
+}
+
+/// Clients that repeat one call each.
+struct Callers {
+    over: Arc<AtomicBool>,
+    callers: Vec<JoinHandle<u32>>,
+}
+
+impl Callers {
+    /// Starts a client for each of these calls, which always end the same way.
+    async fn start(server: &HttpServer, calls: [(&'static str, Value, Ends); 4]) -> Callers {
+        let over = Arc::new(AtomicBool::new(false));
+        let mut callers = Vec::new();
+        for (tool, arguments, ends) in calls {
+            let (session, over) = (Session::over_http(server).await, Arc::clone(&over));
+            callers.push(tokio::spawn(async move {
+                let mut calls = 0;
+                while !over.load(Ordering::Relaxed) {
+                    match ends {
+                        Ends::Well => session.ok(tool, arguments.clone()).await,
+                        Ends::Refused => session.refused(tool, arguments.clone()).await,
+                    };
+                    calls += 1;
+                }
+                calls
+            }));
+        }
+        Callers { over, callers }
+    }
+
+    /// Stops the clients. Each must have made a call.
+    async fn stop(self) {
+        self.over.store(true, Ordering::Relaxed);
+        for caller in self.callers {
+            assert!(caller.await.unwrap() > 0);
+        }
+    }
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn no_call_fails_while_sets_are_replaced() {
     let place = Place::new();
     let server = place.serve_http(&["--tier", "full"]);
-    let over = Arc::new(AtomicBool::new(false));
-    let mut callers = Vec::new();
-    for number in 0..4 {
-        let (session, over) = (Session::over_http(&server).await, Arc::clone(&over));
-        callers.push(tokio::spawn(async move {
-            let mut calls = 0;
-            while !over.load(Ordering::Relaxed) {
-                match number {
-                    0 => session.ok("envelope_open", json!({})).await,
-                    _ => session.ok("task_list", json!({"limit": 5})).await,
-                };
-                calls += 1;
-            }
-            calls
-        }));
-    }
+    let list = ("task_list", json!({"limit": 5}), Ends::Well);
+    let open = ("envelope_open", json!({}), Ends::Well);
+    let callers = Callers::start(&server, [open, list.clone(), list.clone(), list]).await;
     for number in 1..=4 {
         if number % 2 == 1 {
             with_sql_access(&place);
@@ -109,16 +147,9 @@ async fn no_call_fails_while_sets_are_replaced() {
             // A pack that was switched off comes back only if somebody says so.
             hang_up(server.pid());
         }
-        until(async || {
-            let taken = format!("tollgate_reloads_total{{outcome=\"taken\"}} {number}\n");
-            metrics(&server).await.contains(&taken)
-        })
-        .await;
+        reloaded(&server, number).await;
     }
-    over.store(true, Ordering::Relaxed);
-    for caller in callers {
-        assert!(caller.await.unwrap() > 0);
-    }
+    callers.stop().await;
     let counted = metrics(&server).await;
     assert!(
         counted.contains("tollgate_calls_total{pack=\"task-store\",tool=\"task_list\",outcome=\"error\"} 0"),
@@ -155,7 +186,7 @@ async fn a_set_that_does_not_work_changes_nothing() {
         place.sql("SELECT name FROM core_migrations WHERE pack IN ('migration-foreign', 'reserve')");
     assert!(touched.is_empty(), "{touched:?}");
     write(&place, "[envelope]\nrequire = \"always\"\n");
-    until(async || metrics(&server).await.contains("outcome=\"taken\"} 1\n")).await;
+    reloaded(&server, 1).await;
     let refused = session.refused("task_list", json!({})).await;
     assert_eq!(refused["code"], "ENVELOPE_REQUIRED");
 }
@@ -173,7 +204,7 @@ async fn what_failed_at_the_start_may_fail_again() {
     session.ok("task_list", json!({})).await;
     let sql_access = format!("[packs.sql-access]\nsource = {:?}\n", guest("sql-access"));
     write(&place, &format!("{broken}{sql_access}"));
-    until(async || metrics(&server).await.contains("outcome=\"taken\"} 1\n")).await;
+    reloaded(&server, 1).await;
     let steps = "SELECT DISTINCT pack FROM core_migrations WHERE pack IN ('migration-foreign', 'sql-access')";
     assert_eq!(place.sql(steps), ["sql-access"]);
     session.ok("task_list", json!({})).await;
@@ -229,7 +260,7 @@ async fn a_policy_that_does_not_work_changes_nothing_and_leaves_no_tables() {
         &place,
         &format!("{CLOSED}{policy_faults}limits.time_ms = 10000\n"),
     );
-    until(async || metrics(&server).await.contains("outcome=\"taken\"} 1\n")).await;
+    reloaded(&server, 1).await;
     assert_eq!(place.sql(steps), ["policy-task-store"]);
     session.ok("task_list", json!({})).await;
 }
@@ -238,24 +269,11 @@ async fn a_policy_that_does_not_work_changes_nothing_and_leaves_no_tables() {
 async fn no_call_fails_while_policies_come_and_go() {
     let place = Place::with(CLOSED);
     let server = place.serve_http(&["--tier", "full"]);
-    let over = Arc::new(AtomicBool::new(false));
-    let mut callers = Vec::new();
-    for number in 0..4 {
-        let (session, over) = (Session::over_http(&server).await, Arc::clone(&over));
-        callers.push(tokio::spawn(async move {
-            let mut calls = 0;
-            while !over.load(Ordering::Relaxed) {
-                match number {
-                    0 => session.ok("envelope_open", json!({})).await,
-                    // One policy denies this before, during and after.
-                    1 => session.refused("task_get", json!({"task_id": "x"})).await,
-                    _ => session.ok("task_list", json!({"limit": 5})).await,
-                };
-                calls += 1;
-            }
-            calls
-        }));
-    }
+    let list = ("task_list", json!({"limit": 5}), Ends::Well);
+    let open = ("envelope_open", json!({}), Ends::Well);
+    // One policy denies this before, during and after.
+    let denied = ("task_get", json!({"task_id": "x"}), Ends::Refused);
+    let callers = Callers::start(&server, [open, denied, list.clone(), list]).await;
     let more = "[policies.secret-scan]\nlimits.time_ms = 10000\n[policies.limit]\nsource = \"builtin:rate-limit\"\n\
                 limits.time_ms = 10000\nmode = \"audit\"\nconfig = { calls = 1, seconds = 1 }\n";
     for number in 1..=4 {
@@ -264,16 +282,9 @@ async fn no_call_fails_while_policies_come_and_go() {
         if more.is_empty() {
             hang_up(server.pid());
         }
-        until(async || {
-            let taken = format!("tollgate_reloads_total{{outcome=\"taken\"}} {number}\n");
-            metrics(&server).await.contains(&taken)
-        })
-        .await;
+        reloaded(&server, number).await;
     }
-    over.store(true, Ordering::Relaxed);
-    for caller in callers {
-        assert!(caller.await.unwrap() > 0);
-    }
+    callers.stop().await;
     let others = "SELECT DISTINCT tool || ' ' || error_code FROM core_operations WHERE success = 0";
     assert_eq!(place.sql(others), ["task_get CLOSED"]);
 }
@@ -290,7 +301,7 @@ async fn a_policy_that_is_built_again_is_taken_over() {
     let server = place.serve_http(&[]);
     let other = altered(&std::fs::read(&file).unwrap(), "Judges badly.", "Judges worse.");
     std::fs::copy(other.path(), &file).unwrap();
-    until(async || metrics(&server).await.contains("outcome=\"taken\"} 1\n")).await;
+    reloaded(&server, 1).await;
     let listed = place.run(&["policies", "list"]);
     assert!(String::from_utf8_lossy(&listed.stdout).contains("Judges worse."));
 }
@@ -371,7 +382,7 @@ fn a_tool_that_became_another_is_told_until_it_is_accepted() {
     for _ in 0..2 {
         let said = list();
         assert!(
-            said.contains("tool sql_access_query of pack `sql-access` has another description"),
+            said.contains("tool sql_access_query of pack `sql-access` has a different description"),
             "{said}"
         );
         assert!(said.contains("tollgate packs accept sql-access"), "{said}");

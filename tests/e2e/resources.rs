@@ -253,7 +253,7 @@ fn a_pack_that_names_a_tool_of_others_to_list_values_is_refused() {
     let listed = place.run(&["packs", "list"]);
     let said = [checked.stdout, checked.stderr, listed.stdout, listed.stderr].concat();
     let said = String::from_utf8_lossy(&said);
-    let told = "argument id: x-values: `envelope_open` is no tool of the pack";
+    let told = "argument id: x-values: `envelope_open` is not a tool of the pack";
     assert!(said.contains(told), "{said}");
     assert!(said.contains("envelope_list"), "it says what is allowed: {said}");
 }

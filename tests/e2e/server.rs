@@ -1,4 +1,4 @@
-//! A PostgreSQL server on which the tests run, in place of SQLite, if the environment names one.
+//! PostgreSQL server for the tests instead of SQLite, if the environment names one.
 
 use std::net::SocketAddr;
 use std::sync::atomic::{AtomicU32, Ordering};
@@ -26,18 +26,18 @@ const FUNCTIONS: &str = "
     CREATE OR REPLACE VIEW e2e_functions.sqlite_master AS
         SELECT relname AS name FROM pg_class WHERE relnamespace::regnamespace::text <> 'e2e_functions' AND pg_table_is_visible(oid);";
 
-/// The schemas of one host on the server. They go with it.
+/// Schemas of one host on the server, dropped together with this value.
 pub(crate) struct Server {
     database: String,
-    /// Address for hosts, if it is not the server's own.
+    /// Address for hosts, if it differs from the server's.
     by_way_of: Option<SocketAddr>,
     schema: String,
-    /// True for the one with which the schemas go.
+    /// True for the value that drops the schemas.
     is_owner: bool,
 }
 
 impl Server {
-    /// Fresh schemas on the server, if there is one.
+    /// Creates schemas on the server, if there is one.
     pub(crate) fn of_tests() -> Option<Server> {
         static NEXT: AtomicU32 = AtomicU32::new(0);
         static FUNCTIONS_MADE: Once = Once::new();
@@ -82,7 +82,7 @@ impl Server {
         self.authority().parse().unwrap()
     }
 
-    /// Has hosts go by another address.
+    /// Makes hosts use another address.
     pub(crate) fn go_by(&mut self, address: SocketAddr) {
         self.by_way_of = Some(address);
     }
@@ -93,9 +93,9 @@ impl Server {
         authority.rsplit('@').next().unwrap()
     }
 
-    /// The first column of a query's rows, in the words that SQLite would have for it.
+    /// First column of a query's rows, written in SQLite's dialect.
     pub(crate) fn ask(&self, sql: &str) -> Vec<String> {
-        // The client has a runtime of its own, and tests may be within one.
+        // The client has its own runtime, and tests may already run within one.
         std::thread::scope(|scope| scope.spawn(|| self.ask_here(sql)).join()).unwrap()
     }
 
@@ -162,7 +162,7 @@ impl Server {
     }
 }
 
-/// A transaction that is open. It is undone when this is dropped.
+/// An open transaction, rolled back when dropped.
 pub(crate) struct Held {
     release: Option<mpsc::Sender<()>>,
     thread: Option<JoinHandle<()>>,
@@ -177,7 +177,7 @@ impl Drop for Held {
     }
 }
 
-/// A query that looks into JSON by paths, as SQLite alone does with `->>`.
+/// A query that reads JSON by paths, which only SQLite supports with `->>`.
 fn by_paths(sql: &str) -> String {
     let arrow = Regex::new(r"(\w+) ->> '(\$[^']*)'").unwrap();
     arrow.replace_all(sql, "json_extract($1, '$2')").into_owned()
@@ -193,7 +193,7 @@ impl Drop for Server {
                 let mut client = self.client();
                 let schemas = self.schemas(&mut client).join(", ");
                 if !schemas.is_empty() {
-                    // A host that was killed may still write for a moment, and one of the two has to wait.
+                    // A killed host may still write for a moment, and then one of the two has to wait.
                     let drop = format!("DROP SCHEMA {schemas} CASCADE");
                     let dropped = (0..10).find(|_| client.batch_execute(&drop).is_ok());
                     assert!(

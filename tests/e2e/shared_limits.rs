@@ -12,6 +12,20 @@ struct Hosts {
     _other: Option<Place>,
 }
 
+/// A place with a window, whose default workspace is a repository.
+fn in_repository(window: &str) -> Place {
+    let place = Place::with(&format!(
+        "[workspaces.default]\npath = \"work\"\ngit = \"read\"\ntests.default = [\"true\"]\n\
+         [[envelope.window]]\n{window}"
+    ));
+    std::fs::create_dir(place.path().join("work")).unwrap();
+    write(&place, "value", "0");
+    git(&place, &["init", "-q"]);
+    git(&place, &["add", "-A"]);
+    git(&place, &["commit", "-qm", "first"]);
+    place
+}
+
 /// Clients of two hosts by turns.
 async fn crowd(place: &Place, count: usize) -> (Hosts, Vec<Session>) {
     let config = std::fs::read_to_string(place.config()).unwrap();
@@ -122,15 +136,7 @@ async fn parts_that_race_over_two_hosts_use_no_more_than_the_envelope_around_the
 
 #[tokio::test(flavor = "multi_thread")]
 async fn an_edit_that_two_hosts_see_at_once_is_one() {
-    let place = Place::with(
-        "[workspaces.default]\npath = \"work\"\ngit = \"read\"\ntests.default = [\"true\"]\n\
-         [[envelope.window]]\nper = \"1h\"\nmax_edits = 3\n",
-    );
-    std::fs::create_dir(place.path().join("work")).unwrap();
-    write(&place, "value", "0");
-    git(&place, &["init", "-q"]);
-    git(&place, &["add", "-A"]);
-    git(&place, &["commit", "-qm", "first"]);
+    let place = in_repository("per = \"1h\"\nmax_edits = 3\n");
     let (hosts, sessions) = crowd(&place, 4).await;
     for session in &sessions {
         open(session, json!({"workspace": "default"})).await;
@@ -150,15 +156,7 @@ async fn an_edit_that_two_hosts_see_at_once_is_one() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_window_by_workspace_counts_the_workspace_in_which_a_call_runs() {
-    let place = Place::with(
-        "[workspaces.default]\npath = \"work\"\ngit = \"read\"\ntests.default = [\"true\"]\n\
-         [[envelope.window]]\nby = \"workspace\"\nper = \"1h\"\nmax_test_runs = 3\nmax_mutations = 4\n",
-    );
-    std::fs::create_dir(place.path().join("work")).unwrap();
-    write(&place, "value", "0");
-    git(&place, &["init", "-q"]);
-    git(&place, &["add", "-A"]);
-    git(&place, &["commit", "-qm", "first"]);
+    let place = in_repository("by = \"workspace\"\nper = \"1h\"\nmax_test_runs = 3\nmax_mutations = 4\n");
     let (hosts, sessions) = crowd(&place, 4).await;
     // One works in an envelope that names no workspace.
     let envelope = open(&sessions[3], json!({})).await;

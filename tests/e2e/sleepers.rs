@@ -78,15 +78,10 @@ async fn a_guest_that_sleeps_wakes_when_its_call_is_cancelled() {
         guest("limit-sleep")
     ));
     let session = start(&place).await;
-    use rmcp::model::{ClientRequest, Request};
-    use rmcp::service::PeerRequestOptions;
-    let params = crate::harness::params("limit_sleep_run", json!({"how": "never"}));
-    let call = ClientRequest::CallToolRequest(Request::new(params));
-    let options = PeerRequestOptions::no_options();
-    let sent = session.client().send_cancellable_request(call, options).await;
+    let sent = session.begin("limit_sleep_run", json!({"how": "never"})).await;
     let intents = "SELECT count(*) FROM core_intents";
     crate::harness::until(async || place.sql(intents) == ["1"]).await;
-    sent.unwrap().cancel(None).await.unwrap();
+    sent.cancel(None).await.unwrap();
     let cancelled = "SELECT count(*) FROM core_operations WHERE error_code = 'CANCELLED'";
     crate::harness::until(async || place.sql(cancelled) == ["1"]).await;
     session.close().await;

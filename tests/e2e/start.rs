@@ -8,7 +8,7 @@ use std::process::{Child, Command, Stdio};
 
 use serde_json::{Value, json};
 
-use crate::harness::{Place, Wire, guest, policy_component, until};
+use crate::harness::{Place, Wire, conformance_pack, field_of_each, guest, policy_component, until};
 use crate::http::{NEWEST, post, stateless};
 
 /// Folder of the built-in components.
@@ -125,12 +125,8 @@ fn a_first_start_needs_no_compiler() {
     }
     let output = place.run(&["--json", "packs", "prepare"]);
     let said: Value = serde_json::from_slice(&output.stdout).unwrap();
-    let mut codes = said["prepared"]
-        .as_array()
-        .unwrap()
-        .iter()
-        .map(|one| &one["code"]);
-    assert!(codes.all(|code| code == "cached"), "{said}");
+    let codes = field_of_each(&said["prepared"], "code");
+    assert!(codes.iter().all(|code| **code == "cached"), "{said}");
     assert_eq!(entries(&place.data(), ".cwasm").len(), 5);
 }
 
@@ -316,12 +312,8 @@ fn a_cache_outside_of_the_data_directory_is_the_users_alone() {
     let other = empty();
     let output = other.run(&flags);
     let said: Value = serde_json::from_slice(&output.stdout).unwrap();
-    let mut codes = said["prepared"]
-        .as_array()
-        .unwrap()
-        .iter()
-        .map(|one| &one["code"]);
-    assert!(codes.all(|code| code == "cached"), "{said}");
+    let codes = field_of_each(&said["prepared"], "code");
+    assert!(codes.iter().all(|code| **code == "cached"), "{said}");
     std::fs::write(other.config(), format!("cache_dir = {cache:?}\n")).unwrap();
     assert!(other.run(&["packs", "prepare"]).status.success());
     for (mode, below) in [(0o777, ""), (0o770, "cache")] {
@@ -337,19 +329,7 @@ fn a_cache_outside_of_the_data_directory_is_the_users_alone() {
 #[tokio::test]
 async fn headers_are_compared_with_arguments_before_a_pack_is_ready_too() {
     let place = empty();
-    let config = format!(
-        r#"
-        [packs.conformance]
-        source = {:?}
-        full_schemas = true
-        grants.workspaces = ["conformance"]
-        grants.client = ["model", "roots"]
-        [workspaces.conformance]
-        path = "work"
-        "#,
-        guest("conformance")
-    );
-    std::fs::write(place.config(), config).unwrap();
+    std::fs::write(place.config(), conformance_pack()).unwrap();
     std::fs::create_dir(place.path().join("work")).unwrap();
     let server = place.serve_http(&["--tier", "full"]);
     let call = async |region: &'static str| {

@@ -168,14 +168,7 @@ async fn many_large_replies_at_once_all_arrive() {
 async fn a_cancelled_call_stops_and_says_so_in_the_ledger() {
     let place = Place::with_guests(&["call-limits"]);
     let session = place.serve(&["--tier", "full"]).await;
-    let request = rmcp::model::ClientRequest::CallToolRequest(rmcp::model::Request::new(
-        crate::harness::params("call_limits_spin", json!({})),
-    ));
-    let handle = session
-        .client()
-        .send_cancellable_request(request, rmcp::service::PeerRequestOptions::no_options())
-        .await
-        .unwrap();
+    let handle = session.begin("call_limits_spin", json!({})).await;
     handle.cancel(Some("enough".to_owned())).await.unwrap();
     // The next call is answered, so the cancelled one holds nothing up.
     session.ok("call_limits_answer", json!({})).await;

@@ -1,4 +1,4 @@
-//! `tollgate storage`: a database that moves from a file to a server and back, as an operator moves it.
+//! `tollgate storage`: moving a database from a file to a server and back, as an operator does.
 #![allow(clippy::disallowed_methods, reason = "tests make and look at files")]
 
 use std::os::unix::fs::PermissionsExt as _;
@@ -252,7 +252,7 @@ fn a_place_on_a_server_is_made_once_and_its_password_is_in_a_file() {
     let mut init = vec![
         "storage", "init", "--admin", admin, "--role", &name, "--name", &name,
     ];
-    assert_refused(&place.run(&init), "making it needs a password");
+    assert_refused(&place.run(&init), "creating it needs a password");
     init.extend(["--password-file", file]);
     let first = place.run(&init);
     let second = place.run(&init);

@@ -1,5 +1,5 @@
-//! Stories of packs, told by a client that knows only the listed tools and the tools that replies named. The client
-//! gets from a first call to the end, even with a short list.
+//! Stories of packs, by a client that knows only the listed tools and the tools named in replies. The client gets from
+//! a first call to the end, even with a short list.
 #![allow(clippy::disallowed_methods, reason = "tests make and look at files")]
 
 mod loops;

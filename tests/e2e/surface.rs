@@ -155,13 +155,7 @@ async fn the_default_list_is_small_and_leads_to_everything() {
         .sum();
     assert!(read <= 4 * 6_000, "{read} characters");
     assert!(size(&tools) <= 4 * 10_000, "{} characters", size(&tools));
-    let told = session
-        .client()
-        .peer_info()
-        .unwrap()
-        .instructions
-        .clone()
-        .unwrap();
+    let told = session.instructions();
     assert!(
         told.chars().count() <= 4 * 400 && told.contains("envelope_open"),
         "{told}"

@@ -49,9 +49,7 @@ async fn an_attempt_of_a_killed_host_is_named_and_costs_nothing() {
     let gone = session.ok("task_recover", recover).await;
     let next = &gone["worker"]["next_call"];
     assert_eq!(next["arguments"]["attempt_id"], attempt, "{gone}");
-    let ended = session
-        .ok(next["tool"].as_str().unwrap(), next["arguments"].clone())
-        .await;
+    let ended = session.follow(next).await;
     assert_eq!(
         (&ended["attempts_left"], ended.get("next_retry_at")),
         (&json!(3), None)

@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use serde_json::{Value, json};
 
-use crate::harness::{Place, Session};
+use crate::harness::{Place, Session, field_of_each};
 
 const NAMES: &str = "bootstrap batch block close_step close_task complete context context_pack contract create \
     decompose define delete delta done edit evidence_capture focus_clear focus_get focus_set handoff history lint \
@@ -189,12 +189,7 @@ async fn a_batch_reaches_nothing_that_a_call_could_not() {
     let arguments = json!({"workspace": "acme/repo", "operations": operations});
     let refused = session.refused("tasks_batch", arguments).await;
     assert_eq!(refused["code"], "MEMBERS_REFUSED");
-    let codes: Vec<&Value> = refused["blockers"]
-        .as_array()
-        .unwrap()
-        .iter()
-        .map(|blocker| &blocker["code"])
-        .collect();
+    let codes = field_of_each(&refused["blockers"], "code");
     assert_eq!(codes, ["UNKNOWN_TOOL", "MEMBERS_NESTED", "MEMBER_OF_OTHER_PACK"]);
     assert_eq!(session.ok("tasks_radar", task(json!({}))).await["revision"], 1);
     session.close().await;

@@ -1,5 +1,5 @@
-//! A client that tries every call which a reply or refusal suggests: each has to be accepted as it is, and none may
-//! take over, create or force anything.
+//! A client that tries every call suggested by a reply or refusal. Each must be accepted unchanged, and none may take
+//! over, create or force anything.
 #![allow(clippy::disallowed_methods, reason = "tests make and look at files")]
 
 use std::collections::BTreeMap;

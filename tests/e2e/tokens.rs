@@ -6,7 +6,7 @@ use std::os::unix::fs::PermissionsExt as _;
 use serde_json::{Value, json};
 
 use crate::harness::{HttpServer, Place, Session, hang_up, until};
-use crate::http_auth::{ADA, BOB, knock, knock_while_tokens_change, place_with_tokens};
+use crate::http_auth::{ADA, BOB, initialize, knock, knock_while_tokens_change, place_with_tokens, request};
 
 const AUTH: &str = "[server.auth]\ntoken_file = \"tokens\"\n";
 
@@ -36,22 +36,8 @@ async fn until_it_gets(server: &HttpServer, token: &str, expected: &str) {
 
 /// A stream that waits for notifications of its own session, as an older client opens it.
 async fn listen(server: &HttpServer, token: &str) -> reqwest::Response {
-    let client = reqwest::Client::new();
-    let with = |request: reqwest::RequestBuilder| {
-        request
-            .header("authorization", format!("Bearer {token}"))
-            .header("accept", "application/json, text/event-stream")
-    };
-    let hello = json!({"jsonrpc": "2.0", "id": 1, "method": "initialize", "params": {
-        "protocolVersion": "2025-06-18", "capabilities": {}, "clientInfo": {"name": "test", "version": "1"}}});
-    let begun = with(client.post(&server.url))
-        .header("content-type", "application/json")
-        .body(hello.to_string())
-        .send()
-        .await
-        .unwrap();
-    let session = begun.headers()["mcp-session-id"].to_str().unwrap().to_owned();
-    let stream = with(client.get(&server.url))
+    let session = initialize(server, token).await.1.unwrap();
+    let stream = request(server, reqwest::Method::GET, token)
         .header("mcp-session-id", session)
         .send()
         .await

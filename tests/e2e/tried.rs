@@ -1,4 +1,5 @@
-//! Honesty of `packs check`: it runs what a component has, says what it did not see, and fails if that is everything.
+//! Honesty of `packs check`: it exercises what a component offers, lists what it did not exercise, and fails if that is
+//! everything.
 #![allow(clippy::disallowed_methods, reason = "tests make and look at files")]
 
 use std::path::Path;

@@ -1,7 +1,5 @@
 //! The commands of docs/tutorial.md, run as they are written there.
 
-use std::process::Command;
-
 use crate::harness::Place;
 
 const PAGE: &str = include_str!("../../docs/tutorial.md");
@@ -42,19 +40,11 @@ fn lasting(text: &str) -> Vec<String> {
 #[test]
 fn a_newcomer_sees_what_the_tutorial_shows() {
     let place = Place::with("");
-    let program = std::path::Path::new(env!("CARGO_BIN_EXE_tollgate"));
-    let path = format!(
-        "{}:{}",
-        program.parent().unwrap().display(),
-        std::env::var("PATH").unwrap()
-    );
     let blocks = blocks();
     let commands: Vec<&str> = blocks.iter().map(|(commands, _)| *commands).collect();
-    let output = Command::new("bash")
-        .args(["-c", &commands.join(&format!("\necho '{NEXT}'\n"))])
-        .current_dir(place.path())
+    let output = place
+        .bash(&commands.join(&format!("\necho '{NEXT}'\n")))
         .env("HOME", place.path())
-        .env("PATH", path)
         .output()
         .unwrap();
     let said = String::from_utf8_lossy(&output.stdout);

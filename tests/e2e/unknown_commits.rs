@@ -1,4 +1,5 @@
-//! Calls whose way to a PostgreSQL server is cut: at a commit, at its answer, and before. Without a server there is nothing to try.
+//! Calls whose connection to a PostgreSQL server is cut at a commit, at its answer, or before. Skipped without a
+//! server.
 #![allow(clippy::disallowed_methods, reason = "tests make and look at files")]
 
 use std::time::{Duration, Instant};
@@ -9,18 +10,18 @@ use serde_json::{Value, json};
 use crate::harness::{Place, Session, until};
 use crate::share::share;
 
-/// End of the message that commits a row of the ledger.
+/// Suffix of the message that commits a row of the ledger.
 const COMMIT: &[u8] = b" END; COMMIT\0";
-/// The commit reaches the server, and its answer nobody.
+/// The commit reaches the server, but its answer reaches no one.
 const CUT_AFTER: Cut = Cut::Answer(0);
 /// The commit does not reach the server.
 const CUT_BEFORE: Cut = Cut::Question(0);
-/// Time for which a half-open connection stays.
+/// Time for which a half-open connection remains.
 const SILENCE: Duration = Duration::from_millis(50);
 /// One of this many places is cut, from a random one on.
 const ONE_OF: usize = 60;
 
-/// A place whose hosts go to the server by way of a proxy, if there is a server.
+/// A place whose hosts connect to the server through a proxy, if there is a server.
 fn place(mark: &'static [u8]) -> Option<(Place, Proxy)> {
     let mut place = Place::new();
     let server = place.server()?;

@@ -1,4 +1,4 @@
-//! Configurations that are removed, emptied, or read during a write: the protections of calls remain.
+//! Configurations that are removed, emptied, or read during a write: their protections of calls remain in force.
 #![allow(clippy::disallowed_methods, reason = "tests make and look at files")]
 
 use std::path::Path;
@@ -56,14 +56,14 @@ async fn a_configuration_that_is_lost_keeps_its_policies() {
     let without_mode = WHOLE.replace("limits.time_ms", "mode = \"audit\"\nlimits.time_ms");
     let failing_open = WHOLE.replace("limits.time_ms", "fail_open = true\nlimits.time_ms");
     let losses: [(&str, &dyn Fn()); 10] = [
-        ("was there and is not", &|| remove(&config)),
+        ("has disappeared", &|| remove(&config)),
         ("is empty", &|| write(&place, "")),
         ("is empty", &|| write(&place, " \n\n")),
-        ("not a file", &|| {
+        ("no longer a file", &|| {
             remove(&config);
             std::fs::create_dir(&config).unwrap();
         }),
-        ("was there and is not", &|| {
+        ("has disappeared", &|| {
             remove(&config);
             std::os::unix::fs::symlink("/nowhere/at/all", &config).unwrap();
         }),
@@ -124,7 +124,7 @@ async fn adding_to_a_file_that_was_lost_takes_nothing_away() {
     let server = place.serve_http(&["--tier", "full"]);
     let session = Session::over_http(&server).await;
     remove(&place.config());
-    until(async || server.log().contains("was there and is not")).await;
+    until(async || server.log().contains("has disappeared")).await;
     let added = place.run(&["policies", "add", "builtin:secret-scan"]);
     assert!(added.status.success(), "{}", said(&added));
     until(async || {

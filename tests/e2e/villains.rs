@@ -219,7 +219,7 @@ async fn one_that_cannot_be_loaded_denies_what_it_would_judge() {
             "it calls itself `cel`, which is another policy that is built in",
         ),
         (nothing, "the file cannot be read"),
-        (pinned, "pinned is"),
+        (pinned, "but the pinned one is"),
         (describe_change, "it describes itself differently each time"),
         (
             disliked,

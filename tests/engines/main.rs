@@ -1,5 +1,5 @@
-//! The policies `rego` and `cedar` from a registry: published, signed, added with a verified signature, and judging. `cargo xtask
-//! engines` builds them and runs these tests.
+//! The policies `rego` and `cedar` from a registry: published, signed, added with a verified signature, and evaluating
+//! calls. `cargo xtask engines` builds them and runs these tests.
 #![allow(clippy::disallowed_methods, reason = "tests make and look at files")]
 
 #[allow(dead_code, reason = "the end-to-end tests use all of it")]

@@ -1,5 +1,5 @@
-//! A small write-ahead log, cut at every byte and damaged at every byte, as the host opens and verifies it. A run takes a
-//! share of the bytes, a long one all.
+//! A small write-ahead log, cut at every byte and damaged at every byte, as the host opens and verifies it. A normal
+//! run covers a share of the bytes, a long run covers all.
 #![allow(clippy::disallowed_methods, reason = "the tests damage files")]
 
 use std::path::PathBuf;
@@ -9,7 +9,7 @@ use tempfile::TempDir;
 use tollgate_store::storage::{Database, Operation, Session};
 
 use crate::harness::Place;
-use crate::load::texts;
+use crate::load::{texts, verified};
 use crate::share::share;
 
 const HASHES: &str = "SELECT hash FROM core_operations ORDER BY seq";
@@ -76,13 +76,7 @@ impl Left {
         let _ = std::fs::remove_file(beside("tollgate.db-shm"));
         std::fs::write(&path, &self.file).unwrap();
         std::fs::write(beside("tollgate.db-wal"), log).unwrap();
-        let database = Database::open(&path).unwrap();
-        let verified = database
-            .read_session()
-            .unwrap()
-            .ledger()
-            .verify(None, &[])
-            .unwrap();
+        let verified = verified(&path);
         assert_eq!(verified.broken, None, "{what}");
         let left = usize::try_from(verified.rows).unwrap();
         assert_eq!(

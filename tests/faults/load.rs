@@ -4,7 +4,7 @@ use std::path::Path;
 
 use rusqlite::{Connection, OpenFlags};
 use serde_json::{Value, json};
-use tollgate_store::storage::Database;
+use tollgate_store::storage::{Database, Verified};
 
 use crate::harness::Session;
 
@@ -83,14 +83,18 @@ pub(crate) fn consistent(path: &Path) {
     let tasks = texts(path, "SELECT id FROM task_store_tasks");
     assert_eq!(tasks.len(), texts(path, created).len());
     assert_eq!(tasks.len(), texts(path, "SELECT id FROM task_store_events").len());
+    assert_eq!(verified(path).broken, None);
+}
+
+/// Verifies a ledger.
+pub(crate) fn verified(path: &Path) -> Verified {
     let database = Database::open(path).unwrap();
-    let verified = database
+    database
         .read_session()
         .unwrap()
         .ledger()
         .verify(None, &[])
-        .unwrap();
-    assert_eq!(verified.broken, None);
+        .unwrap()
 }
 
 /// The first column of a query, as text.

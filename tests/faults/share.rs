@@ -1,4 +1,4 @@
-//! A share of the places where a file is damaged.
+//! Selection of a share of the positions at which a file is damaged.
 
 use std::hash::{BuildHasher as _, Hasher as _, RandomState};
 

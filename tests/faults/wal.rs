@@ -1,4 +1,4 @@
-//! A truncated or damaged write-ahead log: the rest is the beginning of the history, or a clear refusal, never another
+//! A truncated or damaged write-ahead log: what remains is a prefix of the history or a clear refusal, never another
 //! history.
 #![allow(clippy::disallowed_methods, reason = "the tests damage files")]
 

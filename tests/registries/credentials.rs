@@ -1,4 +1,4 @@
-//! Logins and certificates: whoever has none of the right ones gets nothing, and is told why.
+//! Logins and certificates: without valid ones, access is refused with the reason.
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;

@@ -1,4 +1,5 @@
-//! Packs and policies in Debian's `docker-registry`, over TLS, with `wkg` as the other party. `cargo xtask registries` runs these tests.
+//! Packs and policies in Debian's `docker-registry`, over TLS, exchanged with `wkg`. `cargo xtask registries` runs
+//! these tests.
 #![allow(clippy::disallowed_methods, reason = "tests make and look at files")]
 
 mod credentials;

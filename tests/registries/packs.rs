@@ -1,4 +1,4 @@
-//! A pack's way: published, looked at, added, outdated, updated, and loaded after its tag was moved.
+//! Life cycle of a pack: published, inspected, added, outdated, updated, and loaded after its tag was moved.
 
 use serde_json::{Value, json};
 use tollgate_registry::Digest;
@@ -43,7 +43,7 @@ fn a_signed_pack_is_published_added_and_updated() {
     let new = reworded(&old, "Run a query in a read call.", "Run a query in a READ call.");
     let file = author.file("new.wasm", &new);
     let taken = author.refused(&["packs", "publish", &file, &to("1.0.0")]);
-    assert!(taken.contains("is there already"), "{taken}");
+    assert!(taken.contains("already exists"), "{taken}");
 
     let host = Party::trusting(&registry, &public);
     let inspected = host.ok(&["packs", "inspect", &to("1.0.0")]);

@@ -1,4 +1,4 @@
-//! A policy's way: published like a pack, added, judging, and updated.
+//! Life cycle of a policy: published like a pack, added, evaluating calls, and updated.
 
 use serde_json::json;
 

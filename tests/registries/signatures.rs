@@ -1,4 +1,4 @@
-//! Signatures in a registry that has no interface for what refers to a manifest, and components without one.
+//! Signatures in a registry without the referrers API, and components without a signature.
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;

@@ -1,4 +1,4 @@
-//! `wkg` as the other party: components that one program pushes and the other pulls.
+//! Interoperability with `wkg`: components that one program pushes and the other pulls.
 
 use std::path::PathBuf;
 use std::process::{Command, Output};

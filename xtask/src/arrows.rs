@@ -1,38 +1,44 @@
-//! Arrows between the modules of a crate, read from its source: which uses which. Code of tests does not count.
+//! Dependencies between the modules of a crate, read from its source. Test code does not count.
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::path::Path;
 
-/// Top-level modules of a crate and their arrows. The crate's root is none of them.
+use crate::tokens::{attributes, code};
+
+/// Top-level modules of a crate and their dependencies, without the crate's root.
 #[derive(Debug, Default)]
 pub(crate) struct Arrows {
-    /// Modules that have modules below them.
+    /// Modules that have submodules.
     folders: BTreeSet<String>,
     uses: BTreeMap<String, BTreeSet<String>>,
+    /// Constructs that hide dependencies from this check, with their files.
+    pub(crate) hidden: Vec<String>,
 }
 
 /// Facts about one file.
 #[derive(Debug, Default, PartialEq, Eq)]
 struct Read {
-    /// Modules that it declares and that have files of their own.
+    /// Declared modules that have their own files.
     modules: Vec<String>,
     /// First names of paths that begin at the crate's root.
     names: BTreeSet<String>,
-    /// Modules of the names that it imports or passes on.
+    /// Modules of imported or re-exported names.
     imported: BTreeMap<String, String>,
+    /// Constructs that hide dependencies from this check.
+    hidden: Vec<&'static str>,
 }
 
 impl Arrows {
-    /// Arrows of the crate in a folder.
-    pub(crate) fn of(src: &Path) -> Arrows {
-        let root = read(&src.join("lib.rs"), 0);
+    /// Dependencies of the crate in a folder, whose root is `lib.rs` or `main.rs`.
+    pub(crate) fn of(src: &Path, root: &str) -> Arrows {
         let mut arrows = Arrows::default();
+        let root = read(&src.join(root), 0, &mut arrows.hidden);
         for module in &root.modules {
             let mut names = BTreeSet::new();
-            if walk(src, module, 1, &mut names) {
+            if walk(src, module, 1, &mut names, &mut arrows.hidden) {
                 arrows.folders.insert(module.clone());
             }
-            // A name of the root leads to the module that the root has it from.
+            // A name of the root refers to the module that the root imports it from.
             let own = |name: String| match root.modules.contains(&name) {
                 true => Some(name),
                 false => root.imported.get(&name).cloned(),
@@ -44,7 +50,7 @@ impl Arrows {
         arrows
     }
 
-    /// Folders that are part of a circle, each with the shortest one.
+    /// Folders that are part of a cycle, each with its shortest cycle.
     pub(crate) fn circles(&self) -> BTreeMap<&str, String> {
         let circles = self.folders.iter().filter_map(|folder| {
             let circle = self.back_to(folder)?;
@@ -53,7 +59,7 @@ impl Arrows {
         circles.collect()
     }
 
-    /// The shortest way from a module back to itself.
+    /// Shortest path from a module back to itself.
     fn back_to(&self, module: &str) -> Option<Vec<&str>> {
         let mut came_from: BTreeMap<&str, &str> = BTreeMap::new();
         let mut queue = VecDeque::from([self.uses.get_key_value(module)?.0.as_str()]);
@@ -77,41 +83,49 @@ impl Arrows {
     }
 }
 
-/// Collects the names that a module and those below it use. True if there are any below it.
-fn walk(folder: &Path, module: &str, depth: usize, names: &mut BTreeSet<String>) -> bool {
+/// Collects the names that a module and its submodules use. Returns whether it has submodules.
+fn walk(
+    folder: &Path,
+    module: &str,
+    depth: usize,
+    names: &mut BTreeSet<String>,
+    hidden: &mut Vec<String>,
+) -> bool {
     let below = folder.join(module);
     let file = folder.join(format!("{module}.rs"));
     let file = if file.exists() { file } else { below.join("mod.rs") };
-    let found = read(&file, depth);
+    let found = read(&file, depth, hidden);
     names.extend(found.names);
     for module in &found.modules {
-        walk(&below, module, depth + 1, names);
+        walk(&below, module, depth + 1, names, hidden);
     }
     !found.modules.is_empty()
 }
 
 #[allow(clippy::disallowed_methods, reason = "the test reads the project's source")]
-fn read(file: &Path, depth: usize) -> Read {
+fn read(file: &Path, depth: usize, hidden: &mut Vec<String>) -> Read {
     let source = std::fs::read_to_string(file).unwrap_or_else(|err| panic!("{}: {err}", file.display()));
-    Read::of(&source, depth)
+    let read = Read::of(&source, depth);
+    let found = read.hidden.iter();
+    hidden.extend(found.map(|construct| format!("{}: {construct}", file.display())));
+    read
 }
 
 impl Read {
-    /// Reads a file of a module at a depth, the crate's root being at none.
+    /// Parses a file of a module at a depth, which is 0 for the crate's root.
     fn of(source: &str, depth: usize) -> Read {
-        let tokens = tokens(source);
-        let mut read = Read::default();
-        // Braces that are open, and whether each is a module's.
+        let tokens = code(source);
+        let mut read = Read {
+            hidden: hidden(&tokens),
+            ..Read::default()
+        };
+        // Open braces, and whether each belongs to a module.
         let mut open: Vec<bool> = Vec::new();
         let mut at = 0;
         while let Some(rest) = tokens.get(at..).filter(|rest| !rest.is_empty()) {
             let words: Vec<&str> = rest.iter().take(8).map(String::as_str).collect();
             let is_module = |open: &Vec<bool>| open.iter().filter(|is_module| **is_module).count();
             match words.as_slice() {
-                ["#", "[", "cfg", "(", "test", ")", "]", ..] => {
-                    at += 7 + length_of_item(&tokens[at + 7..]);
-                    continue;
-                }
                 ["mod", name, ";", ..] => read.modules.push((*name).to_owned()),
                 ["mod", _, "{", ..] => {
                     open.push(true);
@@ -134,16 +148,19 @@ impl Read {
             }
             at += 1;
         }
+        if read.imported.contains_key("*") {
+            read.hidden.push("glob import in the root");
+        }
         read
     }
 
-    /// Notes the first names of what follows the root: one, or those of a list.
+    /// Records the first names of what follows the root: one name, or those of a list.
     fn name(&mut self, tokens: &[String]) {
         let names = firsts(tokens);
         self.names.extend(names.map(|(_, name)| name.to_owned()));
     }
 
-    /// Notes from which module the root has the names of a `use`.
+    /// Records the module from which the root has the names of a `use`.
     fn import(&mut self, tokens: &[String]) {
         let end = tokens
             .iter()
@@ -155,7 +172,7 @@ impl Read {
         let tree = &tree[skipped..];
         for (place, module) in firsts(tree) {
             let parts = tree[place..].iter().enumerate();
-            // A list of modules goes on with the next.
+            // Continue with the next entry of a list of modules.
             let mut depth = 0_usize;
             for (offset, part) in parts {
                 match part.as_str() {
@@ -176,7 +193,51 @@ impl Read {
     }
 }
 
-/// Names that come first in a path, or in each path of a list, with their places.
+/// Constructs of a file that hide dependencies from this check.
+fn hidden(tokens: &[String]) -> Vec<&'static str> {
+    let mut hidden = Vec::new();
+    for at in 0..tokens.len() {
+        let words: Vec<&str> = tokens[at..].iter().take(10).map(String::as_str).collect();
+        match words.as_slice() {
+            ["crate" | "super", "as", ..] => hidden.push("other name for the root or a parent"),
+            ["extern", "crate", "self", ..] => hidden.push("other name for the crate"),
+            // Generated by the build script.
+            [
+                "include",
+                "!",
+                "(",
+                "concat",
+                "!",
+                "(",
+                "env",
+                "!",
+                "(",
+                "\"OUT_DIR\"",
+            ] => {}
+            ["include", "!", ..] => hidden.push("included source"),
+            ["crate" | "super", "::", first, ..] => {
+                for (_, name) in firsts(&tokens[at + 2..]) {
+                    match name {
+                        "*" => hidden.push("glob import of the root or a parent"),
+                        "self" => hidden.push("import of the root or a parent"),
+                        "super" if *first == "{" => hidden.push("parent of a parent in a list"),
+                        "$" => hidden.push("path that a macro completes"),
+                        _ => {}
+                    }
+                }
+            }
+            _ => {}
+        }
+    }
+    let has_path = |attribute: &&[String]| {
+        let is_about_files = ["path", "cfg_attr"].contains(&attribute[0].as_str());
+        is_about_files && attribute.windows(2).any(|pair| pair == ["path", "="])
+    };
+    hidden.extend(attributes(tokens).filter(has_path).map(|_| "path of a module"));
+    hidden
+}
+
+/// First names of a path, or of each path in a list, with their positions.
 fn firsts(tokens: &[String]) -> impl Iterator<Item = (usize, &str)> {
     let is_list = tokens.first().is_some_and(|token| token == "{");
     let (mut depth, mut begins, mut is_over) = (0_usize, !is_list, false);
@@ -209,100 +270,6 @@ fn firsts(tokens: &[String]) -> impl Iterator<Item = (usize, &str)> {
     })
 }
 
-/// Number of tokens until an item ends: with a semicolon, or with the brace that closes its body.
-fn length_of_item(tokens: &[String]) -> usize {
-    let mut depth = 0_usize;
-    for (at, token) in tokens.iter().enumerate() {
-        match token.as_str() {
-            "{" | "(" | "[" => depth += 1,
-            "}" | ")" | "]" => {
-                depth = depth.saturating_sub(1);
-                if depth == 0 && token == "}" {
-                    return at + 1;
-                }
-            }
-            ";" if depth == 0 => return at + 1,
-            _ => {}
-        }
-    }
-    tokens.len()
-}
-
-/// Words and marks of a source, without comments, texts and characters.
-fn tokens(source: &str) -> Vec<String> {
-    let mut tokens = Vec::new();
-    let mut rest = source;
-    while let Some(first) = rest.chars().next() {
-        let length = if rest.starts_with("//") {
-            rest.find('\n').unwrap_or(rest.len())
-        } else if rest.starts_with("/*") {
-            rest.find("*/").map_or(rest.len(), |end| end + 2)
-        } else if let Some(length) = raw_text(rest) {
-            length
-        } else if first == '"' {
-            text(rest)
-        } else if first == '\'' {
-            character(rest)
-        } else if first.is_alphanumeric() || first == '_' {
-            let is_word = |c: char| c.is_alphanumeric() || c == '_';
-            let length = rest.find(|c| !is_word(c)).unwrap_or(rest.len());
-            tokens.push(rest[..length].to_owned());
-            length
-        } else if rest.starts_with("::") {
-            tokens.push("::".to_owned());
-            2
-        } else {
-            if !first.is_whitespace() {
-                tokens.push(first.to_string());
-            }
-            first.len_utf8()
-        };
-        rest = &rest[length..];
-    }
-    tokens
-}
-
-/// Length of a text at the beginning, with its quotes.
-fn text(rest: &str) -> usize {
-    let mut is_escaped = false;
-    for (at, c) in rest.char_indices().skip(1) {
-        match c {
-            _ if is_escaped => is_escaped = false,
-            '\\' => is_escaped = true,
-            '"' => return at + 1,
-            _ => {}
-        }
-    }
-    rest.len()
-}
-
-/// Length of a raw text at the beginning, if there is one.
-fn raw_text(rest: &str) -> Option<usize> {
-    let begins = rest.strip_prefix("br").or_else(|| rest.strip_prefix('r'))?;
-    let hashes = begins.len() - begins.trim_start_matches('#').len();
-    let content = begins[hashes..].strip_prefix('"')?;
-    let end = format!("\"{}", "#".repeat(hashes));
-    let before = rest.len() - content.len();
-    Some(
-        content
-            .find(&end)
-            .map_or(rest.len(), |at| before + at + end.len()),
-    )
-}
-
-/// Length of a character at the beginning, or of the mark that a lifetime begins with.
-fn character(rest: &str) -> usize {
-    let mut chars = rest.char_indices().skip(1);
-    match (chars.next(), chars.next()) {
-        (Some((_, '\\')), Some((at, escaped))) => {
-            let after = at + escaped.len_utf8();
-            rest[after..].find('\'').map_or(rest.len(), |end| after + end + 1)
-        }
-        (Some(_), Some((at, '\''))) => at + 1,
-        _ => 1,
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -333,6 +300,40 @@ mod tests {
     }
 
     #[test]
+    fn what_cannot_be_followed_is_refused_outside_tests() {
+        for source in [
+            "use crate as root;",
+            "use super::super as above;",
+            "use crate::{self as root};",
+            "extern crate self as own;",
+            "use crate::*;",
+            "use super::super::*;",
+            "use super::{a, *};",
+            "use super::{super::a};",
+            "macro_rules! m { ($m:ident) => { $crate::$m::f() } }",
+            "#[path = \"../a.rs\"] mod b;",
+            "#[cfg_attr(unix, path = \"../a.rs\")] mod b;",
+            "include!(\"../a.rs\");",
+        ] {
+            let refused = Read::of(source, 2).hidden;
+            assert_eq!(refused.len(), 1, "{source}: {refused:?}");
+            let tests = format!("#[cfg(test)] mod tests {{ {source} }} use super::super::a::*;");
+            assert_eq!(Read::of(&tests, 2).hidden, [""; 0], "{source}");
+        }
+        assert_eq!(Read::of("pub use a::*;", 0).hidden, ["glob import in the root"]);
+        let generated = "include!(concat!(env!(\"OUT_DIR\"), \"/a.rs\"));";
+        assert_eq!(Read::of(generated, 0).hidden, [""; 0]);
+    }
+
+    #[test]
+    fn raw_names_are_names() {
+        assert_eq!(
+            names("use crate::r#a::B; r#mod!(); use r#super::c;", 1),
+            ["a", "c"]
+        );
+    }
+
+    #[test]
     fn names_of_the_root_lead_to_their_modules() {
         let read = Read::of(
             "pub use a::{B, c::{D, E as F}}; use crate::g; pub use {h::I, j::*};",
@@ -350,6 +351,7 @@ mod tests {
     fn a_circle_is_shown_from_a_folder_back_to_itself() {
         let arrows = |folders: &[&str], uses: &[(&str, &[&str])]| Arrows {
             folders: folders.iter().map(|&name| name.to_owned()).collect(),
+            hidden: Vec::new(),
             uses: uses
                 .iter()
                 .map(|(name, used)| {
@@ -362,7 +364,7 @@ mod tests {
         };
         let one_way = arrows(&["a", "b"], &[("a", &["b", "c"]), ("b", &["c"]), ("c", &[])]);
         assert!(one_way.circles().is_empty());
-        // Files may form one, and a folder that uses them is not part of it.
+        // Files may form a cycle, and a folder that uses them is not part of it.
         let files = arrows(&["a"], &[("a", &["b"]), ("b", &["c"]), ("c", &["b"])]);
         assert!(files.circles().is_empty());
         let circle = arrows(&["a"], &[("a", &["b"]), ("b", &["c"]), ("c", &["a", "b"])]);

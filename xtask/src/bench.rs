@@ -1,4 +1,4 @@
-//! Measuring the build that is shipped.
+//! Benchmarks of the release build.
 
 use std::path::PathBuf;
 use std::process::Command;
@@ -9,12 +9,12 @@ use crate::components::{self, Profile};
 use crate::run::{npm_packages, root, run, say, target};
 use crate::{postgres, python};
 
-/// Files of the server in TypeScript.
+/// Files of the TypeScript server.
 const TYPESCRIPT: [&str; 3] = ["package.json", "package-lock.json", "server.mjs"];
-/// Packages of the server on FastMCP.
+/// Packages of the FastMCP server.
 const FASTMCP: &[&str] = &["fastmcp==4.1.2"];
 
-/// Builds what is measured and the bench, and runs it.
+/// Builds the host and the bench, and runs the bench.
 pub(crate) fn all(flags: &[String]) -> anyhow::Result<()> {
     let tollgate = components::build_host_and(Profile::Dist, &["bench"])?;
     components::build_guests()?;
@@ -51,7 +51,7 @@ pub(crate) fn all(flags: &[String]) -> anyhow::Result<()> {
     ran
 }
 
-/// The server on FastMCP with what it depends on.
+/// The FastMCP server and its dependencies.
 #[allow(clippy::disallowed_methods, reason = "a build tool works with files")]
 fn fastmcp() -> anyhow::Result<PathBuf> {
     python::with("fastmcp", FASTMCP)?;

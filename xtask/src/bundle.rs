@@ -1,4 +1,4 @@
-//! The bundle that desktop clients install by one click.
+//! Bundle that desktop clients install with one click.
 
 use std::io::{BufRead as _, BufReader, Write as _};
 use std::path::Path;
@@ -11,14 +11,14 @@ use crate::components::{self, Profile};
 use crate::run::{npm_packages, root, run, say, target};
 use crate::sbom;
 
-/// The version of the manifest's schema: the newest that is not experimental.
+/// Schema version of the manifest: the newest that is not experimental.
 const MANIFEST: &str = "0.3";
 /// Path of the program in the bundle.
 const PROGRAM: &str = "server/tollgate";
-/// Files of the official tool.
+/// Package files of the official tool.
 const TOOL: [&str; 2] = ["package.json", "package-lock.json"];
 
-/// Builds the host, packs it with its manifest and its bill of materials, and tries what came of it.
+/// Builds the host, packs it with its manifest and its SBOM, and tests the result.
 #[allow(clippy::disallowed_methods, reason = "a build tool works with files")]
 pub(crate) fn make(profile: Profile) -> anyhow::Result<()> {
     let tollgate = components::build_host(profile)?;
@@ -50,7 +50,7 @@ pub(crate) fn make(profile: Profile) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// Writes all that is packed.
+/// Writes all files of the bundle.
 #[allow(clippy::disallowed_methods, reason = "a build tool works with files")]
 fn fill(content: &Path, tollgate: &Path, data: &Path) -> anyhow::Result<()> {
     let program = content.join(PROGRAM);
@@ -78,7 +78,7 @@ fn fill(content: &Path, tollgate: &Path, data: &Path) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// Manifest that a client shows, asks its user for, and starts.
+/// Manifest that a client displays, configures with its user, and runs.
 fn manifest(listed: &Value) -> Value {
     let tools = listed.as_array().into_iter().flatten();
     let tools = tools.map(|tool| json!({"name": tool["name"], "description": tool["description"]}));
@@ -141,7 +141,7 @@ fn manifest(listed: &Value) -> Value {
     })
 }
 
-/// Starts an unpacked bundle as a client would, and counts the tools it lists.
+/// Starts an unpacked bundle as a client would, and counts the listed tools.
 #[allow(clippy::disallowed_methods, reason = "a build tool works with files")]
 fn start(unpacked: &Path, data: &Path) -> anyhow::Result<usize> {
     let manifest: Value = serde_json::from_str(&std::fs::read_to_string(unpacked.join("manifest.json"))?)?;

@@ -1,8 +1,8 @@
-//! Clients that others wrote, with the entries that `tollgate clients add` writes for them.
+//! Tests of third-party clients with the entries that `tollgate clients add` writes for them.
 //!
-//! Pinned versions are installed below `target/clients-test`. Each client gets a home, a project and a data directory
-//! of its own, and reaches nothing but this machine: no account is needed to start servers or to list them. A client
-//! that cannot be installed or run is a failure, and none is left out.
+//! Pinned versions are installed below `target/clients-test`. Each client gets its own home, project and data
+//! directory, and can reach only this machine, because starting or listing servers needs no account. A client that
+//! cannot be installed or run is a failure. None is skipped.
 
 use std::fs::File;
 use std::io::{BufRead as _, BufReader, Write as _};
@@ -21,11 +21,11 @@ use crate::{python, test};
 
 const FOLDER: &str = "tests/clients";
 const FILES: [&str; 3] = ["package.json", "package-lock.json", "sdk.mjs"];
-/// Patience with a client, beyond its own.
+/// Timeout for a client, beyond its own.
 const TIMEOUT: Duration = Duration::from_secs(300);
-/// The variable that clients take the token from, and the token.
+/// Environment variable from which clients take the token, and the token.
 const TOKEN: (&str, &str) = ("CLIENT_TOKEN", "0f5c1e6f6a4be1a2c07b8d93f0a4e5d6");
-/// Nobody listens there, so that a client that calls home is refused at once.
+/// Address without a listener, so that connections to a client's vendor are refused at once.
 const NOWHERE: &str = "http://127.0.0.1:9";
 
 /// Try what `tollgate clients add` writes with the clients themselves
@@ -41,26 +41,26 @@ pub(crate) struct ClientsTest {
     filter: Option<String>,
 }
 
-/// A client and how it is asked.
+/// A client and the way to query it.
 struct Program {
     title: &'static str,
     package: &'static str,
-    /// Its name for `tollgate clients add`. SDKs and the Inspector read Cursor's file.
+    /// Name for `tollgate clients add`. SDKs and the Inspector read Cursor's file.
     client: &'static str,
     ask: Ask,
 }
 
 enum Ask {
-    /// A command that connects to all servers, a variable that it wants, and what it says of a server that answers.
+    /// A command that connects to all servers, a required variable, and its output for a server that answers.
     Says(
         &'static [&'static str],
         Option<(&'static str, &'static str)>,
         &'static str,
     ),
-    /// A command that lists servers and connects to none without an account, and what it says of ours. What the
-    /// entry starts is tried by `tollgate clients check`.
+    /// A command that lists servers but connects to none without an account, and its output for our server. `tollgate
+    /// clients check` tests what the entry starts.
     Lists(&'static [&'static str], &'static str),
-    /// Codex's app server, which says how many tools it has.
+    /// Codex's app server, which reports the number of tools.
     AppServer,
     Inspector,
     TypeScript,
@@ -129,7 +129,7 @@ const PROGRAMS: &[Program] = &[
 ];
 
 impl ClientsTest {
-    /// Tries all clients, prints the table, and fails if one does not see the tools.
+    /// Tests all clients, prints the table, and fails if a client does not see the tools.
     pub(crate) fn all(&self) -> anyhow::Result<()> {
         let tollgate = match &self.tollgate {
             Some(file) => std::path::absolute(file)?,
@@ -170,7 +170,7 @@ impl ClientsTest {
     }
 }
 
-/// One client's rounds, in folders of its own.
+/// Rounds of one client, in its own folders.
 struct Rounds<'a> {
     program: &'a Program,
     tollgate: &'a Path,
@@ -216,7 +216,7 @@ impl<'a> Rounds<'a> {
         self.ask()
     }
 
-    /// `clients add` as everybody types it prepares the packs, so that the client's next start is warm.
+    /// `clients add` without flags prepares the packs, so that the client's next start is warm.
     fn added(&self) -> anyhow::Result<String> {
         self.clients(&["add", self.program.client])?;
         self.ask()
@@ -242,7 +242,7 @@ impl<'a> Rounds<'a> {
             TOKEN.0,
             "--force",
         ];
-        // The command ends with the check's line, which goes over HTTP as the client does.
+        // The command ends with the result of the check, which uses HTTP as the client does.
         self.clients(&add)?;
         self.ask()
     }
@@ -260,10 +260,10 @@ impl<'a> Rounds<'a> {
         Ok("yes".to_owned())
     }
 
-    /// `tollgate clients …`, which must succeed. Returns what it printed.
+    /// Runs `tollgate clients …`, which must succeed. Returns its output.
     fn clients(&self, arguments: &[&str]) -> anyhow::Result<String> {
         let mut command = self.in_home(Command::new(self.tollgate));
-        // What a client starts later gets no variables of ours, so that the entry must hold it.
+        // A client does not inherit our variables later, so the entry must contain them.
         command
             .arg("--data-dir")
             .arg(self.work.join("data"))
@@ -280,7 +280,7 @@ impl<'a> Rounds<'a> {
         Ok(said)
     }
 
-    /// Asks the client what it sees, and says how long that took.
+    /// Queries what the client sees, and reports the duration.
     fn ask(&self) -> anyhow::Result<String> {
         let started = Instant::now();
         let saw = match &self.program.ask {
@@ -326,7 +326,7 @@ impl<'a> Rounds<'a> {
         Ok(line.with_context(|| format!("it says: {said}"))?.to_owned())
     }
 
-    /// The Inspector reads files of its own form, so that it gets the entry's words.
+    /// The Inspector reads its own file format, so it gets the command of the entry.
     #[allow(clippy::disallowed_methods, reason = "a build tool works with files")]
     fn inspector(&self) -> anyhow::Result<String> {
         let text = std::fs::read_to_string(self.work.join("home/.cursor/mcp.json"))?;
@@ -366,7 +366,7 @@ impl<'a> Rounds<'a> {
         ))
     }
 
-    /// Codex's app server, by its protocol: lines of JSON.
+    /// Queries Codex's app server through its protocol, which is lines of JSON.
     fn app_server(&self) -> anyhow::Result<String> {
         let mut command = self.in_home(Command::new(self.tools.bin("codex")));
         command
@@ -411,7 +411,7 @@ impl<'a> Rounds<'a> {
         }
     }
 
-    /// A program that has nothing but the folders of this client.
+    /// Restricts a program to the folders of this client.
     fn in_home(&self, mut command: Command) -> Command {
         let paths = [
             self.tools.npm.join("node_modules/.bin"),
@@ -441,7 +441,7 @@ impl<'a> Rounds<'a> {
         self.output_of(&mut command)
     }
 
-    /// Runs a program to its end, or as long as it may take.
+    /// Runs a program to its end or its timeout.
     #[allow(clippy::disallowed_methods, reason = "a build tool works with files")]
     fn output_of(&self, command: &mut Command) -> anyhow::Result<String> {
         let path = self.work.join("said.txt");
@@ -467,7 +467,7 @@ impl<'a> Rounds<'a> {
     }
 }
 
-/// A program that ends with its owner.
+/// A program that is killed when its owner is dropped.
 struct Running(Child);
 
 impl Drop for Running {
@@ -477,7 +477,7 @@ impl Drop for Running {
     }
 }
 
-/// A server that lets in who has the token.
+/// A server that requires the token.
 struct Server {
     _running: Running,
     url: String,
@@ -509,7 +509,7 @@ impl Server {
             .by_ref()
             .map_while(Result::ok)
             .find_map(|line| Some(line.split_once("serving ")?.1.trim().to_owned()));
-        // Somebody must read on, or a talkative server would stall.
+        // The output must be read, or a server with much output would block.
         std::thread::spawn(move || lines.map_while(Result::ok).for_each(drop));
         Ok(Server {
             _running: running,
@@ -564,7 +564,7 @@ impl Tools {
     }
 }
 
-/// Text without what colours it.
+/// Text without terminal colours.
 fn plain(text: &str) -> String {
     let mut plain = String::new();
     let mut rest = text;

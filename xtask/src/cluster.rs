@@ -1,4 +1,4 @@
-//! `cargo xtask cluster`: hosts behind a load balancer, killed and restarted while agents work.
+//! `cargo xtask cluster`: hosts behind a load balancer, killed and restarted under load.
 
 mod agent;
 mod http;
@@ -25,24 +25,24 @@ use ledger::Ledger;
 use load::{Account, Death, Load};
 use machine::{Balancer, Common, Machine, until};
 
-/// Variable by which a CI without HAProxy says that it may leave this out.
+/// Variable with which a CI without HAProxy may skip this test.
 const WITHOUT: &str = "TOLLGATE_WITHOUT_HAPROXY";
-/// Agents that work at the same time.
+/// Number of concurrent agents.
 const AGENTS: usize = 6;
-/// Answers of a host after its start before it is killed or stopped, so that it has work.
+/// Answers of a host after its start before it is killed or stopped, so that it is under load.
 const ANSWERS: usize = 25;
-/// Changes that the second envelope allows.
+/// Number of changes that the second envelope allows.
 const LIMIT: usize = 60;
-/// Requests of a session of an older revision.
+/// Number of requests in a session of an older protocol version.
 const REQUESTS: u32 = 10;
 
 /// Flags of `cargo xtask cluster`.
 #[derive(Debug, Args)]
 pub(crate) struct Cluster {
-    /// Where the database is; both by default
+    /// Engine of the database; both by default
     #[arg(long, value_enum)]
     engine: Option<Engine>,
-    /// How often each host is killed, and then how often each is restarted
+    /// Number of times each host is killed, and then number of times each is restarted
     #[arg(long, default_value_t = 2)]
     rounds: usize,
     /// A tollgate to use, instead of building one
@@ -63,7 +63,7 @@ enum Engine {
 }
 
 impl Cluster {
-    /// Runs the script, and returns what it came to.
+    /// Runs the test, and returns its summary.
     pub(crate) fn all(&self) -> anyhow::Result<String> {
         let balancer = Balancer::version()?;
         let tollgate = match &self.server {
@@ -83,7 +83,7 @@ impl Cluster {
         Ok(came_to.join("; "))
     }
 
-    /// The script as CI runs it: without HAProxy it fails, unless the CI's environment allows to leave it out.
+    /// Runs the test in CI. Without HAProxy it fails, unless the environment permits skipping it.
     pub(crate) fn in_ci() -> anyhow::Result<String> {
         if let Err(err) = Balancer::version()
             && std::env::var_os(WITHOUT).is_some()
@@ -150,7 +150,7 @@ impl Cluster {
         Ok(format!("{name}: {played}"))
     }
 
-    /// Kills, restarts and stops the hosts under load, and holds the ledger against what agents were told.
+    /// Kills, restarts and stops the hosts under load, and compares the ledger with the replies that agents got.
     fn play(&self, agent: &Agent, machines: &mut [Machine; 2]) -> anyhow::Result<String> {
         stay(agent, machines)?;
         let mut told = Vec::new();
@@ -213,7 +213,7 @@ impl Cluster {
         Ok(told.join(", "))
     }
 
-    /// Kills the hosts in turn while they work, and starts them again.
+    /// Kills the hosts in turn under load, and starts them again.
     fn kill_each(&self, load: &Load<'_>, machines: &mut [Machine; 2]) -> anyhow::Result<Vec<Death>> {
         let mut deaths = Vec::new();
         for _ in 0..self.rounds {
@@ -227,7 +227,7 @@ impl Cluster {
         Ok(deaths)
     }
 
-    /// Asks the hosts in turn to stop while they work, and starts them again. Nothing dies of that.
+    /// Stops the hosts in turn under load, and starts them again. No call may be lost.
     fn restart_each(&self, load: &Load<'_>, machines: &mut [Machine; 2]) -> anyhow::Result<Vec<Death>> {
         for _ in 0..self.rounds {
             for machine in machines.iter_mut() {
@@ -241,7 +241,7 @@ impl Cluster {
     }
 }
 
-/// Checks that sessions of older revisions stay at the host that has them, and are over with it.
+/// Checks that sessions of older protocol versions stay on their host, and end with it.
 fn stay(agent: &Agent, machines: &mut [Machine; 2]) -> anyhow::Result<()> {
     let sessions = [agent.session()?, agent.session()?];
     for session in &sessions {
@@ -270,7 +270,7 @@ fn kill(machine: &mut Machine) -> anyhow::Result<Death> {
     })
 }
 
-/// Waits until a host has answered some calls from now on, which means that the balancer leads to it.
+/// Waits until a host has answered some new calls, which means that the balancer uses it.
 fn working(load: &Load<'_>, machine: &Machine) -> anyhow::Result<()> {
     let before = load.answered_by(machine.name);
     until(&format!("host {} works", machine.name), || {
@@ -278,7 +278,7 @@ fn working(load: &Load<'_>, machine: &Machine) -> anyhow::Result<()> {
     })
 }
 
-/// Does something to the hosts while agents work in an envelope.
+/// Runs a function on the hosts while agents work in an envelope.
 fn under_load(
     agent: &Agent,
     envelope: &str,
@@ -296,7 +296,7 @@ fn under_load(
     Ok(load.into_account(deaths?))
 }
 
-/// Uses up an envelope with all agents, and kills a host while they do.
+/// Uses up an envelope with all agents, and kills a host at the same time.
 fn exhaust(agent: &Agent, envelope: &str, machine: &mut Machine) -> anyhow::Result<Account> {
     let load = Load::new(agent);
     let death = thread::scope(|scope| {
@@ -307,7 +307,7 @@ fn exhaust(agent: &Agent, envelope: &str, machine: &mut Machine) -> anyhow::Resu
             load.account().acknowledged.len() >= LIMIT / 3
         })
         .and_then(|()| kill(machine));
-        // Those who have not been refused yet would wait for ever.
+        // Agents that have not been refused yet would wait forever.
         if killed.is_err() {
             load.end();
         }
@@ -334,7 +334,7 @@ fn mutations(agent: &Agent, envelope: &str) -> anyhow::Result<usize> {
     Ok(usize::try_from(count.context("an envelope without a count")?)?)
 }
 
-/// A token of 64 hex digits.
+/// Generates a token of 64 hexadecimal digits.
 #[allow(clippy::disallowed_methods, reason = "a build tool works with files")]
 fn token() -> anyhow::Result<String> {
     let mut random = [0; 32];
@@ -342,7 +342,7 @@ fn token() -> anyhow::Result<String> {
     Ok(random.iter().map(|byte| format!("{byte:02x}")).collect())
 }
 
-/// Makes a file that only its owner reads.
+/// Creates a file that only its owner can read.
 fn private(path: &Path, text: &str) -> anyhow::Result<()> {
     let mut options = std::fs::OpenOptions::new();
     let mut file = options.create_new(true).write(true).mode(0o600).open(path)?;

@@ -1,4 +1,4 @@
-//! MCP's official conformance suite, the Inspector's lint and the Python client, against the host as it is.
+//! MCP's official conformance suite, the Inspector's lint and the Python client, run against the host.
 
 use std::collections::BTreeSet;
 use std::io::{BufRead as _, BufReader};
@@ -12,19 +12,19 @@ use crate::components::{self, Profile};
 use crate::run::{npm_packages, root, run, say};
 use crate::{python, test};
 
-/// Revisions of the protocol whose requirements are checked.
+/// Protocol versions whose requirements are checked.
 const REVISIONS: [&str; 2] = ["2025-11-25", "2026-07-28"];
 /// Folder with the manifests of the suite, the Inspector and Node.
 const FOLDER: &str = "tests/conformance";
 const MANIFESTS: [&str; 2] = ["package.json", "package-lock.json"];
 /// Failures that are expected, with reasons.
 const BASELINE: &str = "tests/conformance/baseline.yml";
-/// The pack that offers what the suite wants to find.
+/// Pack with everything that the suite expects.
 const PACK: &str = "conformance";
 /// Eras of the Python client: before and since 2026-07-28.
 const ERAS: [&str; 2] = ["legacy", "2026-07-28"];
 
-/// Runs all of them, and returns how many checks there were.
+/// Runs all of these, and returns the number of checks.
 pub(crate) fn all() -> anyhow::Result<String> {
     let tollgate = components::build_host(Profile::Dev)?;
     components::build_guests()?;
@@ -50,7 +50,7 @@ pub(crate) fn all() -> anyhow::Result<String> {
     Ok(counts.join("; "))
 }
 
-/// One set of requirements, against a host over HTTP. The result says what is wrong, if anything is.
+/// Checks one set of requirements against a host over HTTP. The result describes failures, if any.
 fn suite(
     tollgate: &Path,
     tools: &Tools,
@@ -87,7 +87,7 @@ fn suite(
     )))
 }
 
-/// The Inspector's lint of every tool of a pack: how many there are, or what it says.
+/// Runs the Inspector's lint on every tool of a pack. Returns their number, or its messages.
 fn lint(tollgate: &Path, tools: &Tools, pack: &str) -> anyhow::Result<Result<usize, String>> {
     let work = tools.work("inspector")?;
     let output = tools
@@ -112,7 +112,7 @@ fn lint(tollgate: &Path, tools: &Tools, pack: &str) -> anyhow::Result<Result<usi
     )))
 }
 
-/// The Python client with everything that the pack offers, in both eras, over both transports.
+/// Runs the Python client with everything that the pack offers, in both eras, over both transports.
 fn clients(tollgate: &Path, tools: &Tools, counts: &mut Vec<String>) -> anyhow::Result<Vec<String>> {
     let python = python::with("python", test::PYTHON_PACKAGES)?;
     let script = root().join("tests/python/everything.py");
@@ -157,7 +157,7 @@ impl Server {
     fn start(tollgate: &Path, work: &Path) -> anyhow::Result<Server> {
         let config = config(work);
         std::fs::write(&config, configuration(work))?;
-        // The suite lists once, at once: a pack that is compiled meanwhile would come too late.
+        // The suite lists once, immediately, so a pack that is still being compiled would be missing.
         let mut prepare = Command::new(tollgate);
         prepare.arg("--config").arg(&config).args(["packs", "prepare"]);
         run(&mut prepare)?;
@@ -179,7 +179,7 @@ impl Server {
             .map_while(Result::ok)
             .find_map(|line| Some(line.split_once("serving ")?.1.to_owned()));
         server.url = url.context("tollgate does not serve")?;
-        // Somebody must read on, or a talkative server would stall.
+        // The output must be read, or a server with much output would block.
         std::thread::spawn(move || lines.map_while(Result::ok).for_each(drop));
         Ok(server)
     }
@@ -197,7 +197,8 @@ fn config(work: &Path) -> PathBuf {
     work.join("config/tollgate.toml")
 }
 
-/// A host with this pack alone, which may change the host's configuration, so that tools come and go.
+/// Configuration of a host with only this pack. The pack may change the configuration, so that tools are added and
+/// removed.
 fn configuration(work: &Path) -> String {
     let component = root()
         .join("target/components/guests")
@@ -224,7 +225,7 @@ struct Counts {
     skipped: usize,
     failing: BTreeSet<String>,
     warning: BTreeSet<String>,
-    /// Scenarios that are run and not required: how many passed, and which did not.
+    /// Scenarios that are run but not required: the number that passed, and the names of the others.
     others: usize,
     other_failing: BTreeSet<String>,
 }
@@ -286,12 +287,12 @@ impl Counts {
     }
 }
 
-/// The scenario whose results are in a folder such as `server-ping-2026-11-21T07-00-00-000Z`.
+/// Scenario of a result folder, for example `server-ping-2026-11-21T07-00-00-000Z`.
 fn scenario(folder: &Path) -> String {
     let name = folder.file_name().map(|name| name.to_string_lossy().into_owned());
     let name = name.unwrap_or_default();
     let name = name.strip_prefix("server-").unwrap_or(&name);
-    // What follows is a time, which other names do not look like.
+    // The rest is a time, which has an unmistakable form.
     match name.rfind('T').and_then(|at| at.checked_sub("-2026-11-21".len())) {
         Some(at) => name[..at].to_owned(),
         None => name.to_owned(),
@@ -313,7 +314,7 @@ impl Tools {
         Ok(tools)
     }
 
-    /// A program of theirs, run by the installed Node.
+    /// Command that runs one of their programs with the installed Node.
     fn node(&self, program: &str) -> Command {
         let bin = self.0.join("node_modules/.bin");
         let path = std::env::var_os("PATH").unwrap_or_default();

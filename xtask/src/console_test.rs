@@ -1,4 +1,4 @@
-//! The console in a real browser: every page, live rows, killed servers, hostile text, accessibility.
+//! Tests of the console in a real browser: every page, live rows, killed servers, hostile text, accessibility.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -18,14 +18,14 @@ const FILES: [&str; 5] = [
     "console.mjs",
     "story.mjs",
 ];
-/// Variable by which a CI without a browser says that it may leave these tests out.
+/// Variable with which a CI without a browser may skip these tests.
 const WITHOUT: &str = "TOLLGATE_WITHOUT_BROWSER";
-/// Rows of the ledger whose pages are timed, and those of a long ledger.
+/// Number of ledger rows for timing pages, and the number for a long ledger.
 const ROWS: u32 = 20_000;
 const ROWS_IN_FULL: u32 = 200_000;
-/// Debian's browser.
+/// Path of Debian's browser.
 const BROWSER: &str = "/usr/bin/chromium";
-/// Folder of the pictures of the documentation.
+/// Folder of the documentation's images.
 const IMAGES: &str = "docs/images";
 
 #[derive(Debug, Args)]
@@ -45,7 +45,7 @@ pub(crate) struct ConsoleTest {
 }
 
 impl ConsoleTest {
-    /// The tests as CI runs them. Without a browser they fail, unless the CI's environment allows to leave them out.
+    /// Runs the tests in CI. Without a browser they fail, unless the environment permits skipping them.
     pub(crate) fn in_ci(full: bool) -> anyhow::Result<String> {
         let tests = ConsoleTest {
             images: false,
@@ -64,7 +64,7 @@ impl ConsoleTest {
         tests.all()
     }
 
-    /// Runs the scripts, and says what came of them.
+    /// Runs the scripts, and returns their summary.
     pub(crate) fn all(&self) -> anyhow::Result<String> {
         ensure!(
             self.chromium.exists(),

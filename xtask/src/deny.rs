@@ -1,5 +1,5 @@
-//! Checks of dependencies: licences, sources, and duplicate versions, by the rules of `deny.toml`. The file belongs to
-//! `cargo deny`, which knows advisories as well. This module applies the rules that need neither a network nor another
+//! Checks of dependencies: licences, sources, and duplicate versions, by the rules in `deny.toml`. That file belongs to
+//! `cargo deny`, which also checks advisories. This module applies the rules that need neither a network nor another
 //! tool.
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -11,7 +11,7 @@ use spdx::{Expression, ParseMode};
 
 use crate::run::{cargo, root};
 
-/// As `cargo metadata` writes an address of `allow-registry`.
+/// Prefix of registry sources in the output of `cargo metadata`.
 const REGISTRY: &str = "registry+";
 
 #[derive(Deserialize)]
@@ -59,7 +59,7 @@ struct Named {
     name: String,
 }
 
-/// A crate that is depended on.
+/// A dependency.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 struct Dependency {
     name: String,
@@ -68,7 +68,7 @@ struct Dependency {
     license: String,
 }
 
-/// Checks dependencies, names everything that is wrong with them, and returns what it came to.
+/// Checks dependencies, reports everything that is wrong, and returns a summary.
 #[allow(clippy::disallowed_methods, reason = "a build tool works with files")]
 pub(crate) fn check() -> anyhow::Result<String> {
     let text = std::fs::read_to_string(root().join("deny.toml"))?;
@@ -89,7 +89,7 @@ pub(crate) fn check() -> anyhow::Result<String> {
     ))
 }
 
-/// All that is in a build for a target, tests and build scripts included.
+/// All packages of a build for a target, including those of tests and build scripts.
 fn dependencies_for(target: &str) -> anyhow::Result<Vec<Dependency>> {
     let mut metadata = cargo();
     metadata.args(["metadata", "--format-version", "1", "--locked", "--all-features"]);
@@ -104,7 +104,7 @@ fn dependencies_for(target: &str) -> anyhow::Result<Vec<Dependency>> {
     let used: BTreeSet<&str> = nodes.filter_map(|node| node["id"].as_str()).collect();
     let packages = told["packages"].as_array().into_iter().flatten();
     let packages = packages.filter(|package| package["id"].as_str().is_some_and(|id| used.contains(id)));
-    // Those of the workspace have no source.
+    // Packages of the workspace have no source.
     let others = packages.filter(|package| !package["source"].is_null());
     let text = |package: &Value, name: &str| package[name].as_str().unwrap_or_default().to_owned();
     Ok(others
@@ -150,13 +150,13 @@ impl Rules {
         problems
     }
 
-    /// True if a licence, or one of those to choose from, is among the allowed ones.
+    /// Returns whether a licence, or one of its alternatives, is allowed.
     fn allows(&self, license: &str, name: &str) -> bool {
         let exception = self.licenses.exceptions.iter().find(|one| one.name == name);
         let is_allowed = |asked: &str| {
             self.licenses.allow.contains(asked) || exception.is_some_and(|one| one.allow.contains(asked))
         };
-        // An older way of writing OR is read as well.
+        // The older notation for OR is accepted as well.
         let expression = Expression::parse_mode(license, ParseMode::LAX);
         expression.is_ok_and(|expression| expression.evaluate(|asked| is_allowed(&asked.to_string())))
     }

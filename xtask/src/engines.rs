@@ -1,12 +1,13 @@
-//! `cargo xtask engines`: the policies `rego` and `cedar`, which are not part of the program, from their sources to a verdict.
+//! `cargo xtask engines`: builds and tests the policies `rego` and `cedar`, which are not part of the program.
 
 use crate::components::{self, Profile, WASM};
 use crate::run::{cargo, root, run, say, target};
 
-/// Package, name of its component, and what the policy is called.
+/// Package, name of its component, and name of the policy.
 const ENGINES: [(&str, &str); 2] = [("rego_policy", "rego"), ("cedar_policy_engine", "cedar")];
 
-/// Runs their native tests, builds their components, publishes these in a registry and lets a host judge with them.
+/// Runs their native tests, builds their components, publishes these in a registry, and evaluates calls with them in a
+/// host.
 #[allow(clippy::disallowed_methods, reason = "a build tool works with files")]
 pub(crate) fn test() -> anyhow::Result<String> {
     let folder = root().join("plugins/engines");

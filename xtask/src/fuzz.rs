@@ -1,4 +1,4 @@
-//! Letting a fuzzer choose what is read.
+//! Fuzzing of parsers and other readers of untrusted input.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -11,9 +11,9 @@ use crate::run::{root, run, say, target};
 
 /// Longest input, in bytes.
 const MAX_LENGTH: u32 = 16 << 10;
-/// Seconds after which an input counts as endless.
+/// Seconds after which an input counts as an endless loop.
 const ENDLESS: u32 = 10;
-/// Memory in MiB above which a target counts as failed.
+/// Memory limit of a target, in MiB.
 const MEMORY_MIB: u32 = 2048;
 
 #[derive(Debug, Args)]
@@ -30,7 +30,7 @@ pub(crate) struct Fuzz {
 }
 
 impl Fuzz {
-    /// Drives each target. What breaks one is left in `target/fuzz`.
+    /// Fuzzes each target. Inputs that break a target are stored in `target/fuzz`.
     pub(crate) fn all(&self) -> anyhow::Result<()> {
         let corpora = root().join("tests/fuzz/corpus");
         let mut names: Vec<String> = folders(&corpora)?;
@@ -52,7 +52,7 @@ impl Fuzz {
         Ok(())
     }
 
-    /// Drives a target; the result says whether it held.
+    /// Fuzzes one target. Returns whether it passed.
     fn drive(&self, guided: &Path, name: &str, corpus: &Path) -> anyhow::Result<bool> {
         let work = target().join("fuzz").join(name);
         let (found, broken) = (work.join("found"), work.join("broken"));
@@ -79,7 +79,7 @@ impl Fuzz {
     }
 }
 
-/// Recordings that a target starts from as well.
+/// Recordings that serve as additional inputs of a target.
 fn recordings(name: &str) -> Vec<PathBuf> {
     let fixtures = root().join("plugins/convergence/fixtures");
     match name {
@@ -89,7 +89,7 @@ fn recordings(name: &str) -> Vec<PathBuf> {
     }
 }
 
-/// Number of inputs that the test of the corpora replays.
+/// Number of inputs that the corpus test replays.
 pub(crate) fn replayed() -> anyhow::Result<String> {
     let corpora = root().join("tests/fuzz/corpus");
     let names = folders(&corpora)?;
@@ -100,13 +100,13 @@ pub(crate) fn replayed() -> anyhow::Result<String> {
     Ok(format!("{inputs} inputs of {} targets replayed", names.len()))
 }
 
-/// Builds the targets with the fuzzer. Only the project's own crates tell it where they go, so that
-/// everything else is built once, with the features that the whole workspace wants.
+/// Builds the targets with the fuzzer. Only the project's own crates are instrumented, so everything else is built
+/// once, with the features of the whole workspace.
 fn build() -> anyhow::Result<PathBuf> {
     components::build_packs(Profile::Dev)?;
     run(components::program_build(Profile::Dev, "guided")
         .args(["--features", "fuzz/guided"])
-        // Readers of long output are many times as quick, and overflows still panic.
+        // Parsing of long output is many times faster, and overflows still panic.
         .env("CARGO_PROFILE_DEV_OPT_LEVEL", "2")
         .env("RUSTC_WORKSPACE_WRAPPER", root().join("tests/fuzz/with-coverage")))?;
     Ok(Profile::Dev.folder().join("guided"))

@@ -1,4 +1,4 @@
-//! Components in other languages than Rust: made of their sources with pinned packages, and tried in the host.
+//! Components in other languages than Rust: built from source with pinned packages, and tested in the host.
 
 mod c;
 mod figures;
@@ -33,7 +33,7 @@ impl Languages {
     }
 }
 
-/// A component: its world, its source, and what it is called.
+/// A component: its world, its source, and its name.
 struct Component {
     world: &'static str,
     source: &'static str,
@@ -65,7 +65,7 @@ const PYTHON: [Component; 2] = [
     },
 ];
 
-/// Packages that make components of Python.
+/// Packages that build components from Python.
 const COMPONENTIZE_PY: &[&str] = &["componentize-py==0.25.1"];
 
 /// Files of JavaScript components.
@@ -77,7 +77,7 @@ const FILES: [&str; 5] = [
     "require-actor.js",
 ];
 
-/// Makes all of them, says what each weighs, and runs the tests that use them. Returns what it came to.
+/// Builds all components, prints their sizes, and runs the tests that use them. Returns a summary.
 pub(crate) fn test() -> anyhow::Result<String> {
     components::build_packs(Profile::Dev)?;
     components::build_guests()?;
@@ -123,7 +123,7 @@ pub(crate) fn test() -> anyhow::Result<String> {
     Ok(format!("{} answered in the host", weights.join(", ")))
 }
 
-/// Makes packs and policies with `tollgate new` and the SDKs' packages, runs their tests, and checks their components.
+/// Creates packs and policies with `tollgate new` and the SDK packages, runs their tests, and checks their components.
 #[allow(clippy::disallowed_methods, reason = "a build tool works with files")]
 fn new_ones(tollgate: &Path, has_c: bool) -> anyhow::Result<()> {
     let work = target().join("languages");
@@ -176,7 +176,7 @@ fn new_ones(tollgate: &Path, has_c: bool) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// Has a folder's tests try the SDK's double of the host as well.
+/// Adds tests of the SDK's mock host to a folder's tests.
 #[allow(clippy::disallowed_methods, reason = "a build tool works with files")]
 fn add_tests_of_sdk(language: &str, folder: &Path) -> anyhow::Result<()> {
     let file = match language {
@@ -186,10 +186,12 @@ fn add_tests_of_sdk(language: &str, folder: &Path) -> anyhow::Result<()> {
     };
     let tests = root().join("tests/languages").join(language).join(file);
     std::fs::copy(tests, folder.join(file))?;
+    let table = root().join("sdk/tests/descriptions.json");
+    std::fs::copy(table, folder.join("descriptions.json"))?;
     Ok(())
 }
 
-/// Fails if the bindings in the Python SDK are not those of the interfaces.
+/// Fails if the bindings in the Python SDK do not match the interfaces.
 #[allow(clippy::disallowed_methods, reason = "a build tool works with files")]
 fn check_bindings(maker: &Path, work: &Path) -> anyhow::Result<()> {
     let made = work.join("bindings");
@@ -264,7 +266,7 @@ fn wasm(out: &Path, component: &Component) -> PathBuf {
     out.join(format!("{}.wasm", component.name))
 }
 
-/// The builder of components in JavaScript, installed.
+/// Installs the builder for JavaScript components.
 fn javascript() -> anyhow::Result<PathBuf> {
     npm_packages("tests/languages/javascript", &FILES)
 }
@@ -279,7 +281,7 @@ fn make_javascript(builder: &Path, component: &Component, out: &Path) -> anyhow:
         .current_dir(builder))
 }
 
-/// The builder of components in Python, installed.
+/// Installs the builder for Python components.
 fn python() -> anyhow::Result<PathBuf> {
     Ok(python::with("componentize-py", COMPONENTIZE_PY)?.with_file_name("componentize-py"))
 }

@@ -1,4 +1,4 @@
-//! `cargo xtask`: everything one does with the project, as one command each.
+//! `cargo xtask`: one command for each task of working on the project.
 
 #[cfg(test)]
 mod arrows;
@@ -17,16 +17,22 @@ mod docs;
 mod engines;
 mod fuzz;
 mod languages;
+#[cfg(test)]
+mod migrations;
 mod package;
 mod postgres;
 mod python;
 mod registries;
 mod reproduce;
+#[cfg(test)]
+mod rules;
 mod run;
 mod sbom;
 mod sdk;
 mod session;
 mod test;
+#[cfg(test)]
+mod tokens;
 mod tools;
 mod torture;
 #[cfg(test)]

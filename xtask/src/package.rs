@@ -1,6 +1,6 @@
-//! `cargo xtask package`: the files of a release for one platform, and a trial of them.
+//! `cargo xtask package`: the release files for one platform, and a test of them.
 
-mod archive;
+pub(crate) mod archive;
 mod npm;
 mod platform;
 mod release;
@@ -23,7 +23,7 @@ use release::{Release, VERSION};
 
 /// Licences of the program.
 const LICENCES: [&str; 2] = ["LICENSE-APACHE", "LICENSE-MIT"];
-/// Checksums of all other files.
+/// File with the checksums of all other files.
 const CHECKSUMS: &str = "SHA256SUMS";
 
 /// Flags of `cargo xtask package`.
@@ -47,7 +47,7 @@ pub(crate) struct Package {
 }
 
 impl Package {
-    /// Makes the packages and says where they are. Returns what it came to.
+    /// Creates the packages and prints their paths. Returns a summary.
     pub(crate) fn make(&self) -> anyhow::Result<String> {
         let release = Release::new(self.repository.as_deref(), self.published)?;
         let file = match (&self.binary, self.debug) {
@@ -78,7 +78,7 @@ impl Package {
     }
 }
 
-/// Packages the debug build and tries its packages, as a step of the checks.
+/// Packages the debug build and tests its packages, as a step of the checks.
 pub(crate) fn tried() -> anyhow::Result<String> {
     let flags = Package {
         binary: None,
@@ -90,7 +90,7 @@ pub(crate) fn tried() -> anyhow::Result<String> {
     flags.make()
 }
 
-/// The program that is packaged.
+/// Program to package.
 pub(crate) struct Program {
     bytes: Vec<u8>,
     platform: &'static Platform,
@@ -99,7 +99,7 @@ pub(crate) struct Program {
 }
 
 impl Program {
-    /// Reads a program and finds out what it was built for. It must be of this version, where that can be asked.
+    /// Reads a program and determines its platform. Checks that it has this version, if it can run here.
     #[allow(clippy::disallowed_methods, reason = "a build tool works with files")]
     fn read(path: &Path) -> anyhow::Result<Program> {
         let path = path
@@ -122,13 +122,13 @@ impl Program {
     }
 }
 
-/// Files of a release, and which is which.
+/// Files of a release, by kind.
 pub(crate) struct Made {
     folder: PathBuf,
     files: Vec<PathBuf>,
-    /// The npm package that people install.
+    /// npm package that people install.
     wrapper: PathBuf,
-    /// The npm package with the program.
+    /// npm package with the program.
     platform: PathBuf,
     wheel: PathBuf,
     archive: PathBuf,
@@ -176,11 +176,11 @@ fn make_all(release: &Release, program: &Program) -> anyhow::Result<Made> {
     })
 }
 
-/// Texts that packages hold beside the program.
+/// Text files that packages contain in addition to the program.
 pub(crate) struct Extra {
     readme: String,
     licences: Vec<(&'static str, String)>,
-    /// The bill of materials, which is known of this machine's platform only.
+    /// SBOM, which is known only for this machine's platform.
     bill: Option<String>,
 }
 
@@ -199,7 +199,7 @@ impl Extra {
         })
     }
 
-    /// All texts, as files in a folder.
+    /// All text files, below a folder.
     fn entries(&self, folder: &str) -> Vec<Entry> {
         let licences = self.licences.iter().map(|(name, text)| (*name, text));
         let bill = self.bill.iter().map(|bill| (sbom::FILE, bill));
@@ -210,7 +210,7 @@ impl Extra {
     }
 }
 
-/// The archive's name and content, as `package.metadata.binstall` in the host's manifest has them.
+/// Name and content of the archive, as declared in `package.metadata.binstall` of the host's manifest.
 fn binstall(extra: &Extra, program: &Program) -> (String, Vec<Entry>) {
     let folder = format!("tollgate-{}-v{VERSION}", program.platform.target);
     let mut entries = extra.entries(&folder);
@@ -265,7 +265,7 @@ mod tests {
         }
     }
 
-    /// `{ repo }` of the template is the host's `repository`, so it must be there as soon as the workspace has one.
+    /// `{ repo }` in the template is the host's `repository`, which must exist as soon as the workspace has one.
     #[test]
     fn the_host_has_the_repository_of_the_workspace() {
         let read = |file: &str| std::fs::read_to_string(root().join(file)).unwrap();

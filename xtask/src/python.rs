@@ -7,7 +7,7 @@ use anyhow::Context as _;
 
 use crate::run::{run, say, target};
 
-/// The interpreter of an environment that has these packages (`name==version`), made when it is missing.
+/// Interpreter of an environment with these packages (`name==version`). Creates the environment if it is missing.
 pub(crate) fn with(environment: &str, packages: &[&str]) -> anyhow::Result<PathBuf> {
     let folder = target().join(environment);
     let python = folder.join("bin/python");

@@ -1,4 +1,4 @@
-//! `cargo xtask registries`: packs and policies in Debian's `docker-registry` over TLS, with `wkg` as the other party.
+//! `cargo xtask registries`: packs and policies in Debian's `docker-registry` over TLS, exchanged with `wkg`.
 
 use std::path::PathBuf;
 use std::process::{Command, Stdio};
@@ -9,11 +9,11 @@ use crate::components::{self, Profile};
 use crate::run::{cargo, run, say};
 use crate::tools::Tool;
 
-/// Debian's registry.
+/// Path of Debian's registry.
 const REGISTRY: &str = "/usr/bin/docker-registry";
-/// Variable that names another one.
+/// Variable with the path of another registry.
 const NAMED_BY: &str = "DOCKER_REGISTRY";
-/// Variable by which a CI without a registry says that it may leave these tests out.
+/// Variable with which a CI without a registry may skip these tests.
 const WITHOUT: &str = "TOLLGATE_WITHOUT_REGISTRY";
 /// Tool of the Bytecode Alliance that pushes and pulls components.
 const WKG: Tool = Tool {
@@ -23,7 +23,7 @@ const WKG: Tool = Tool {
     program: "wkg",
 };
 
-/// The tests as CI runs them. Without a registry they fail, unless the CI's environment allows to leave them out.
+/// Runs the tests in CI. Without a registry they fail, unless the environment permits skipping them.
 pub(crate) fn in_ci() -> anyhow::Result<String> {
     let registry = registry();
     if !is_there(&registry) && std::env::var_os(WITHOUT).is_some() {
@@ -37,7 +37,7 @@ pub(crate) fn in_ci() -> anyhow::Result<String> {
     test()
 }
 
-/// Installs `wkg`, and runs the tests that use both programs. Returns what it came to.
+/// Installs `wkg`, and runs the tests that use both programs. Returns a summary.
 pub(crate) fn test() -> anyhow::Result<String> {
     let registry = registry();
     ensure!(

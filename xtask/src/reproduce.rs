@@ -1,4 +1,4 @@
-//! `cargo xtask reproduce`: a component is the same to the last bit, wherever and by whomever it is built.
+//! `cargo xtask reproduce`: checks that builds of a component are identical to the last bit, wherever they are made.
 
 use std::path::Path;
 use std::process::Command;
@@ -8,11 +8,11 @@ use anyhow::{Context as _, ensure};
 use crate::components;
 use crate::run::{root, run, say, target};
 
-/// The package that is built, standing for all: they are built in the same way.
+/// Package to build. It represents all packages, because they are built in the same way.
 const PACKAGE: &str = "task-store";
 
-/// Builds a component twice from nothing, in folders and with a Cargo home that have nothing in common, and compares. Returns
-/// what it came to.
+/// Builds a component twice from scratch, with different folders and a different Cargo home, and compares the results.
+/// Returns a summary.
 pub(crate) fn check() -> anyhow::Result<String> {
     let folder = target().join("reproduce");
     let (one, another) = (folder.join("one"), folder.join("quite/another/place"));
@@ -35,7 +35,7 @@ pub(crate) fn check() -> anyhow::Result<String> {
     Ok(same)
 }
 
-/// Builds the sources that Git knows in a folder, and returns the component.
+/// Builds the sources tracked by Git in a folder, and returns the component.
 #[allow(clippy::disallowed_methods, reason = "a build tool works with files")]
 fn build(folder: &Path, home: &Path) -> anyhow::Result<Vec<u8>> {
     if folder.exists() {
@@ -60,7 +60,7 @@ fn build(folder: &Path, home: &Path) -> anyhow::Result<Vec<u8>> {
     std::fs::read(&built).with_context(|| format!("{} cannot be read", built.display()))
 }
 
-/// Compiles a component ahead twice, and compares.
+/// Precompiles a component twice, and compares the results.
 #[allow(clippy::disallowed_methods, reason = "a build tool works with files")]
 fn ahead(folder: &Path, component: &[u8]) -> anyhow::Result<()> {
     let made = ["ahead/one", "ahead/quite/another"].map(|place| {
@@ -82,7 +82,7 @@ fn ahead(folder: &Path, component: &[u8]) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// Makes a Cargo home of another name, with the same registry in it.
+/// Creates a Cargo home under another name, with the same registry.
 fn move_in(from: &Path, home: &Path) -> anyhow::Result<()> {
     std::fs::create_dir_all(home)?;
     for name in ["registry", "config.toml"] {

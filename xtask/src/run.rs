@@ -1,4 +1,4 @@
-//! Running programs, and the tasks that are no more than that.
+//! Helpers for running programs, and the tasks that only run programs.
 
 use std::ffi::OsStr;
 use std::io::{BufRead as _, BufReader, Write as _};
@@ -10,29 +10,29 @@ use anyhow::{Context as _, ensure};
 
 use crate::components::{self, Profile};
 
-/// The folder of the workspace. Cargo says where that is now; the folder that this was built in may have moved.
+/// Folder of the workspace. Cargo provides its current location, because the folder may have moved since the build.
 pub(crate) fn root() -> PathBuf {
     let xtask = std::env::var_os("CARGO_MANIFEST_DIR")
         .map_or_else(|| PathBuf::from(env!("CARGO_MANIFEST_DIR")), PathBuf::from);
     xtask.parent().unwrap_or(&xtask).to_owned()
 }
 
-/// Folder of cargo's builds.
+/// Cargo's target folder.
 pub(crate) fn target() -> PathBuf {
     std::env::var_os("CARGO_TARGET_DIR").map_or_else(|| root().join("target"), PathBuf::from)
 }
 
-/// Says something on standard error, which keeps standard output for programs.
+/// Prints a message on standard error, because standard output is for programs.
 pub(crate) fn say(text: &str) {
     let _ = writeln!(std::io::stderr(), "{text}");
 }
 
-/// `cargo`, in the workspace.
+/// Command `cargo` in the workspace.
 pub(crate) fn cargo() -> Command {
     let mut cargo = Command::new(std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into()));
     cargo.current_dir(root());
-    // Cargo describes the package of xtask to it. Build scripts that read such variables would run again, and what needs them be
-    // built again, each time that somebody calls cargo directly and then through xtask.
+    // Cargo sets variables that describe the xtask package. Build scripts that read such variables would run again
+    // after every switch between direct calls of cargo and calls through xtask.
     for (name, _) in std::env::vars_os() {
         let text = name.to_string_lossy();
         if ["CARGO_PKG_", "CARGO_MANIFEST_", "OUT_DIR"]
@@ -45,7 +45,7 @@ pub(crate) fn cargo() -> Command {
     cargo
 }
 
-/// Runs a command to its end. It must succeed. Builds say what they build, and how long that took before.
+/// Runs a command, which must succeed. Builds announce what they build, and how long this took last time.
 pub(crate) fn run(command: &mut Command) -> anyhow::Result<()> {
     let built = built(command);
     if let Some(name) = &built {
@@ -85,7 +85,7 @@ fn built(command: &Command) -> Option<String> {
         .then(|| format!("{}{is_release}", names.join(", ")))
 }
 
-/// Seconds that a build took when it last had something to do.
+/// Duration in seconds of the last build that was not empty.
 #[allow(clippy::disallowed_methods, reason = "a build tool works with files")]
 fn last_build(name: &str) -> Option<u64> {
     std::fs::read_to_string(target().join("xtask-builds").join(name))
@@ -94,8 +94,8 @@ fn last_build(name: &str) -> Option<u64> {
         .ok()
 }
 
-/// Remembers how long a build took. A build of a few seconds had nothing to do. A note that cannot be written is
-/// only missing the next time.
+/// Stores the duration of a build. A build of a few seconds counts as empty. A failure to write only means that the
+/// duration is missing next time.
 #[allow(clippy::disallowed_methods, reason = "a build tool works with files")]
 fn remember_build(name: &str, seconds: u64) {
     if seconds < 5 {
@@ -106,7 +106,7 @@ fn remember_build(name: &str, seconds: u64) {
     let _ = std::fs::write(notes.join(name), seconds.to_string());
 }
 
-/// Seconds as people read them.
+/// Seconds as text for people.
 fn duration(seconds: u64) -> String {
     match (seconds / 60, seconds % 60) {
         (0, seconds) => format!("{seconds} s"),
@@ -114,7 +114,7 @@ fn duration(seconds: u64) -> String {
     }
 }
 
-/// Runs a command to its end, shows what it prints, and returns the last line of that. It must succeed.
+/// Runs a command, which must succeed. Shows its output, and returns the last line.
 pub(crate) fn last_line(command: &mut Command) -> anyhow::Result<String> {
     let mut child = command
         .stdout(Stdio::piped())
@@ -152,12 +152,12 @@ pub(crate) fn demo() -> anyhow::Result<()> {
     run(Command::new(demo).arg("--server").arg(tollgate))
 }
 
-/// Files of a folder with what they depend on from npm, installed once in the target folder.
+/// Folder with the npm dependencies of some files, installed once in the target folder.
 pub(crate) fn npm_packages(folder: &str, files: &[&str]) -> anyhow::Result<PathBuf> {
     npm_packages_in(folder, files, target().join("npm").join(folder))
 }
 
-/// The same, installed in a folder of its own.
+/// Like [`npm_packages`], with a separate folder for the installation.
 #[allow(clippy::disallowed_methods, reason = "a build tool works with files")]
 pub(crate) fn npm_packages_in(folder: &str, files: &[&str], to: PathBuf) -> anyhow::Result<PathBuf> {
     let from = root().join(folder);
@@ -177,7 +177,8 @@ pub(crate) fn npm_packages_in(folder: &str, files: &[&str], to: PathBuf) -> anyh
             "installing what {folder} depends on into {}",
             to.display()
         ));
-        // Not `npm ci`: it refuses locks without packages for other systems, which npm itself leaves out.
+        // `npm ci` is not used, because it refuses lock files without the packages for other systems, which npm itself
+        // omits.
         run(Command::new("npm")
             .args([
                 "install",

@@ -1,4 +1,4 @@
-//! Contents of the program, as CycloneDX.
+//! Software bill of materials (SBOM) of the program, in CycloneDX.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -11,10 +11,10 @@ use crate::run::{cargo, root};
 /// Name of the file in packages.
 pub(crate) const FILE: &str = "sbom.cdx.json";
 
-/// The version of CycloneDX that is written.
+/// Version of CycloneDX.
 const SPEC: &str = "1.6";
 
-/// Every crate that is linked into the host or into one of the components in it.
+/// SBOM with every crate that is linked into the host or into one of its components.
 pub(crate) fn bill() -> anyhow::Result<Value> {
     let mut crates = BTreeMap::new();
     let native = Graph::of(None)?;
@@ -42,7 +42,7 @@ pub(crate) fn bill() -> anyhow::Result<Value> {
     }))
 }
 
-/// Packages of the workspace and their dependencies, as cargo names them for one target.
+/// Packages of the workspace and their dependencies, from cargo's metadata for one target.
 struct Graph {
     packages: BTreeMap<String, Value>,
     nodes: BTreeMap<String, Value>,
@@ -69,7 +69,7 @@ impl Graph {
         })
     }
 
-    /// Adds a package of the workspace, and all that is linked into it.
+    /// Adds a package of the workspace, and everything that is linked into it.
     fn collect(&self, package: &str, crates: &mut BTreeMap<String, Crate>) -> anyhow::Result<()> {
         let is_it = |found: &&Value| found["name"] == package && found["source"].is_null();
         let start = self
@@ -120,7 +120,7 @@ fn by_id(entries: Value) -> BTreeMap<String, Value> {
         .collect()
 }
 
-/// The ids of what is linked into a package: neither what only builds nor what only tests it.
+/// Ids of the packages linked into a package, without build and test dependencies.
 fn linked(node: &Value) -> impl Iterator<Item = &str> {
     let is_normal = |dependency: &&Value| {
         let kinds = dependency["dep_kinds"].as_array();
@@ -156,7 +156,7 @@ impl Crate {
         }
     }
 
-    /// Key that tells it from all others.
+    /// Unique key of the crate.
     fn key(&self) -> String {
         if self.is_own {
             self.name.clone()
@@ -176,12 +176,12 @@ impl Crate {
             "name": self.name,
             "version": self.version,
         });
-        // Crates of the workspace are in no registry.
+        // Crates of the workspace are not in a registry.
         if !self.is_own {
             component["purl"] = self.reference().into();
         }
         if let Some(license) = &self.license {
-            // An older way of writing OR, which is no SPDX expression.
+            // An older notation for OR, which is not an SPDX expression.
             component["licenses"] = json!([{"expression": license.replace('/', " OR ")}]);
         }
         if let Some(description) = &self.description {
@@ -198,7 +198,7 @@ impl Crate {
     }
 }
 
-/// The checksums in `Cargo.lock`, by `name@version`.
+/// Checksums in `Cargo.lock`, by `name@version`.
 #[allow(clippy::disallowed_methods, reason = "a build tool works with files")]
 fn checksums() -> anyhow::Result<BTreeMap<String, String>> {
     let lock: Map<String, Value> = toml::from_str(&std::fs::read_to_string(root().join("Cargo.lock"))?)?;

@@ -1,4 +1,4 @@
-//! `cargo xtask sdk`: the SDK as it would be published, and a component that is built from nothing but its package.
+//! `cargo xtask sdk`: packages the SDK as for publication, and builds a component from the package alone.
 
 use std::fs::File;
 use std::path::Path;
@@ -9,19 +9,19 @@ use flate2::read::GzDecoder;
 use crate::components::WASM;
 use crate::run::{cargo, root, run, say, target};
 
-/// Packages, those that others need first.
+/// Packages, dependencies first.
 const PACKAGES: [&str; 2] = ["tollgate-sql", "tollgate-sdk"];
-/// Version of both, as the workspace has it.
+/// Version of both packages, which is the workspace's.
 const VERSION: &str = env!("CARGO_PKG_VERSION");
-/// Place of the SDK in the template of a pack.
+/// Path of the SDK in the template of a pack.
 const PLACE: &str = "path = \"../../../sdk\"";
 
-/// Makes the packages, unpacks them, and builds the template of a pack with them for components and natively.
+/// Creates the packages, unpacks them, and builds the template of a pack with them, for components and natively.
 #[allow(clippy::disallowed_methods, reason = "a build tool works with files")]
 pub(crate) fn check() -> anyhow::Result<String> {
     let work = target().join("sdk-package");
     let mut package = cargo();
-    // What is packaged is what is there, committed or not; the crate below is what verifies it.
+    // The current files are packaged, committed or not. The crate below verifies them.
     package.args(["package", "--quiet", "--no-verify", "--allow-dirty"]);
     for name in PACKAGES {
         package.args(["--package", name]);
@@ -51,7 +51,7 @@ pub(crate) fn check() -> anyhow::Result<String> {
         format!("{text}\n[patch.crates-io]\n{}", patches.concat()),
     )?;
     std::fs::copy(root().join("Cargo.lock"), author.join("Cargo.lock"))?;
-    // End-to-end tests build crates of authors there, with the same dependencies.
+    // End-to-end tests build authors' crates there, with the same dependencies.
     let built = target().join("tmp/authors");
     for arguments in [&["test", "--quiet"][..], &["build", "--quiet", "--target", WASM]] {
         let mut cargo = cargo();

@@ -1,4 +1,4 @@
-//! A server over standard input and output, as a client has it.
+//! A server over standard input and output, as a client uses it.
 
 use std::io::{BufRead as _, BufReader, Write as _};
 use std::process::{Child, ChildStdin, Command, ExitStatus, Stdio};
@@ -10,7 +10,7 @@ use serde_json::{Value, json};
 
 use crate::run::run;
 
-/// Time for each answer and for the end. A first start compiles.
+/// Timeout for each answer and for the end. A first start compiles components.
 const LIMIT: Duration = Duration::from_mins(3);
 
 /// A way to end a session.
@@ -22,17 +22,17 @@ pub(crate) enum End {
     Signal(&'static str),
 }
 
-/// A server that answered.
+/// A server that has answered.
 pub(crate) struct Session {
     child: Child,
     input: Option<ChildStdin>,
     lines: Receiver<String>,
-    /// Number of tools in its list.
+    /// Number of listed tools.
     pub(crate) tools: usize,
 }
 
 impl Session {
-    /// Starts a server, shakes hands and lists its tools.
+    /// Starts a server, initialises a session and lists the tools.
     pub(crate) fn start(command: &mut Command) -> anyhow::Result<Session> {
         let mut child = command
             .stdin(Stdio::piped())
@@ -89,7 +89,8 @@ impl Session {
         }
     }
 
-    /// Ends the session and returns how the server ended. Its output must end as well: nothing is left behind that holds it.
+    /// Ends the session and returns the exit status of the server. Its output must end as well, which shows that no
+    /// process is left behind.
     pub(crate) fn end(mut self, end: &End) -> anyhow::Result<ExitStatus> {
         match end {
             End::OfInput => drop(self.input.take()),
@@ -108,7 +109,7 @@ impl Session {
 
 impl Drop for Session {
     fn drop(&mut self) {
-        // It has ended already, unless a check failed.
+        // The process has already ended, unless a check failed.
         let _ = self.child.kill();
         let _ = self.child.wait();
     }

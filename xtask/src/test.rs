@@ -1,4 +1,4 @@
-//! All tests, with their totals.
+//! Runs all tests, and prints their totals.
 
 use std::collections::VecDeque;
 use std::fmt;
@@ -15,18 +15,18 @@ use serde_json::Value;
 use crate::run::{cargo, say};
 use crate::{components, postgres, python};
 
-/// Python packages of the end-to-end tests: a client, and a test tool for gates to run.
+/// Python packages of the end-to-end tests: a client, and a test tool that gates run.
 pub(crate) const PYTHON_PACKAGES: &[&str] = &["mcp==2.3.0", "pytest==9.2.0"];
-/// Packages whose tests run longest, these first. All others follow.
+/// Packages with the longest tests, in this order. All others follow.
 const LONGEST: [&str; 4] = [
     "host/app",
     "plugins/conductor",
     "plugins/tasks",
     "plugins/convergence",
 ];
-/// Programs of tests that run on PostgreSQL as well.
+/// Test programs that also run on PostgreSQL.
 const ON_POSTGRES: [&str; 2] = ["host/store/src/lib.rs", "tests/e2e/main.rs"];
-/// End-to-end tests that are about a server, or about what it alone does in another way.
+/// End-to-end tests of servers, or of behaviour that differs on a server.
 const ABOUT_SERVERS: [&str; 6] = [
     "crash::",
     "lanes::",
@@ -35,17 +35,17 @@ const ABOUT_SERVERS: [&str; 6] = [
     "storage_command::",
     "unknown_commits::",
 ];
-/// Test programs that run at the same time. Most wait for one long test at their end, and many for other programs.
+/// Number of concurrent test programs. Most wait for one long test at their end, or for other programs.
 const AT_ONCE: usize = 2;
 
-/// Builds what the tests need, runs them, and returns how many there were.
+/// Builds everything for the tests, runs them, and returns their number.
 pub(crate) fn all(filter: Option<&str>, length: Length) -> anyhow::Result<String> {
     components::build_packs(components::Profile::Dev)?;
     components::build_guests()?;
     let python = python::with("python", PYTHON_PACKAGES)?;
     let mut programs = built()?;
     programs.push_back(Program::documentation());
-    // The step with PostgreSQL plays the sessions of these tests again.
+    // The PostgreSQL step replays the sessions of these tests.
     let recorded = match length {
         Length::Usual => None,
         Length::Long => Some(postgres::emptied()?),
@@ -66,8 +66,8 @@ pub(crate) fn all(filter: Option<&str>, length: Length) -> anyhow::Result<String
     Ok(totals.to_string())
 }
 
-/// Builds what the tests of a host need, runs those of the store and those from end to end on a PostgreSQL database, and returns how many
-/// there were. Usually only those from end to end that are about servers.
+/// Builds everything for the tests of a host, and runs the tests of the store and the end-to-end tests on a PostgreSQL
+/// database. Returns their number. Usually runs only the end-to-end tests of servers.
 pub(crate) fn on_postgres(url: &str, length: Length) -> anyhow::Result<String> {
     components::build_packs(components::Profile::Dev)?;
     components::build_guests()?;
@@ -78,7 +78,7 @@ pub(crate) fn on_postgres(url: &str, length: Length) -> anyhow::Result<String> {
         programs.len() == ON_POSTGRES.len(),
         "a program of tests is missing"
     );
-    // One after another in short, so that a busy machine does not make the server late.
+    // One after another in a short run, so that a busy machine does not delay the server.
     let at_once = match length {
         Length::Usual => 1,
         Length::Long => AT_ONCE,
@@ -93,7 +93,7 @@ pub(crate) fn on_postgres(url: &str, length: Length) -> anyhow::Result<String> {
     Ok(totals.to_string())
 }
 
-/// Runs programs of tests, and fails if a test does.
+/// Runs test programs, and fails if a test fails.
 fn run(
     programs: VecDeque<Program>,
     at_once: usize,
@@ -110,7 +110,7 @@ fn run(
             let output = output.with_context(|| format!("{} cannot be run", program.name))?;
             let said = String::from_utf8_lossy(&output.stdout);
             let mut totals = totals.lock().unwrap_or_else(|broken| broken.into_inner());
-            // Programs without a test that fits the filter say nothing.
+            // Programs without a matching test print nothing.
             if totals.add(&said) || !output.status.success() {
                 say(&String::from_utf8_lossy(&output.stderr));
                 let took = started.elapsed().as_secs();
@@ -137,19 +137,20 @@ fn run(
         "tests failed: {}",
         totals.broken.join(", ")
     );
+    ensure!(totals.ignored == 0, "tests were ignored: {}", totals.ignored);
     Ok(totals)
 }
 
-/// A program of tests, as cargo built it.
+/// A test program built by cargo.
 struct Program {
-    /// Its source, as a person finds it.
+    /// Path of its source.
     name: String,
-    /// The program and the folder of its package, or nothing for what cargo runs itself.
+    /// The program and the folder of its package. `None` for tests that cargo runs itself.
     built: Option<(PathBuf, PathBuf)>,
 }
 
 impl Program {
-    /// The examples in documentation.
+    /// The documentation examples.
     fn documentation() -> Program {
         Program {
             name: "documentation".to_owned(),
@@ -157,7 +158,7 @@ impl Program {
         }
     }
 
-    /// A message of cargo, if it tells of a program of tests.
+    /// Parses a message of cargo. `None` if it is not about a test program.
     fn of(message: &Value) -> Option<Program> {
         if message["reason"] != "compiler-artifact" || message["profile"]["test"] != true {
             return None;
@@ -173,7 +174,7 @@ impl Program {
         })
     }
 
-    /// Position in the order: long ones first, so that no core waits for the last.
+    /// Position in the order. Long ones come first, so that no core is idle at the end.
     fn place(&self) -> usize {
         let package = self.built.as_ref().map(|(_, package)| package);
         let is = |name: &&str| package.is_some_and(|package| package.ends_with(name));
@@ -181,7 +182,7 @@ impl Program {
         place.unwrap_or(LONGEST.len())
     }
 
-    /// The command that runs it as cargo would.
+    /// Command that runs the program as cargo would.
     fn command(&self) -> Command {
         let Some((executable, package)) = &self.built else {
             let mut cargo = cargo();
@@ -218,10 +219,10 @@ fn built() -> anyhow::Result<VecDeque<Program>> {
     Ok(programs.into())
 }
 
-/// Length of random tests, and of those that damage files.
+/// Number of cases of random tests, and of tests that damage files.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Length {
-    /// A share of the cases, other ones in each run.
+    /// A subset of the cases, different in each run.
     Usual,
     /// All cases and tens of thousands of operations: `TOLLGATE_LONG` is set.
     Long,
@@ -249,7 +250,7 @@ impl fmt::Display for Totals {
 }
 
 impl Totals {
-    /// Counts the lines such as `test result: ok. 3 passed; 0 failed; 0 ignored; …`. True if any test ran.
+    /// Counts lines such as `test result: ok. 3 passed; 0 failed; 0 ignored; …`. Returns whether any test ran.
     fn add(&mut self, said: &str) -> bool {
         let before = self.passed + self.failed;
         let counts = said.lines().filter_map(|line| {

@@ -1,11 +1,11 @@
-//! Programs of the Rust registry, installed in the target folder.
+//! Programs from the crate registry, installed in the target folder.
 
 use std::path::PathBuf;
 use std::process::Command;
 
 use crate::run::{cargo, run, say, target};
 
-/// A program: the crate, its version and features, and what the program is called.
+/// A program: its crate, version, features and name.
 pub(crate) struct Tool {
     pub(crate) package: &'static str,
     pub(crate) version: &'static str,
@@ -15,7 +15,7 @@ pub(crate) struct Tool {
 }
 
 impl Tool {
-    /// The program in this version, installed if it is missing.
+    /// Path of the program in this version. Installs it if it is missing.
     #[allow(clippy::disallowed_methods, reason = "a build tool works with files")]
     pub(crate) fn installed(&self) -> anyhow::Result<PathBuf> {
         let folder = target().join("tools");
@@ -29,7 +29,7 @@ impl Tool {
         ));
         let build = folder.join("build");
         let mut install = cargo();
-        // An unoptimised build is done much sooner, and fast enough for tests.
+        // An unoptimised build is much quicker, and fast enough for tests.
         install
             .args(["install", self.package, "--version", self.version])
             .args(["--quiet", "--locked", "--debug", "--force", "--root"])

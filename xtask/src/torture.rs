@@ -1,4 +1,4 @@
-//! Killing hosts under load.
+//! Torture: killing hosts under load.
 
 use std::process::Command;
 
@@ -8,11 +8,11 @@ use crate::components::{self, Profile};
 use crate::postgres::{self, Server};
 use crate::run::last_line;
 
-/// Flag that names the engine of the database, for xtask alone.
+/// Flag for the database engine, which only xtask interprets.
 const ENGINE: &str = "--engine";
 
-/// Builds the host and its torture, runs it with flags such as `--rounds 1000 --seed 7`, and returns what it came to. With
-/// `--engine postgres` the database is on a server, which is started for the run and harmed as well.
+/// Builds the host and the torture, runs it with flags such as `--rounds 1000 --seed 7`, and returns a summary. With
+/// `--engine postgres` the database is on a server, which is started for the run and is harmed as well.
 pub(crate) fn all(flags: &[String]) -> anyhow::Result<String> {
     let mut flags = flags.to_vec();
     let engine = flags.iter().position(|flag| flag == ENGINE);
@@ -28,7 +28,7 @@ pub(crate) fn all(flags: &[String]) -> anyhow::Result<String> {
     }
 }
 
-/// The same on a server that runs.
+/// Runs the torture on a running server.
 pub(crate) fn on(server: &Server, flags: &[String]) -> anyhow::Result<String> {
     let named = ["--database".to_owned(), server.url()];
     run(&[&named[..], flags].concat())

@@ -1,4 +1,4 @@
-//! The host as the console shows it: packs, policies and what is wrong with them.
+//! Host facts for the console: packs, policies and their problems.
 
 use std::sync::Arc;
 
@@ -20,10 +20,10 @@ use crate::host::Site;
 mod answers;
 mod packs;
 
-/// The console's name as a client. Names that begin so belong to the host.
+/// Client name of the console. Names that begin with `tollgate` are reserved for the host.
 const CLIENT: &str = "tollgate console";
 
-/// Tools of a policy that are named one by one.
+/// Maximum number of a policy's tools that are named individually.
 const NAMED: usize = 3;
 
 /// A running host.
@@ -33,7 +33,7 @@ struct Running {
     config: Config,
 }
 
-/// Equipment of a console over a running host.
+/// Dependencies of a console for a running host.
 pub fn equipment(
     gate: &Arc<Gate>,
     site: &Arc<Site>,
@@ -84,7 +84,7 @@ impl HostView for Running {
 }
 
 impl Running {
-    /// Hosts at work: of the data directory, or of a server's database, with their machines.
+    /// Active hosts of the data directory, or of a server's database with their machines.
     fn hosts(&self) -> Vec<String> {
         let database = self.site.database();
         if !database.is_on_server() {
@@ -103,14 +103,16 @@ impl Running {
             .collect()
     }
 
-    /// Findings about a configuration that was refused, and about components that are not as they should be.
+    /// Findings about a refused configuration, and about components with problems.
     fn findings(&self, catalog: &Catalog) -> Vec<Finding> {
         let found = doctor::components(catalog, &self.config, &[]);
         let worth = found.into_iter().filter(|finding| finding.state > State::Note);
         let refused = self.site.refused().map(|why| Finding {
             severity: Severity::Problem,
             about: "configuration".to_owned(),
-            what: format!("the changed file was not taken over, and what ran before goes on: {why}"),
+            what: format!(
+                "the changed file was not loaded, and the previous configuration stays in effect: {why}"
+            ),
             remedy: Some("correct the file; `tollgate config check` says whether it loads".to_owned()),
         });
         refused.into_iter().chain(worth.map(finding)).collect()
@@ -146,7 +148,7 @@ fn policy(member: &Member) -> PolicyRow {
         },
         summary: match &member.policy {
             Ok(policy) => policy.manifest.summary.clone(),
-            Err(_) => "not loaded; what it judges is refused, unless it may fail open".to_owned(),
+            Err(_) => "not loaded; calls that it judges are refused, unless it may fail open".to_owned(),
         },
         is_loaded: member.policy.is_ok(),
     }

@@ -1,4 +1,4 @@
-//! Putting a host together: data directory, sandbox, packs, gate.
+//! Assembly of a host: data directory, sandbox, packs, gate.
 
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -24,32 +24,32 @@ use tollgate_store::storage::{Database, Server};
 use crate::config::Config;
 use crate::sources::{policy_sources, sources};
 
-/// Which packs to load, and which of their tools exist.
+/// Packs to load, and the selection of their tools.
 #[derive(Debug, Clone, Default)]
 pub struct Choice {
     /// Only these packs; all enabled ones if empty.
     pub packs: Vec<String>,
-    /// Of their tools, these.
+    /// Selected tools of these packs.
     pub selection: Selection,
 }
 
-/// Resources that the process gives the host, taken up once by `main`.
+/// Resources that the process gives the host, obtained once by `main`.
 #[derive(Debug)]
 pub struct Authority {
-    /// This program, which compiles components and supervises programs in processes of its own.
+    /// This program, which compiles components and supervises programs in separate processes.
     pub executable: PathBuf,
     /// Environment of programs; `None` if none may be started.
     pub environment: Option<Environment>,
     /// The user's own umask, for what programs and packs create in workspaces.
     pub umask: u32,
-    /// The folder of compiled components, if not the data directory.
+    /// Folder of compiled components, if it is not in the data directory.
     pub cache_dir: Option<PathBuf>,
-    /// Server of the database, if that is no file of the data directory.
+    /// Database server, if the database is not a file of the data directory.
     pub server: Option<Server>,
 }
 
-/// Place of a host's work: its data directory, sandbox and database, and how it starts programs. What is
-/// loaded into it comes and goes.
+/// Environment of a host: its data directory, sandbox and database, and the means to start programs. Loaded components
+/// can be replaced.
 pub struct Site {
     data: Arc<DataDir>,
     sandbox: Arc<Sandbox>,
@@ -57,7 +57,7 @@ pub struct Site {
     launcher: Arc<Launcher>,
     clock: Arc<dyn Clock>,
     loader: Loader,
-    /// Reason why the configuration file is not the configuration that runs, if it is not.
+    /// Reason why the current configuration file is not in effect, if it is not.
     refused: Mutex<Option<String>>,
 }
 
@@ -70,7 +70,7 @@ impl Site {
             return Site::on(data, database, authority, Keep::Components);
         }
         if !data.has(DATABASE) {
-            // An empty database beside one that somebody moved away would take the work of both apart.
+            // If someone moved the database away, a new empty one beside it would split the work of the two.
             let alive = hosts_alive(&data)?;
             anyhow::ensure!(
                 alive.is_empty(),
@@ -83,7 +83,7 @@ impl Site {
         Site::on(data, database, authority, Keep::Components)
     }
 
-    /// A data directory as it is: nothing is made, brought up to date or kept in it.
+    /// Opens a data directory as it is: nothing is created, migrated or stored.
     pub fn frozen(data_dir: &Path, authority: Authority) -> anyhow::Result<Site> {
         let data = DataDir::existing(data_dir)?;
         if let Some(server) = authority.server.clone() {
@@ -128,12 +128,12 @@ impl Site {
         })
     }
 
-    /// Notes why the configuration file was not taken over, or that what runs is what it says.
+    /// Records why the configuration file was refused, or `None` if it is in effect.
     pub fn note_refused(&self, why: Option<String>) {
         *self.refused.lock().unwrap_or_else(PoisonError::into_inner) = why;
     }
 
-    /// Reason why the configuration file was not taken over, if it was not.
+    /// Reason why the configuration file was refused, if it was.
     pub fn refused(&self) -> Option<String> {
         self.refused
             .lock()
@@ -146,12 +146,12 @@ impl Site {
         self.data.path()
     }
 
-    /// The same, opened.
+    /// Opened data directory.
     pub fn data(&self) -> &DataDir {
         &self.data
     }
 
-    /// Equipment of calls.
+    /// Dependencies of calls.
     pub fn equipment(&self) -> Equipment {
         Equipment {
             sandbox: Arc::clone(&self.sandbox),
@@ -160,7 +160,7 @@ impl Site {
         }
     }
 
-    /// The content that was kept, if any is.
+    /// Stored artifacts, if any are kept.
     pub fn artifacts(&self) -> anyhow::Result<Option<ArtifactStore>> {
         let clock = Arc::clone(&self.clock);
         Ok(ArtifactStore::open(
@@ -186,7 +186,7 @@ impl Site {
         &self.loader
     }
 
-    /// Loads what the configuration says. Packs that do not load are in the catalog's failures, and the
+    /// Loads the components of a configuration. Packs that fail to load are listed in the catalog's failures, and the
     /// rest works.
     pub async fn load(
         &self,
@@ -197,7 +197,7 @@ impl Site {
         self.load_in(config, workspaces, choice, Haste::Whole).await
     }
 
-    /// The same in haste.
+    /// Like [`load`](Site::load), with a degree of haste.
     pub async fn load_in(
         &self,
         config: &Config,
@@ -212,8 +212,8 @@ impl Site {
         Ok(loaded)
     }
 
-    /// Loads the rest of what was loaded in haste: the same with what was missing. Whatever does not load is in the
-    /// catalog's failures, as if there had been no haste.
+    /// Loads what a hasty load left out. Components that fail to load are listed in the catalog's failures, as in a
+    /// full load.
     pub async fn complete(
         &self,
         config: &Config,
@@ -231,8 +231,8 @@ impl Site {
         Ok(whole)
     }
 
-    /// Loads what the configuration says, to replace what runs: nothing is changed unless every pack
-    /// loads that loaded before.
+    /// Loads the components of a configuration to replace the running ones. Fails without changes if a pack that loaded
+    /// before does not load.
     pub async fn load_again(
         &self,
         config: &Config,
@@ -271,7 +271,7 @@ impl Site {
         Ok(next)
     }
 
-    /// Without it everything works; only changes of tools go unnoticed until the next start.
+    /// Everything works without this. Only changes of tools are not noticed until the next start.
     fn remember(&self, loaded: &mut Generation) {
         let now = Timestamp::from_ms(self.clock.now_ms()).to_string();
         let Some(catalog) = Arc::get_mut(&mut loaded.catalog) else {
@@ -282,7 +282,7 @@ impl Site {
         }
     }
 
-    /// Has the loader use the registries and the trust of a configuration, if it names a component in one.
+    /// Makes the loader use the registries and the trust of a configuration, if it names a component in a registry.
     pub fn use_registries(&self, config: &Config) -> anyhow::Result<()> {
         if config.uses_registries() {
             let registries = config.open_registries(|name| std::env::var(name).ok())?;
@@ -320,7 +320,7 @@ impl Site {
         })
     }
 
-    /// Loads what the configuration says with one policy in place of its own, and changes nothing.
+    /// Loads the components of a configuration with one policy replaced, and changes nothing.
     pub async fn load_to_try(
         &self,
         config: &Config,
@@ -336,13 +336,13 @@ impl Site {
             sources,
             vec![policy],
             &selection,
-            // Recorded calls are not run again, so that no pack needs its code.
+            // Recorded calls are not run again, so packs do not need their code.
             (Tables::Leave, Haste::Described),
         );
         Ok(Arc::new(catalog.await))
     }
 
-    /// Opens the gate over what was loaded, as a host among the others of the data directory.
+    /// Opens the gate over the loaded components, as one of the hosts of the data directory.
     pub fn gate(&self, config: &Config, generation: Generation) -> anyhow::Result<Gate> {
         let host = Host::join_at(
             &self.data,
@@ -371,7 +371,7 @@ impl Site {
     }
 }
 
-/// Opens a data directory and the gate over what is loaded into it. Code comes when a call needs it.
+/// Opens a data directory, loads its components, and opens the gate. Code is loaded when a call needs it.
 pub async fn open(
     config: &Config,
     data_dir: &Path,
@@ -382,7 +382,7 @@ pub async fn open(
     open_in(config, data_dir, authority, workspaces, choice, Haste::Described).await
 }
 
-/// The same in as much haste as one likes.
+/// Like [`open`], with a degree of haste.
 pub async fn open_in(
     config: &Config,
     data_dir: &Path,
@@ -403,9 +403,7 @@ mod tests {
     use serde_json::{Value, json};
     use tempfile::TempDir;
     use tollgate_components::packs::Pack;
-    use tollgate_core::deadline::Cancel;
-    use tollgate_gate::{Call, Caller, Gate, Tasking};
-    use tollgate_sandbox::progress::Progress;
+    use tollgate_gate::{Call, Caller, Gate};
     use tollgate_sandbox::workspaces::Workspaces;
 
     use super::*;
@@ -433,17 +431,8 @@ mod tests {
     }
 
     async fn call(gate: &Gate, tool: &str, arguments: Value) -> Result<Value, String> {
-        let call = Call {
-            tool: tool.to_owned(),
-            arguments: arguments.as_object().cloned().unwrap(),
-            malformed: Vec::new(),
-            envelope: None,
-            caller: Caller::default(),
-            cancel: Cancel::default(),
-            progress: Progress::default(),
-            answers: Default::default(),
-            task: Tasking::default(),
-        };
+        let arguments = arguments.as_object().cloned().unwrap();
+        let call = Call::new(tool, arguments, Caller::default());
         let result = gate.call(call).await.unwrap().result;
         result
             .map(|reply| Value::Object(reply.structured()))
@@ -455,7 +444,7 @@ mod tests {
             "actor": "ada", "actor_role": "orchestrator"})
     }
 
-    /// Waits until an instance is ready, which one is after each call that nobody comes after.
+    /// Waits until an instance is ready. After a call with no other call behind it, the next instance is prepared.
     async fn stocked(pack: &Pack) {
         let ready = async {
             while pack.spares().ready() == 0 {
@@ -476,7 +465,7 @@ mod tests {
             assert_eq!(created["task"]["title"], title);
             ids.push(created["task"]["id"].as_str().unwrap().to_owned());
             stocked(&pack).await;
-            // A refusal leaves nothing to the instance after it.
+            // A refused call leaves no state to the next instance.
             let lost = call(&gate, "task_get", json!({"task_id": "task_lost"})).await;
             lost.unwrap_err();
             stocked(&pack).await;

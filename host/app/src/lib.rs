@@ -1,7 +1,7 @@
 //! Tollgate: an MCP server that hosts tool packs as sandboxed WebAssembly components.
 //!
-//! This crate is the program: its command line, its configuration, and the host that is put together from the crates
-//! below it. See `docs/ARCHITECTURE.md` for the map.
+//! This crate is the program: its command line, its configuration, and the host assembled from the crates below it. See
+//! `docs/ARCHITECTURE.md` for the map.
 
 pub mod check;
 pub mod clients;

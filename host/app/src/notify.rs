@@ -1,7 +1,7 @@
-//! The operator's program that is told of each new request for approval.
+//! Runs the operator's program for each new request for approval.
 //!
-//! No call waits for the program. Requests are rows, and this looks for those that nobody was told of, whichever host
-//! or command stored them. Each is told once; of a program that fails, the log says so.
+//! No call waits for the program. Requests are rows, and this task polls for those without a notification, whichever
+//! host or command stored them. Each is announced once. If the program fails, the failure is logged.
 
 use std::process::Stdio;
 use std::sync::Weak;
@@ -18,16 +18,16 @@ use tollgate_sandbox::process::children;
 use tollgate_sdk::Timestamp;
 use tollgate_store::storage::StoredApproval;
 
-/// Time between looks for new requests.
+/// Polling interval for new requests.
 const LOOK_INTERVAL: Duration = Duration::from_secs(1);
-/// Longest time of one program.
+/// Timeout of one run of the program.
 const PROGRAM_TIMEOUT: Duration = Duration::from_secs(30);
-/// Most requests that are taken at a time.
+/// Maximum number of requests taken at a time.
 const BATCH: u32 = 10;
-/// Most bytes of the program's errors that the log has.
+/// Maximum bytes of the program's standard error that are logged.
 const MAX_ERRORS: u64 = 2_000;
 
-/// Starts to tell a program of new requests, as long as the gate is there.
+/// Starts the notifications, which end with the gate.
 pub fn start(program: Vec<String>, gate: Weak<Gate>) -> Option<JoinHandle<()>> {
     if program.is_empty() {
         return None;
@@ -48,7 +48,7 @@ pub fn start(program: Vec<String>, gate: Weak<Gate>) -> Option<JoinHandle<()>> {
     }))
 }
 
-/// A request as the program reads it.
+/// A request in the form that the program reads.
 fn described(asked: &StoredApproval) -> Value {
     let time = |ms: i64| Timestamp::from_ms(ms).to_string();
     json!({
@@ -88,12 +88,12 @@ async fn tell(program: &[String], asked: &StoredApproval) -> anyhow::Result<()> 
     Ok(())
 }
 
-/// Gives the program its input, and takes what it says of errors.
+/// Writes the program's input and reads its standard error.
 async fn talk(child: &mut Child, input: String) -> std::io::Result<(std::process::ExitStatus, String)> {
     let (stdin, stderr) = (child.stdin.take(), child.stderr.take());
     let give = async move {
         if let Some(mut stdin) = stdin {
-            // A program that does not read its input is told all the same.
+            // A program that does not read its input still counts as notified.
             let _ = stdin.write_all(input.as_bytes()).await;
         }
     };
@@ -102,7 +102,7 @@ async fn talk(child: &mut Child, input: String) -> std::io::Result<(std::process
         if let Some(stderr) = stderr {
             let mut first = stderr.take(MAX_ERRORS);
             first.read_to_end(&mut said).await?;
-            // The rest is read and dropped, so that the program does not wait.
+            // The rest is read and discarded, so that the program does not block.
             tokio::io::copy(&mut first.into_inner(), &mut tokio::io::sink()).await?;
         }
         Ok::<_, std::io::Error>(text::clean(String::from_utf8_lossy(&said).trim()))

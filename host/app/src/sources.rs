@@ -11,7 +11,7 @@ use tollgate_gate::core_tools;
 
 use crate::config::{Config, PackConfig, PolicyConfig};
 
-/// The built-in packs, then those of the configuration by name.
+/// Built-in packs, then those of the configuration by name.
 pub(crate) fn sources(config: &Config, wanted: &[String]) -> anyhow::Result<Vec<Source>> {
     let default = PackConfig::default();
     let is_wanted = |name: &str| wanted.is_empty() || wanted.iter().any(|want| want == name);
@@ -53,7 +53,7 @@ pub(crate) fn sources(config: &Config, wanted: &[String]) -> anyhow::Result<Vec<
     });
     anyhow::ensure!(
         unknown.is_empty(),
-        "{} (there are {}, {})",
+        "{} (the packs are {}, {})",
         told.collect::<Vec<_>>().join("; "),
         core_tools::PACK,
         enabled.join(", ")
@@ -61,7 +61,7 @@ pub(crate) fn sources(config: &Config, wanted: &[String]) -> anyhow::Result<Vec<
     Ok(sources)
 }
 
-/// The policies of the configuration. Nothing starts without one of them.
+/// Policies of the configuration. If one is missing, nothing starts.
 pub(crate) fn policy_sources(config: &Config) -> anyhow::Result<Vec<policies::Source>> {
     let mut sources = Vec::new();
     let mut problems = Vec::new();
@@ -75,8 +75,7 @@ pub(crate) fn policy_sources(config: &Config) -> anyhow::Result<Vec<policies::So
     Ok(sources)
 }
 
-/// The policy that somebody names: one of the configuration, one that is built in, or a file. One of the
-/// configuration comes with its settings.
+/// Finds a policy by name: a configured one with its settings, a built-in one, or a file.
 pub fn named_policy(config: &Config, name: &str) -> anyhow::Result<policies::Source> {
     if let Some(settings) = config.policies.get(name) {
         let origin = policy_origin(name, settings).map_err(anyhow::Error::msg)?;
@@ -87,7 +86,7 @@ pub fn named_policy(config: &Config, name: &str) -> anyhow::Result<policies::Sou
         Some(bytes) => Origin::Builtin(bytes),
         None if Path::new(name).exists() => Origin::File(name.into()),
         None => anyhow::bail!(
-            "{name} is no file, no policy of the configuration, and not built in; built in are {}",
+            "{name} is not a file, a configured policy or a built-in policy; the built-in policies are {}",
             builtin::policies().collect::<Vec<_>>().join(", ")
         ),
     };
@@ -101,12 +100,12 @@ pub fn named_policy(config: &Config, name: &str) -> anyhow::Result<policies::Sou
     Ok(PolicyConfig::default().source(called, origin))
 }
 
-/// Origin of a policy: `builtin:NAME`, a path, or by default the built-in policy of the same name.
+/// Origin of a policy: `builtin:NAME` or a path. Default the built-in policy of the same name.
 fn policy_origin(name: &str, settings: &PolicyConfig) -> Result<Origin, String> {
     let source = settings.source.as_deref();
     if let Some(url) = source.filter(|source| source.starts_with("https://")) {
         let sha256 = settings.sha256.clone();
-        let unpinned = format!("[policies.{name}] wants the sha256 of what is at {url}");
+        let unpinned = format!("[policies.{name}] needs the sha256 of the component at {url}");
         return sha256
             .map(|sha256| Origin::Https {
                 url: url.to_owned(),
@@ -115,7 +114,7 @@ fn policy_origin(name: &str, settings: &PolicyConfig) -> Result<Origin, String> 
             .ok_or(unpinned);
     }
     if let Some(reference) = source.filter(|source| source.starts_with(tollgate_registry::SCHEME)) {
-        let unpinned = || format!("[policies.{name}] wants the digest and the sha256 of {reference}");
+        let unpinned = || format!("[policies.{name}] needs the digest and the sha256 of {reference}");
         return crate::config::pinned(reference, settings.sha256.as_deref()).ok_or_else(unpinned);
     }
     let builtin = match source {

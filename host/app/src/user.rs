@@ -2,8 +2,8 @@
 
 use nix::unistd::{Uid, User};
 
-/// Name of the user, as a claim: of the environment, else of the system's list of users. `None` for a user whom it does not have,
-/// as in some containers.
+/// Name of the user, as a claim: from the environment, or else from the system's user database. `None` if that has no
+/// such user, as in some containers.
 pub fn name() -> Option<String> {
     let named = |variable: &str| {
         std::env::var(variable)

@@ -9,17 +9,17 @@ use notify::{RecommendedWatcher, RecursiveMode, Watcher as _};
 use tokio::signal::unix::{Signal, SignalKind, signal};
 use tokio::sync::mpsc;
 
-/// Time that files must be quiet, because few programs write a file at once.
+/// Time without changes before a reload, because few programs write a file in one step.
 const QUIET: Duration = Duration::from_millis(100);
-/// Longest wait for that, in a folder where something always happens.
+/// Maximum wait for that, in a folder with constant changes.
 const PATIENCE: Duration = Duration::from_secs(1);
 
-/// Reason to load the configuration again.
+/// Reason to reload the configuration.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Cause {
-    /// Somebody asked.
+    /// An explicit request.
     Asked,
-    /// A file is not what it was.
+    /// A changed file.
     Changed,
 }
 
@@ -32,15 +32,15 @@ pub struct Watch {
     folders: BTreeSet<PathBuf>,
 }
 
-/// Mark that tells one state of a file from another: device, inode, size, rights, and time of the last write.
+/// Fingerprint of a file: device, inode, size, permissions, and modification time.
 type Mark = (u64, u64, u64, u32, Option<SystemTime>);
 
 impl Watch {
-    /// A watch over nothing yet, but for SIGHUP.
+    /// Creates a watch that only reacts to SIGHUP.
     pub fn new() -> std::io::Result<Watch> {
         let (changed, changes) = mpsc::channel(1);
         let watcher = notify::recommended_watcher(move |event: notify::Result<notify::Event>| {
-            // One that was not heard yet is enough. An error may hide a change.
+            // One pending notification is enough. An error may hide a change.
             if event.map_or(true, |event| !event.kind.is_access()) {
                 let _ = changed.try_send(());
             }
@@ -58,17 +58,17 @@ impl Watch {
         })
     }
 
-    /// Watches these files from now on, and no others. They need not be there.
+    /// Watches these files from now on, and no others. They need not exist.
     pub fn follow(&mut self, files: BTreeSet<PathBuf>) {
         let Some(watcher) = &mut self.watcher else { return };
-        // A file is mostly replaced, not written, so that its folder has to be watched.
+        // Files are usually replaced rather than rewritten, so their folders must be watched.
         let folders: BTreeSet<PathBuf> = files.iter().filter_map(|file| folder(file)).collect();
         for folder in self.folders.difference(&folders) {
             let _ = watcher.unwatch(folder);
         }
         for folder in folders.difference(&self.folders) {
             if let Err(err) = watcher.watch(folder, RecursiveMode::NonRecursive) {
-                tracing::warn!(folder = %folder.display(), %err, "changes in a folder go unnoticed; send SIGHUP after them");
+                tracing::warn!(folder = %folder.display(), %err, "changes in a folder are not noticed; send SIGHUP after a change");
             }
         }
         self.folders = folders;
@@ -82,7 +82,7 @@ impl Watch {
             .collect();
     }
 
-    /// Waits for a reason to look again.
+    /// Waits for a reason to reload.
     pub async fn next(&mut self) -> Cause {
         loop {
             let Watch { hang_up, changes, .. } = self;
@@ -105,7 +105,7 @@ impl Watch {
         }
     }
 
-    /// Notes what the files are now. Whether any is not what it was.
+    /// Records the current state of the files. Returns whether any has changed.
     fn mark_all(&mut self) -> bool {
         let mut is_changed = false;
         for (file, known) in &mut self.files {
@@ -123,7 +123,7 @@ fn mark(file: &Path) -> Option<Mark> {
         found.dev(),
         found.ino(),
         found.size(),
-        // A file that others may read is refused, and one that they may not any more is taken.
+        // Included because a file that others can read is refused, and accepted again after a change of permissions.
         found.mode(),
         found.modified().ok(),
     ))

@@ -1,4 +1,4 @@
-//! The components that are part of this binary.
+//! Components that are built into this binary.
 
 use std::io::Read;
 use std::time::Duration;
@@ -7,16 +7,16 @@ use tollgate_sandbox::Limits;
 
 use crate::world::World;
 
-/// A multiple of the page size of every system there is.
+/// Multiple of every supported system's page size.
 const PAGE: usize = 64 << 10;
 
-/// A component of this binary.
+/// A component in this binary.
 pub struct Embedded {
     name: &'static str,
     bytes: &'static [u8],
     sha256: &'static str,
     code: Option<Ahead>,
-    /// A line with the hash, then what it says of itself.
+    /// A line with the hash, then the component's description of itself.
     manifest: Option<&'static str>,
 }
 
@@ -32,7 +32,7 @@ pub struct Ahead {
 }
 
 impl Ahead {
-    /// Reads the code. It ends with an error if it is damaged.
+    /// Reads the code. Fails at the end if the code is damaged.
     pub fn code(&self) -> std::io::Result<impl Read + use<>> {
         let packed = self.file.get(self.start..).unwrap_or_default();
         zstd::stream::Decoder::with_buffer(packed)
@@ -56,7 +56,7 @@ pub fn names() -> impl Iterator<Item = &'static str> {
     COMPONENTS.iter().map(|component| component.name)
 }
 
-/// The bytes of a built-in pack.
+/// Bytes of a built-in pack.
 pub fn component(name: &str) -> Option<&'static [u8]> {
     bytes(COMPONENTS, name)
 }
@@ -66,7 +66,7 @@ pub fn policies() -> impl Iterator<Item = &'static str> {
     POLICIES.iter().map(|component| component.name)
 }
 
-/// The bytes of a built-in policy.
+/// Bytes of a built-in policy.
 pub fn policy(name: &str) -> Option<&'static [u8]> {
     bytes(POLICIES, name)
 }
@@ -76,7 +76,7 @@ fn bytes(of: &'static [Embedded], name: &str) -> Option<&'static [u8]> {
     all.find(|known| known.name == name).map(|known| known.bytes)
 }
 
-/// The SHA-256 of a component's bytes, in hex. Those of this binary were hashed when it was built.
+/// SHA-256 of a component's bytes, in hex. Components of this binary were hashed at build time.
 pub fn sha256(bytes: &[u8]) -> String {
     let known = all().find(|known| std::ptr::eq(known.bytes, bytes));
     known.map_or_else(
@@ -85,24 +85,25 @@ pub fn sha256(bytes: &[u8]) -> String {
     )
 }
 
-/// The name of the component with a SHA-256, if it is part of this binary.
+/// Name of the component with a SHA-256, if it is built in.
 pub fn name(sha256: &str) -> Option<&'static str> {
     all().find(|known| known.sha256 == sha256).map(|known| known.name)
 }
 
-/// The component with a SHA-256, if it is part of this binary.
+/// World of the component with a SHA-256, if it is built in.
 pub fn world(sha256: &str) -> Option<World> {
     let has = |of: &[Embedded]| of.iter().any(|known| known.sha256 == sha256);
     let pack = has(COMPONENTS).then_some(World::ToolPack);
     pack.or_else(|| has(POLICIES).then_some(World::Policy))
 }
 
-/// The code of the component with a SHA-256, if it was compiled ahead.
+/// Code of the component with a SHA-256, if it was compiled ahead.
 pub fn ahead(sha256: &str) -> Option<&'static Ahead> {
     all().find(|known| known.sha256 == sha256)?.code.as_ref()
 }
 
-/// Lets go of the memory that reading a component's code took. It is read once, and would stay as long as the process.
+/// Releases the memory that was used to read a component's code. The code is read once, and would otherwise stay in
+/// memory as long as the process.
 #[allow(unsafe_code, reason = "the system is told by an address")]
 pub fn let_go(sha256: &str) {
     let Some(ahead) = ahead(sha256) else { return };
@@ -111,13 +112,13 @@ pub fn let_go(sha256: &str) {
     let end = all.end.addr() / PAGE * PAGE;
     if start < end {
         let first = all.start.with_addr(start).cast_mut().cast();
-        // SAFETY: these are whole pages of constants, which the program's file holds and nobody can write to. Whoever
-        // reads them again gets them from the file.
+        // SAFETY: these are whole pages of constants that the program's file backs and nothing can write to. A later
+        // read loads them from the file again.
         unsafe { nix::libc::madvise(first, end - start, nix::libc::MADV_DONTNEED) };
     }
 }
 
-/// The manifest of the pack with a SHA-256, as JSON.
+/// Manifest of the pack with a SHA-256, as JSON.
 pub fn manifest(sha256: &str) -> Option<&'static str> {
     let (_, manifest) = all()
         .find(|known| known.sha256 == sha256)?
@@ -130,16 +131,15 @@ fn all() -> impl Iterator<Item = &'static Embedded> {
     COMPONENTS.iter().chain(POLICIES)
 }
 
-/// Default limits of a pack's calls: more than usual where a built-in
-/// pack's work is long.
+/// Default limits of a pack's calls: higher than usual if a built-in pack's work takes long.
 pub fn limits(name: &str) -> Limits {
     let run = match name {
-        // Somebody's whole test suite.
+        // A call may run the user's whole test suite.
         "conductor" | "convergence" => Duration::from_secs(600),
         _ => Limits::default().run,
     };
     let write = match name {
-        // What is known of a large repository is stored in one transaction.
+        // The index of a large repository is stored in one transaction.
         "conductor" => Duration::from_secs(10),
         _ => Limits::default().write,
     };

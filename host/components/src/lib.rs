@@ -1,4 +1,4 @@
-//! Components: fetching, checking, compiling and loading of packs and policies, and those that are built in.
+//! Components: fetches, checks, compiles and loads packs and policies, including the built-in ones.
 
 pub mod builtin;
 pub mod catalog;

@@ -1,6 +1,6 @@
-//! Worlds of components.
+//! WIT worlds of components.
 
-/// World that a component is loaded into.
+/// WIT world that a component is loaded into.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum World {
     /// The component offers tools.
@@ -10,7 +10,7 @@ pub enum World {
 }
 
 impl World {
-    /// The interface it exports.
+    /// Interface that it exports.
     pub(crate) const fn export(self) -> &'static str {
         match self {
             World::ToolPack => "pack",
@@ -18,7 +18,7 @@ impl World {
         }
     }
 
-    /// Its name in the WIT.
+    /// Name in the WIT package.
     pub(crate) const fn name(self) -> &'static str {
         match self {
             World::ToolPack => "tool-pack",
@@ -26,7 +26,7 @@ impl World {
         }
     }
 
-    /// Table of the configuration that holds such components.
+    /// Configuration table of such components.
     pub(crate) const fn table(self) -> &'static str {
         match self {
             World::ToolPack => "packs",
@@ -34,7 +34,7 @@ impl World {
         }
     }
 
-    /// The other world.
+    /// The opposite world.
     pub(crate) const fn other(self) -> World {
         match self {
             World::ToolPack => World::Policy,

@@ -1,7 +1,7 @@
-//! Access to the pages: sessions of browsers, proven by a cookie, and bearers of tokens.
+//! Access to the pages: browser sessions with a cookie, and bearers of tokens.
 //!
-//! The owner of the data directory logs in by a token that works once. On a server that asks for tokens, those whom the
-//! configuration names log in by theirs; their sessions end with the tokens.
+//! The owner of the data directory logs in with a one-time token. On a server that requires tokens, the identities
+//! named in the configuration log in with theirs. Their sessions end with the tokens.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -20,16 +20,16 @@ use tollgate_core::hash::{hex, sha256_hex};
 use tollgate_core::identity::Identity;
 use tollgate_store::consoles::Consoles;
 
-/// Time that a session lasts.
+/// Lifetime of a session.
 pub(crate) const SESSION_MS: i64 = 8 * 3_600_000;
-/// Sessions at once. The oldest makes room.
+/// Maximum number of sessions. A new one replaces the oldest.
 const SESSIONS: usize = 256;
-/// Longest token that is looked at, in bytes.
+/// Longest token that is checked, in bytes.
 const LONGEST: usize = 8 << 10;
 
-/// Proves who the bearer of a token is. `None` for a token that is none.
+/// Authenticates a token. `None` if the token is not valid.
 pub type Prove = Arc<dyn Fn(String) -> BoxFuture<'static, Option<Proven>> + Send + Sync>;
-/// A proven identity, what hears that its token was revoked, and the time after which the token is over by itself.
+/// A proven identity, a token that is cancelled on revocation, and the expiry time.
 pub type Proven = (Identity, Option<CancellationToken>, Option<i64>);
 
 /// The `[server.console]` table.
@@ -38,24 +38,24 @@ pub type Proven = (Identity, Option<CancellationToken>, Option<i64>);
 pub struct ConsoleSettings {
     /// True if a server over HTTP serves the console.
     pub enabled: bool,
-    /// Identities that may look at everything.
+    /// Identities that may view everything.
     pub viewers: Vec<String>,
-    /// Identities that may look at everything and answer what waits.
+    /// Identities that may view everything and answer requests for approval.
     pub approvers: Vec<String>,
 }
 
-/// Somebody who may look at the console.
+/// A person or program with access to the console.
 #[derive(Debug, Clone)]
 pub(crate) struct Viewer {
     /// The identity; `None` for the owner of the data directory.
     pub(crate) identity: Option<Identity>,
-    /// True if it may answer what waits.
+    /// True if the viewer may answer requests for approval.
     pub(crate) approves: bool,
-    /// Hash of its session's cookie; `None` for the bearer of a token.
+    /// Hash of the session's cookie. `None` for the bearer of a token.
     pub(crate) session: Option<String>,
-    /// Cancelled when its session ends or its token is revoked.
+    /// Cancelled when the session ends or the token is revoked.
     pub(crate) ends: Vec<CancellationToken>,
-    /// Time after which its token is over.
+    /// Expiry time of the token.
     pub(crate) until_ms: Option<i64>,
 }
 
@@ -66,39 +66,39 @@ impl Viewer {
     }
 }
 
-/// Reason why nobody is logged in.
+/// Reason why a login is refused.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Refused {
-    /// The token is none, was used, or is over.
+    /// The token is invalid, used or expired.
     Unknown,
-    /// The identity is known, and may not look.
+    /// The identity is known but has no access.
     NotAViewer,
 }
 
 struct Session {
     identity: Option<Identity>,
     revoked: Option<CancellationToken>,
-    /// Time after which its token is over.
+    /// Expiry time of the session's token.
     until_ms: Option<i64>,
-    /// Cancelled when it is over before its time.
+    /// Cancelled if the session ends early.
     ended: DropGuard,
     began_ms: i64,
 }
 
-/// Everybody who may look.
+/// Access of all viewers.
 pub(crate) struct Access {
     settings: watch::Receiver<ConsoleSettings>,
     consoles: Consoles,
     prove: Option<Prove>,
     clock: Arc<dyn Clock>,
-    /// By the hash of the cookie.
+    /// Sessions by the hash of their cookie.
     sessions: Mutex<HashMap<String, Session>>,
-    /// Seals the tokens of forms.
+    /// Key for the tokens of forms.
     key: [u8; 64],
 }
 
 impl Access {
-    /// Access to one console. `prove` is absent on a server that asks nobody who they are.
+    /// Creates the access to one console. `prove` is `None` on a server without authentication.
     pub(crate) fn new(
         settings: watch::Receiver<ConsoleSettings>,
         consoles: Consoles,
@@ -115,13 +115,13 @@ impl Access {
         })
     }
 
-    /// True if tokens of identities log in, too.
+    /// Returns whether identities can log in with their tokens as well.
     pub(crate) fn knows_identities(&self) -> bool {
         self.prove.is_some()
     }
 
-    /// Logs somebody in, by a token that works once or by an identity's own, and returns the value of the session's
-    /// cookie. It counts under this name only.
+    /// Logs in with a one-time token or an identity's own token, and returns the value of the session's cookie. The
+    /// value is valid only under this cookie name.
     pub(crate) async fn log_in(&self, token: &str, name: &str) -> Result<String, Refused> {
         let token = token.trim();
         if token.is_empty() || token.len() > LONGEST {
@@ -150,8 +150,8 @@ impl Access {
         sessions.retain(|_, session| session.is_on(self.clock.boot_ms(), now_ms));
         make_room(&mut sessions);
         let hash = hash_of(name, &cookie);
-        // The owner's outlive this process, as the data directory does. Those of identities end with it, because nobody
-        // would hear that their tokens were revoked.
+        // Sessions of the owner outlive this process, as the data directory does. Those of identities end with it,
+        // because otherwise a revocation of their tokens would be missed.
         if session.identity.is_none()
             && let Err(err) = self.consoles.keep_session(&hash, now_ms + SESSION_MS)
         {
@@ -161,7 +161,7 @@ impl Access {
         Ok(cookie)
     }
 
-    /// The viewer of a session, by its cookie.
+    /// Viewer of a session, by its cookie.
     pub(crate) fn by_cookie(&self, name: &str, cookie: &str) -> Option<Viewer> {
         let hash = hash_of(name, cookie);
         let (boot_ms, now_ms) = (self.clock.boot_ms(), self.clock.now_ms());
@@ -171,7 +171,7 @@ impl Access {
         }
         let session = sessions.get(&hash)?;
         let identity = session.identity.as_ref();
-        // Whoever the configuration names no more is out at once.
+        // Identities that are no longer in the configuration lose access immediately.
         if !session.is_on(boot_ms, now_ms) || identity.is_some_and(|identity| !self.may_look(identity)) {
             sessions.remove(&hash);
             self.consoles.forget_session(&hash);
@@ -186,7 +186,7 @@ impl Access {
         })
     }
 
-    /// A session of the owner from before this process.
+    /// Session of the owner that was created before this process started.
     fn kept(&self, hash: &str) -> Option<Session> {
         let left_ms = self.consoles.session_ends_at(hash)? - self.clock.now_ms();
         if !(1..=SESSION_MS).contains(&left_ms) {
@@ -202,7 +202,7 @@ impl Access {
         })
     }
 
-    /// The viewer who bears a token, for scripts. A token that works once is none of these.
+    /// Viewer with a bearer token, for scripts. One-time tokens are not accepted here.
     pub(crate) async fn by_token(&self, token: &str) -> Result<Viewer, Refused> {
         let (identity, revoked, until_ms) = self.prove(token).await.ok_or(Refused::Unknown)?;
         if !self.may_look(&identity) {
@@ -225,12 +225,12 @@ impl Access {
         }
     }
 
-    /// Token of a form of a session, which no other page can know.
+    /// Token of a session's form, which no other page can know.
     pub(crate) fn form_token(&self, viewer: &Viewer, form: &str) -> String {
         hex(&self.seal(viewer, form).finalize().into_bytes())
     }
 
-    /// True if a form carries the token that it was given.
+    /// Returns whether a form carries its token.
     pub(crate) fn is_form_token(&self, viewer: &Viewer, form: &str, token: &str) -> bool {
         let right = self.form_token(viewer, form);
         right.as_bytes().ct_eq(token.as_bytes()).into()
@@ -280,7 +280,7 @@ impl Session {
     }
 }
 
-/// Hash that a session is known by: of its cookie with the cookie's name.
+/// Hash that identifies a session, made from the cookie and the cookie's name.
 fn hash_of(name: &str, cookie: &str) -> String {
     sha256_hex(format!("{name}={cookie}").as_bytes())
 }

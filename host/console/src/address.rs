@@ -1,4 +1,4 @@
-//! Parts of addresses, and pages for addresses of nothing.
+//! Path parameters, and pages for unknown addresses.
 
 use axum::extract::{FromRequestParts, Path};
 use axum::http::StatusCode;
@@ -7,7 +7,7 @@ use axum::response::Response;
 
 use crate::layout;
 
-/// Last part of an address. One that is no text is the name of nothing.
+/// Last part of an address. A part that is not UTF-8 matches nothing.
 pub(crate) struct Name(pub(crate) String);
 
 impl<S: Send + Sync> FromRequestParts<S> for Name {
@@ -21,12 +21,12 @@ impl<S: Send + Sync> FromRequestParts<S> for Name {
     }
 }
 
-/// Nothing has this address.
+/// Page for an unknown address.
 pub(crate) async fn missing() -> Response {
     nothing("This page does not exist", "Nothing is at this address.")
 }
 
-/// Something that a page is about does not exist.
+/// Page about something that does not exist.
 pub(crate) fn nothing(title: &str, text: &str) -> Response {
     layout::plain(StatusCode::NOT_FOUND, title, text)
 }

@@ -1,12 +1,12 @@
-//! Answers to requests for approval: the console hands them to the program around it, which takes them to the gate.
+//! Answers to requests for approval, passed through the surrounding program to the gate.
 
 use futures::future::BoxFuture;
 use tollgate_core::identity::Identity;
 
-/// Answer of a person who is logged in.
+/// Answer of a logged-in person.
 #[derive(Debug, Clone)]
 pub struct PersonAnswer {
-    /// The request.
+    /// Id of the request.
     pub approval_id: String,
     /// True to approve, false to reject.
     pub approves: bool,
@@ -16,18 +16,18 @@ pub struct PersonAnswer {
     pub identity: Option<Identity>,
 }
 
-/// Reason why an answer does not count.
+/// Reason why an answer is refused.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Refusal {
     /// Stable code, for example `APPROVAL_ANSWERED`.
     pub code: String,
     /// Description.
     pub message: String,
-    /// The remedy.
+    /// Remedy.
     pub remediation: String,
 }
 
-/// Takes answers through the gate, which judges and records them as calls of `approval_resolve`.
+/// Passes answers through the gate, which evaluates and records them as calls of `approval_resolve`.
 pub trait Answering: Send + Sync + 'static {
     /// Answers a request. The first answer counts.
     fn answer(&self, answer: PersonAnswer) -> BoxFuture<'_, Result<(), Refusal>>;

@@ -5,8 +5,8 @@ use serde_json::{Map, Value};
 
 use crate::structured::{self, Entry};
 
-/// The page that shows a result: one document that loads nothing. Clients give it the result, whose markup
-/// [`result`] made.
+/// Page that shows a result: one document that loads nothing. Clients pass it the result, with the markup from
+/// [`result`].
 pub fn page(title: &str) -> String {
     let style = include_str!("../assets/console.css");
     let script = include_str!("../assets/app.js");
@@ -25,10 +25,10 @@ pub fn page(title: &str) -> String {
     .into_string()
 }
 
-/// Markup of a result: its lists as tables, the use of limits as bars, everything else as facts. All text in it is
-/// escaped, and nothing in it is a link.
+/// Markup of a result: its lists as tables, the use of limits as bars, everything else as facts. All text is escaped,
+/// and nothing is a link.
 pub fn result(title: &str, lists: &[String], reply: &Map<String, Value>) -> String {
-    // The same as text for people who read no page.
+    // The same content as in the text for people without the page.
     let shown: Vec<&str> = lists.iter().map(String::as_str).chain(["text"]).collect();
     html! {
         h1 { (crate::visible::short(structured::title_of(reply).unwrap_or(title), 120)) }

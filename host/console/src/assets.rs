@@ -1,4 +1,5 @@
-//! The three files of the pages, in the program. Their addresses hold their hashes, so that they can be kept for ever.
+//! The three static files of the pages, embedded in the program. Their addresses contain their hashes, so they can be
+//! cached forever.
 
 use std::sync::LazyLock;
 
@@ -28,7 +29,7 @@ impl Asset {
         }
     }
 
-    /// Its address.
+    /// Address of the file.
     pub(crate) fn url(&self) -> String {
         format!("/console/assets/{}?{}", self.name, self.hash)
     }
@@ -59,7 +60,7 @@ pub(crate) static ICONS: LazyLock<Asset> = LazyLock::new(|| {
     )
 });
 
-/// Serves a file. Nothing in it depends on who asks.
+/// Serves a file. Its content does not depend on the sender.
 pub(crate) async fn serve(Name(name): Name, headers: HeaderMap) -> Response {
     let all: [&Asset; 3] = [&SCRIPT, &STYLE, &ICONS];
     let Some(asset) = all.into_iter().find(|asset| asset.name == name) else {

@@ -1,4 +1,4 @@
-//! Charts as pictures in the page: bars over time, and small ones for a table's cell.
+//! Charts as SVG in the page: bars over time, and small ones for table cells.
 
 use maud::{Markup, html};
 
@@ -6,18 +6,18 @@ const HEIGHT: usize = 120;
 const WIDTH: usize = 900;
 const SPARK: (usize, usize) = (112, 22);
 
-/// Bar of a chart: what it is about, all of it, and the part of it that went wrong.
+/// Bar of a chart: a label, the total, and the part that failed.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub(crate) struct Bar {
-    /// Words for whoever points at it, and for who cannot see it.
+    /// Text for tooltips and screen readers.
     pub(crate) label: String,
-    /// All.
+    /// Total.
     pub(crate) all: i64,
-    /// The part that is drawn in another colour.
+    /// Part that is drawn in another colour.
     pub(crate) bad: i64,
 }
 
-/// Bars over time, with the highest value and the ends of time as words.
+/// Bars over time, with the highest value and both ends of the time axis as text.
 pub(crate) fn bars(bars: &[Bar], about: &str, (bad, good): (&str, &str)) -> Markup {
     let most = bars.iter().map(|bar| bar.all).max().unwrap_or(0).max(1);
     let step = WIDTH / bars.len().max(1);
@@ -63,7 +63,7 @@ pub(crate) fn spark(bars: &[Bar], about: &str) -> Markup {
     }
 }
 
-/// A bar in a cell whose length says how much of the most it is.
+/// Bar in a cell whose length is the value's share of the maximum.
 pub(crate) fn share(value: f64, most: f64) -> Markup {
     let width = if most > 0.0 {
         (value / most * 100.0).clamp(0.0, 100.0)
@@ -77,7 +77,7 @@ pub(crate) fn share(value: f64, most: f64) -> Markup {
     }
 }
 
-/// A value as a height. What is more than nothing is seen.
+/// Height of a value. Any value above zero is visible.
 fn scaled(value: i64, most: i64, height: usize) -> usize {
     let height = i64::try_from(height).unwrap_or(i64::MAX);
     let scaled = value.saturating_mul(height) / most.max(1);

@@ -1,17 +1,17 @@
-//! Diffs, logs and JSON of artifacts as markup: lines with their kind, cut to what a person reads.
+//! Diffs, logs and JSON of artifacts as markup: lines with their kind, limited to a readable length.
 
 use maud::{Markup, html};
 use serde_json::Value;
 
 use crate::visible;
 
-/// Most lines that are shown.
+/// Maximum number of shown lines.
 const LINES: usize = 1_200;
 /// Longest line in characters.
 const WIDTH: usize = 600;
 
-/// A unified diff, its lines coloured by their kind. Within a hunk the first character alone tells the kind: an added
-/// line can look like the heading of a file.
+/// A unified diff with lines coloured by kind. Within a hunk, only the first character decides the kind, because an
+/// added line can look like a file header.
 pub(crate) fn diff(text: &str) -> Markup {
     let mut left = (0, 0);
     block(text, "diff", |line| {
@@ -23,7 +23,7 @@ pub(crate) fn diff(text: &str) -> Markup {
             ([b'+', b'+', b'+', ..] | [b'-', b'-', b'-', ..] | [b'd', b'i', b'f', b'f', ..], (0, 0)) => {
                 ("file", (0, 0))
             }
-            // Says that the line before has no end.
+            // Marks the previous line as lacking a line ending.
             ([b'\\', ..], _) => ("same", (0, 0)),
             ([b'+', ..], _) => ("more", (0, 1)),
             ([b'-', ..], _) => ("less", (1, 0)),
@@ -34,7 +34,7 @@ pub(crate) fn diff(text: &str) -> Markup {
     })
 }
 
-/// Numbers of old and new lines in a hunk, from its heading: `@@ -1,4 +1,5 @@`.
+/// Numbers of old and new lines in a hunk, from its header: `@@ -1,4 +1,5 @@`.
 fn lengths(heading: &str) -> Option<(u32, u32)> {
     let mut ranges = heading.split(' ').skip(1);
     let mut length = |mark| {
@@ -52,7 +52,7 @@ pub(crate) fn text(text: &str) -> Markup {
     block(text, "text", |_| "same")
 }
 
-/// JSON, indented; as it is if it is none.
+/// JSON, indented. Text that is not JSON is unchanged.
 pub(crate) fn json(text: &str) -> Markup {
     match serde_json::from_str::<Value>(text) {
         Ok(value) => self::text(&serde_json::to_string_pretty(&value).unwrap_or_else(|_| text.to_owned())),
@@ -76,31 +76,23 @@ fn block(text: &str, class: &str, mut kind: impl FnMut(&str) -> &'static str) ->
 mod tests {
     use super::*;
 
+    fn has(page: &str, part: &str) {
+        assert!(page.contains(part), "{part} in {page}");
+    }
+
     #[test]
     fn lines_have_kinds_and_nothing_in_them_is_markup() {
         let shown = diff("--- a\n+++ b\n@@ -1 +1 @@\n-<b>old\n+\u{1b}[2J new\n same\u{202e}").into_string();
-        assert!(
-            shown.contains(r#"<span class="less">-&lt;b&gt;old</span>"#),
-            "{shown}"
-        );
-        assert!(
-            shown.contains(r#"<span class="more">+␛[2J new</span>"#),
-            "{shown}"
-        );
-        assert!(shown.contains(r#"<span class="file">+++ b</span>"#), "{shown}");
+        has(&shown, r#"<span class="less">-&lt;b&gt;old</span>"#);
+        has(&shown, r#"<span class="more">+␛[2J new</span>"#);
+        has(&shown, r#"<span class="file">+++ b</span>"#);
         let shown = diff(
             "--- a/x\n+++ b/x\n@@ -1,2 +1,2 @@\n--- a/README.md\n+++ b/README.md\n end\n--- a/y\n+++ b/y",
         );
         let shown = shown.into_string();
-        assert!(
-            shown.contains(r#"<span class="more">+++ b/README.md</span>"#),
-            "{shown}"
-        );
-        assert!(
-            shown.contains(r#"<span class="less">--- a/README.md</span>"#),
-            "{shown}"
-        );
-        assert!(shown.contains(r#"<span class="file">+++ b/y</span>"#), "{shown}");
+        has(&shown, r#"<span class="more">+++ b/README.md</span>"#);
+        has(&shown, r#"<span class="less">--- a/README.md</span>"#);
+        has(&shown, r#"<span class="file">+++ b/y</span>"#);
         assert!(json(r#"{"a":"<i>"}"#).into_string().contains("&lt;i&gt;"));
         assert!(
             text(&"x\n".repeat(LINES + 1))

@@ -1,4 +1,4 @@
-//! An envelope as the pages show it: its state in words, what is used of it, and what repeats in it.
+//! Envelope on the pages: its state in words, its usage, and repetitions in it.
 
 use maud::{Markup, html};
 use tollgate_core::budget::Budget;
@@ -9,27 +9,27 @@ use crate::layout::{self, pill};
 use crate::rows::{path_part, short_id};
 use crate::visible;
 
-/// An envelope, with what a look into the ledger adds.
+/// An envelope, with facts from the ledger.
 #[derive(Debug, Clone)]
 pub(crate) struct Card {
     /// The envelope.
     pub(crate) envelope: Envelope,
-    /// Whole seconds that it has been open, or was.
+    /// Whole seconds that the envelope has been or was open.
     pub(crate) open_sec: Option<i64>,
-    /// Its time is over; the next call closes it.
+    /// True if its time is over. The next call closes it.
     pub(crate) is_over: bool,
-    /// Distance back to the state that the newest change brought back.
+    /// Number of edits since the state that the newest change restored.
     pub(crate) repeats: Option<usize>,
-    /// The newest failure stands, though things were changed since it first came.
+    /// True if the newest failure persists after an edit.
     pub(crate) no_progress: bool,
-    /// The same work tree passes and fails.
+    /// True if the same work tree passes and fails.
     pub(crate) is_flaky: bool,
     /// Named budgets.
     pub(crate) budgets: Vec<(String, Budget)>,
 }
 
 impl Card {
-    /// Looks at an envelope.
+    /// Loads the facts about an envelope.
     pub(crate) fn of(session: &Session, envelope: Envelope, boot_ms: i64) -> StoreResult<Card> {
         let envelope = session.envelopes().as_at(envelope, boot_ms)?;
         let failure = match &envelope.last_failure_fingerprint {
@@ -57,12 +57,12 @@ impl Card {
         })
     }
 
-    /// True if something repeats in it.
+    /// Returns whether something repeats in the envelope.
     pub(crate) fn goes_in_circles(&self) -> bool {
         self.repeats.is_some_and(|period| period > 1) || self.no_progress || self.is_flaky
     }
 
-    /// Its address.
+    /// Address of the envelope's page.
     pub(crate) fn href(&self) -> String {
         format!("/console/envelopes/{}", path_part(&self.envelope.id))
     }
@@ -75,7 +75,7 @@ impl Card {
         }
     }
 
-    /// Its state, and what repeats, as words in frames.
+    /// State of the envelope and its repetitions, as pills.
     pub(crate) fn pills(&self) -> Markup {
         let (kind, state) = match (self.envelope.standing.state, self.is_over) {
             (_, true) => ("warn", "time is over"),
@@ -98,7 +98,7 @@ impl Card {
         }
     }
 
-    /// Use of its limits.
+    /// Usage of the envelope's limits.
     pub(crate) fn bars(&self) -> Markup {
         let standing = &self.envelope.standing;
         let limits = &standing.limits;
@@ -119,7 +119,7 @@ impl Card {
         }
     }
 
-    /// The envelope in a list beside other things: its bars only while it is open.
+    /// Envelope in a list beside other things. Shows bars only while it is open.
     pub(crate) fn brief(&self) -> Markup {
         if self.envelope.standing.state == State::Open {
             return self.markup();
@@ -149,7 +149,7 @@ impl Card {
     }
 }
 
-/// A bar with its words. Without a limit there is nothing to fill.
+/// A bar with its text. Without a limit, only the text.
 pub(crate) fn bar(name: &str, used: i64, limit: Option<i64>) -> Markup {
     html! {
         div.bar {
@@ -193,7 +193,7 @@ fn fullness(used: i64, limit: i64) -> &'static str {
     }
 }
 
-/// A length of time for people.
+/// Duration as text for people.
 pub(crate) fn span(seconds: i64) -> String {
     match seconds {
         ..60 => format!("{seconds} s"),
@@ -203,7 +203,7 @@ pub(crate) fn span(seconds: i64) -> String {
     }
 }
 
-/// Whole seconds between two times, unless the clock was set back in between.
+/// Whole seconds between two times. `None` if the clock was set back in between.
 fn seconds_between(from: &str, to: Option<&str>) -> Option<i64> {
     let from = tollgate_sdk::Timestamp::parse(from)?.as_ms();
     let to = tollgate_sdk::Timestamp::parse(to?)?.as_ms();

@@ -1,7 +1,7 @@
-//! Figures of the ledger that are kept in memory: counted once, row by row, and never by reading the ledger for a page.
+//! Statistics of the ledger, kept in memory. Rows are counted once, and no page reads the whole ledger.
 //!
-//! Counting begins at the end of the ledger. New rows are counted as they come. Older rows are counted backwards in
-//! small batches, until the oldest row that a page shows, so that the newest figures are there first.
+//! Counting starts at the end of the ledger. New rows are counted as they arrive. Older rows are counted backwards in
+//! small batches, back to the oldest row that a page shows, so that the newest figures are available first.
 
 mod cells;
 mod failures;
@@ -24,15 +24,16 @@ use failures::Failures;
 
 use crate::reader::{ReadError, Reader};
 
-/// Minutes, hours and days that are kept. One more than pages show, because the first and the last are never whole.
+/// Number of minutes, hours and days that are kept. One more than pages show, because the first and last are
+/// incomplete.
 const MINUTES: i64 = 61;
 const HOURS: i64 = 7 * 24 + 1;
 const DAYS: i64 = 15;
-/// Rows that are read at once.
+/// Number of rows read at once.
 const BATCH: i64 = 4_000;
-/// Time between two looks for new rows while nobody opens a page, so that a page has few rows to count.
+/// Interval between checks for new rows while no page is open, so that a page has few rows to count.
 const INTERVAL: Duration = Duration::from_secs(5);
-/// Places that are still to be counted for which a page waits, and the longest time that it does. A long ledger takes seconds.
+/// Number of uncounted rows for which a page waits, and the longest wait. A long ledger takes seconds.
 const NEAR: i64 = 4 * BATCH;
 const PATIENCE: Duration = Duration::from_secs(2);
 
@@ -42,7 +43,7 @@ pub(crate) struct Figures {
     hours: Level,
     days: Level,
     failures: Failures,
-    /// Places before the oldest and up to the newest row that was counted.
+    /// Range of counted rows: the position before the oldest, and the position of the newest.
     counted: Option<(i64, i64)>,
     /// True if no older row belongs to any figure.
     is_complete: bool,
@@ -72,7 +73,7 @@ impl Figures {
         }
     }
 
-    /// Counts the rows after those that were counted, up to a place.
+    /// Counts the rows after the counted ones, up to a position.
     fn add(&mut self, rows: &[CountedRow], until: i64, now_ms: i64) {
         for row in rows {
             self.levels().into_iter().for_each(|level| level.add(row, now_ms));
@@ -83,7 +84,7 @@ impl Figures {
         self.counted = Some((oldest, until));
     }
 
-    /// Counts the rows before those that were counted, after a place. `first` is the oldest row of the ledger.
+    /// Counts the rows before the counted ones, after a position. `first` is the oldest row of the ledger.
     fn add_before(&mut self, rows: &[CountedRow], after: i64, first: i64, now_ms: i64) {
         let Some((_, newest)) = self.counted else {
             return;
@@ -96,53 +97,53 @@ impl Figures {
             }
         }
         self.counted = Some((after, newest));
-        // Rows are in the order of their calls' ends, so some rows of a batch can be older than later ones.
+        // Rows are ordered by the end of their calls, so a row can be older than later rows of the batch.
         let oldest_shown = now_ms - DAYS * width_ms(Bucket::Day);
         let is_old = !rows.is_empty() && rows.iter().all(|row| row.at_ms < oldest_shown);
         self.is_complete = after < first || (is_old && !is_recent(after));
     }
 
-    /// Calls from the stretch of a time on.
+    /// Calls since the interval that contains a time.
     pub(crate) fn since(&self, bucket: Bucket, time_ms: i64) -> Counts {
         self.level(bucket).since(time_ms)
     }
 
-    /// Verdicts from the day of a time on, by policy and mode.
+    /// Verdicts since the day of a time, by policy and mode.
     pub(crate) fn policies_since(&self, time_ms: i64) -> BTreeMap<(String, String), PolicyCounts> {
         self.days.policies_since(time_ms)
     }
 
-    /// Failures in so many of the newest rows, of those seen at least so often the newest first.
+    /// Failures among a number of the newest rows, seen at least a number of times, newest first.
     pub(crate) fn failing(&self, rows: i64, at_least: i64, most: usize) -> Vec<FailingSum> {
         let newest = self.counted.map_or(0, |(_, newest)| newest);
         self.failures.since(newest.saturating_sub(rows), at_least, most)
     }
 
-    /// Places of the newest calls that policies stopped, the newest first.
+    /// Positions of the newest calls that policies denied, newest first.
     pub(crate) fn denied(&self) -> Vec<i64> {
         self.failures.denied()
     }
 
-    /// First place that was counted, if older rows are still being counted.
+    /// First counted position, if older rows are still being counted.
     pub(crate) fn counted_from(&self) -> Option<i64> {
         let from = self.counted.map(|(oldest, _)| oldest + 1);
         from.filter(|_| !self.is_complete)
     }
 }
 
-/// Figures of one ledger, and how they are brought up to date.
+/// Statistics of one ledger, and the means to update them.
 #[derive(Clone)]
 pub(crate) struct Counting {
     reader: Reader,
     clock: Arc<dyn Clock>,
     figures: Arc<Mutex<Figures>>,
-    /// Held by whoever counts new rows.
+    /// Held while new rows are counted.
     turn: Arc<tokio::sync::Mutex<()>>,
     is_complete: watch::Sender<bool>,
 }
 
 impl Counting {
-    /// Counts a ledger until `stop`. Called in a runtime.
+    /// Counts a ledger until `stop`. Must be called in a runtime.
     pub(crate) fn start(reader: Reader, clock: Arc<dyn Clock>, stop: CancellationToken) -> Counting {
         let counting = Counting {
             reader,
@@ -158,7 +159,7 @@ impl Counting {
         counting
     }
 
-    /// Lets `body` look at figures that are up to date.
+    /// Calls `body` with up-to-date figures.
     pub(crate) async fn look<T: Send + 'static>(
         &self,
         body: impl FnOnce(&Figures) -> T + Send + 'static,
@@ -167,7 +168,7 @@ impl Counting {
         let oldest = self.figures().counted.map_or(0, |(oldest, _)| oldest);
         if oldest <= NEAR {
             let mut complete = self.is_complete.subscribe();
-            // A page of what was counted is better than none.
+            // A page of partial figures is better than none.
             let _ = tokio::time::timeout(PATIENCE, complete.wait_for(|complete| *complete)).await;
         }
         let own = self.clone();
@@ -183,7 +184,7 @@ impl Counting {
                 false => self.count_older().await,
             };
             if let Err(err) = &counted {
-                tracing::warn!(%err, "the ledger cannot be counted for the moment");
+                tracing::warn!(%err, "the ledger cannot be counted at the moment");
             }
             if was_complete || counted.is_err() {
                 tokio::time::sleep(INTERVAL).await;
@@ -191,14 +192,14 @@ impl Counting {
         }
     }
 
-    /// Counts the rows that came since the last look.
+    /// Counts the rows that arrived since the last update.
     async fn count_new(&self) -> Result<(), ReadError> {
         let _turn = self.turn.lock().await;
         while self.count_batch().await? {}
         Ok(())
     }
 
-    /// Counts some new rows. True if there are more.
+    /// Counts a batch of new rows. Returns whether there are more.
     async fn count_batch(&self) -> Result<bool, ReadError> {
         let own = self.clone();
         let batch = self.reader.read(move |session| {
@@ -212,7 +213,7 @@ impl Counting {
         batch.await
     }
 
-    /// Counts a batch of rows before those that were counted.
+    /// Counts a batch of rows before the counted ones.
     async fn count_older(&self) -> Result<(), ReadError> {
         self.count_new().await?;
         let own = self.clone();

@@ -1,4 +1,4 @@
-//! The filter of the ledger's page: words such as `tool:test_run failed`, all of which must fit.
+//! Filter of the ledger page: words such as `tool:test_run failed`, combined with AND.
 
 use tollgate_core::text::is_hidden;
 use tollgate_store::storage::{OperationFilter, StoredOperation, claim};
@@ -12,21 +12,21 @@ pub(crate) struct Filter {
     pub(crate) known: OperationFilter,
     /// Only calls of tests that failed, or of any call that failed.
     any_failure: bool,
-    /// Parts of names, in small letters.
+    /// Parts of names, in lower case.
     parts: Vec<String>,
-    /// Names as the column for who called shows them, in small letters.
+    /// Names as the column of the caller shows them, in lower case.
     who: Vec<String>,
     /// Parts of ids of envelopes.
     envelopes: Vec<String>,
-    /// Words that look like a key, and are looked for as they are.
+    /// Words that look like a key, and are searched for literally.
     unknown: Vec<String>,
 }
 
-/// Keys that a filter knows, as the page names them.
+/// Keys that a filter supports, as the page names them.
 pub(crate) const KEYS: &str = "tool: pack: who: actor: policy: effect: envelope: code: fingerprint: tests:failed tests:passed failed ok";
 
 impl Filter {
-    /// Reads what was typed. Whatever is no known key is a part of a name.
+    /// Parses the typed words. A word without a known key is a part of a name.
     pub(crate) fn parse(typed: &str) -> Filter {
         let mut filter = Filter {
             typed: typed.chars().filter(|c| !is_hidden(*c)).take(200).collect(),
@@ -44,7 +44,7 @@ impl Filter {
                 Some(("policy", policy)) => known.policy = value(policy),
                 Some(("effect", effect)) => known.effect = value(effect),
                 Some(("envelope", id)) if id.starts_with("env_") => known.envelope_id = value(id),
-                // A part of an id, as columns show it.
+                // Columns show only a part of the id.
                 Some(("envelope", part)) => filter.envelopes.push(part.to_lowercase()),
                 Some(("code", code)) => known.error_code = value(&code.to_ascii_uppercase()),
                 Some(("tests", "failed")) => known.tests_passed = Some(false),
@@ -63,23 +63,23 @@ impl Filter {
         filter
     }
 
-    /// Words that look like a key and are none, as typed.
+    /// Words that look like a key but are not one, as typed.
     pub(crate) fn unknown(&self) -> &[String] {
         &self.unknown
     }
 
-    /// True if it lets everything through.
+    /// Returns whether the filter matches everything.
     pub(crate) fn is_empty(&self) -> bool {
         self.typed.trim().is_empty()
     }
 
-    /// True if the store alone cannot tell which rows fit.
+    /// Returns whether matching requires more than the store's own filters.
     pub(crate) fn looks_at_each(&self) -> bool {
         let lists = [&self.parts, &self.who, &self.envelopes];
         self.any_failure || lists.iter().any(|list| !list.is_empty())
     }
 
-    /// True for an operation that fits.
+    /// Returns whether an operation matches.
     pub(crate) fn fits(&self, operation: &StoredOperation) -> bool {
         let fails = || {
             operation.success == Some(false)
@@ -98,7 +98,7 @@ impl Filter {
             })
     }
 
-    /// The filter as a part of an address.
+    /// Filter as a query string.
     pub(crate) fn query(&self) -> String {
         let mut query = url::form_urlencoded::Serializer::new(String::new());
         query.append_pair("q", &self.typed);
@@ -106,12 +106,12 @@ impl Filter {
     }
 }
 
-/// True for what somebody means as a key. Names of tests have colons as well, mostly two.
+/// Returns whether a word is probably meant as a key. Names of tests also contain colons, mostly two.
 fn is_like_key(key: &str, value: &str) -> bool {
     !key.is_empty() && key.bytes().all(|byte| byte.is_ascii_lowercase()) && !value.starts_with(':')
 }
 
-/// True if the column for who called shows this name, or the ledger has it so.
+/// Returns whether the column of the caller or the ledger has this name.
 fn is_by(operation: &StoredOperation, name: &str) -> bool {
     let shown = match operation.actor.as_deref() {
         Some(actor) => claim(actor).or(actor.strip_prefix("token:")),

@@ -1,4 +1,4 @@
-//! The way into every page: a session's cookie or a token, and for forms a browser that says the page is ours.
+//! Access check for every page: a session cookie or a token, and for forms also a same-origin request.
 
 use std::sync::Arc;
 
@@ -24,16 +24,16 @@ const BOUND: &str = "__Host-tollgate";
 /// Path of the page that logs in.
 pub(crate) const LOGIN: &str = "/console/login";
 
-/// Lets viewers through. Others are led to the login, or refused.
+/// Admits viewers. Redirects others to the login, or refuses them.
 pub(crate) async fn admit(State(console): State<Arc<Console>>, mut request: Request, next: Next) -> Response {
     let viewer = match viewer(&console, request.headers()).await {
         Ok(viewer) => viewer,
-        Err(Refused::NotAViewer) => return forbidden("this identity may not look at the console"),
+        Err(Refused::NotAViewer) => return forbidden("this identity may not view the console"),
         Err(Refused::Unknown) => return unknown(&request),
     };
     let is_form = request.method() == Method::POST;
     if is_form && viewer.session.is_some() && !is_from_our_page(request.headers()) {
-        return forbidden("a page from elsewhere sent the form");
+        return forbidden("a page of another site sent the form");
     }
     request.extensions_mut().insert(viewer);
     next.run(request).await
@@ -53,8 +53,8 @@ async fn viewer(console: &Console, headers: &HeaderMap) -> Result<Viewer, Refuse
     found.ok_or(Refused::Unknown)
 }
 
-/// Cookies that may be a session's, each with its name. Other hosts of a domain can set the other names, so they count
-/// only beside no cookie that is bound to this host. A session knows the name that it was set under.
+/// Cookies that may belong to a session, each with its name. Other hosts of a domain can set the other names, so those
+/// count only if there is no cookie bound to this host. A session is valid only under the name that it was set with.
 fn cookies(headers: &HeaderMap) -> Vec<(&str, &str)> {
     let all = headers
         .get_all(COOKIE)
@@ -72,14 +72,15 @@ fn cookies(headers: &HeaderMap) -> Vec<(&str, &str)> {
     found
 }
 
-/// True if the browser says that one of our own pages sent the request. No script can set this header.
+/// Returns whether the browser reports that one of our own pages sent the request. Scripts cannot set this header.
 pub(crate) fn is_from_our_page(headers: &HeaderMap) -> bool {
     let mut said = headers.get_all("sec-fetch-site").iter();
     matches!((said.next(), said.next()), (Some(site), None) if site == "same-origin")
 }
 
-/// Name of a session's cookie, by the origin of the page that logs in. Behind TLS it is bound to the host; on loopback it
-/// holds the port, because cookies of one host are shared by all ports. Browsers name the origin of every form.
+/// Name of a session's cookie, by the origin of the login page. Behind TLS the cookie is bound to the host. On loopback
+/// the name contains the port, because cookies of one host are shared by all ports. Browsers send the origin with every
+/// form.
 pub(crate) fn cookie_name(headers: &HeaderMap) -> Option<String> {
     let origin = headers.get(ORIGIN)?.to_str().ok()?;
     if origin.starts_with("https://") {
@@ -95,11 +96,11 @@ pub(crate) fn cookie_name(headers: &HeaderMap) -> Option<String> {
     Some(format!("tollgate_{port}"))
 }
 
-/// The header that sets a session's cookie, or ends it if there is no value.
+/// Header that sets a session's cookie, or removes it if there is no value.
 pub(crate) fn set_cookie(name: &str, value: Option<&str>) -> HeaderValue {
     let age = value.map_or(0, |_| SESSION_MS / 1_000);
     let value = value.unwrap_or_default();
-    // Browsers take a bound cookie with the path `/` alone.
+    // Browsers accept a host-bound cookie only with the path `/`.
     let scope = if name == BOUND { "/; Secure" } else { "/console" };
     let text = format!("{name}={value}; Path={scope}; HttpOnly; SameSite=Strict; Max-Age={age}");
     HeaderValue::from_str(&text).unwrap_or(HeaderValue::from_static("tollgate_=; Max-Age=0"))
@@ -121,7 +122,7 @@ pub(crate) fn see_other(path: &str, cookie: Option<HeaderValue>) -> Response {
     response
 }
 
-/// The page that somebody wanted before the login, if it is one of the console's.
+/// Page that was requested before the login, if it is one of the console's.
 pub(crate) fn wanted(address: &str) -> &str {
     let is_ours = address.starts_with(PATH)
         && address.len() <= LONGEST_ADDRESS
@@ -129,7 +130,7 @@ pub(crate) fn wanted(address: &str) -> &str {
     if is_ours { address } else { PATH }
 }
 
-/// Fields of a form. `None` if it is none, is too long or did not come in time.
+/// Fields of a form. `None` if the body is not a form, is too long, or did not arrive in time.
 pub(crate) async fn form(headers: &HeaderMap, body: Body) -> Option<Vec<(String, String)>> {
     let kind = headers.get(CONTENT_TYPE)?.to_str().ok()?;
     if !kind.starts_with("application/x-www-form-urlencoded") {
@@ -147,7 +148,7 @@ pub(crate) fn field<'a>(form: &'a [(String, String)], name: &str) -> &'a str {
         .map_or("", |(_, value)| value.as_str())
 }
 
-/// Nobody is logged in: a person goes to the login, a program hears of it.
+/// Response without a valid login: a redirect to the login for a person, an error for a program.
 fn unknown(request: &Request) -> Response {
     let wants_page = matches!(*request.method(), Method::GET | Method::HEAD)
         && request
@@ -176,7 +177,7 @@ fn unknown(request: &Request) -> Response {
     response
 }
 
-/// A refusal that logging in again does not change.
+/// Refusal that another login would not change.
 pub(crate) fn forbidden(why: &str) -> Response {
     tracing::debug!(why, "a request of the console is refused");
     layout::plain(StatusCode::FORBIDDEN, "Refused", why)

@@ -1,4 +1,4 @@
-//! Headers of every answer: nothing from elsewhere, nothing inline, nothing kept.
+//! Headers of every response: nothing from other origins, nothing inline, nothing cached.
 
 use axum::extract::Request;
 use axum::http::header::{CACHE_CONTROL, CONTENT_SECURITY_POLICY, REFERRER_POLICY, X_CONTENT_TYPE_OPTIONS};
@@ -6,14 +6,14 @@ use axum::http::{HeaderName, HeaderValue};
 use axum::middleware::Next;
 use axum::response::Response;
 
-/// Own files and nothing else. Script that makes markup of text is refused by the browser.
+/// Content security policy: own files only. The browser refuses scripts that create markup from text.
 pub(crate) const POLICY: &str = "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; img-src 'self'; \
      form-action 'self'; base-uri 'none'; frame-ancestors 'none'; require-trusted-types-for 'script'; trusted-types 'none'";
 
 const FIXED: [(HeaderName, &str); 7] = [
     (CONTENT_SECURITY_POLICY, POLICY),
     (X_CONTENT_TYPE_OPTIONS, "nosniff"),
-    // With `no-referrer`, browsers send `Origin: null` with forms, which no check of origins lets through.
+    // With `no-referrer`, browsers send `Origin: null` with forms, which checks of origins refuse.
     (REFERRER_POLICY, "same-origin"),
     (
         HeaderName::from_static("cross-origin-opener-policy"),
@@ -30,7 +30,7 @@ const FIXED: [(HeaderName, &str); 7] = [
     ),
 ];
 
-/// Adds the headers, whatever answers.
+/// Adds the headers to every response.
 pub(crate) async fn add(request: Request, next: Next) -> Response {
     let mut response = next.run(request).await;
     let headers = response.headers_mut();

@@ -1,6 +1,6 @@
-//! The host as the console sees it: what only the program around it knows.
+//! Facts about the host that only the surrounding program knows.
 
-/// Facts about a host, found without work.
+/// Facts about a host that cost nothing to find.
 #[derive(Debug, Clone, Default)]
 pub struct HostFacts {
     /// Its version.
@@ -19,9 +19,9 @@ pub struct HostFacts {
     pub workspaces: Vec<(String, String)>,
     /// The packs.
     pub packs: Vec<PackRow>,
-    /// The policies, in the order in which they judge.
+    /// Policies, in order of evaluation.
     pub policies: Vec<PolicyRow>,
-    /// Whatever is wrong with packs and policies.
+    /// Problems of packs and policies.
     pub findings: Vec<Finding>,
 }
 
@@ -38,7 +38,7 @@ pub struct PackRow {
     pub source: String,
     /// SHA-256 of its code.
     pub sha256: String,
-    /// Its own words.
+    /// Description that the pack gives of itself.
     pub summary: String,
 }
 
@@ -51,13 +51,13 @@ pub struct PolicyRow {
     pub order: i64,
     /// `enforce` or `audit`.
     pub mode: String,
-    /// True if calls pass that it cannot judge.
+    /// True if calls that the policy cannot evaluate are admitted.
     pub fail_open: bool,
-    /// Tools that it judges.
+    /// Tools that the policy evaluates.
     pub judges: String,
-    /// Its own words, or that it is not loaded.
+    /// Description that the policy gives of itself, or a note that it is not loaded.
     pub summary: String,
-    /// False if it denies everything because its code is missing.
+    /// False if the policy denies everything because its code is missing.
     pub is_loaded: bool,
 }
 
@@ -68,7 +68,7 @@ pub enum Severity {
     Ok,
     /// Worth knowing.
     Note,
-    /// Works, but not for long, or not for everybody.
+    /// Works, but not permanently or not for everyone.
     Warning,
     /// Something does not work.
     Problem,
@@ -79,18 +79,18 @@ pub enum Severity {
 pub struct Finding {
     /// Severity.
     pub severity: Severity,
-    /// Of what.
+    /// Subject.
     pub about: String,
     /// Description.
     pub what: String,
-    /// The remedy.
+    /// Remedy.
     pub remedy: Option<String>,
 }
 
-/// Tells about the host.
+/// Source of facts about the host.
 pub trait HostView: Send + Sync + 'static {
     /// Facts that cost nothing.
     fn facts(&self) -> HostFacts;
-    /// Looks at the database and follows the whole chain of the ledger, which takes time.
+    /// Checks the database and verifies the whole chain of the ledger, which takes time.
     fn check(&self) -> Vec<Finding>;
 }

@@ -1,4 +1,4 @@
-//! Parts of pages as they were last read, for all pages that show them.
+//! Cache for parts of pages that several pages show.
 
 use std::sync::Arc;
 use std::time::Instant;
@@ -11,22 +11,22 @@ pub(crate) struct Parts {
     kept: Mutex<Option<Kept>>,
 }
 
-/// Markup, and when it was read.
+/// Markup, and the time at which it was read.
 #[derive(Clone)]
 pub(crate) struct Kept {
     pub(crate) at: Instant,
     pub(crate) markup: Arc<str>,
-    /// Number of questions that wait.
+    /// Number of open requests for approval.
     pub(crate) waiting: usize,
 }
 
 impl Parts {
-    /// Forgets what was read, because somebody changed it and looks again.
+    /// Clears the cache after a change.
     pub(crate) async fn forget(&self) {
         *self.kept.lock().await = None;
     }
 
-    /// The parts, held while they are read anew, so that all others wait for that.
+    /// Locks the cache. Others wait while its content is refreshed.
     pub(crate) async fn hold(&self) -> MutexGuard<'_, Option<Kept>> {
         self.kept.lock().await
     }

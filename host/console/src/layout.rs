@@ -1,4 +1,4 @@
-//! The frame of every page: head, navigation, and the small parts that pages share.
+//! Frame of every page: head, navigation, and small parts that pages share.
 
 use axum::http::StatusCode;
 use axum::response::{IntoResponse as _, Response};
@@ -27,16 +27,16 @@ pub(crate) struct Page<'a> {
     pub(crate) title: &'a str,
     /// Entry of the navigation that it belongs to.
     pub(crate) section: &'a str,
-    /// True if it comes anew by itself where no script does it.
+    /// True if the page reloads itself when there is no script.
     pub(crate) refreshes: bool,
-    /// Number of questions that wait for a person.
+    /// Number of requests that wait for a person.
     pub(crate) waiting: usize,
     /// Content.
     pub(crate) body: Markup,
 }
 
 impl Page<'_> {
-    /// The page for a viewer.
+    /// Renders the page for a viewer.
     pub(crate) fn show(self, access: &Access, viewer: &Viewer) -> Response {
         let page = html! {
             (DOCTYPE)
@@ -80,7 +80,7 @@ impl Page<'_> {
     }
 }
 
-/// The number beside Approvals. Its element stays, so that news can replace it.
+/// Number beside Approvals. The element is present even without a number, so that updates can replace it.
 pub(crate) fn badge(waiting: usize) -> Markup {
     html! {
         span #waiting-badge .badge data-part hidden[waiting == 0] {
@@ -114,7 +114,7 @@ fn keys() -> Markup {
                 dt { kbd { "/" } } dd { "filter the ledger" }
                 dt { kbd { "j" } " " kbd { "k" } } dd { "next row, previous row" }
                 dt { kbd { "Enter" } } dd { "open the row" }
-                dt { kbd { "p" } } dd { "pause and go on" }
+                dt { kbd { "p" } } dd { "pause and resume" }
                 @for (name, _, key) in PAGES {
                     dt { kbd { "g" } " " kbd { (key) } } dd { (name) }
                 }
@@ -142,14 +142,14 @@ pub(crate) fn bare(title: &str, body: &Markup) -> Markup {
     }
 }
 
-/// A picture of the sprite. Words beside it say the same.
+/// An icon of the sprite. The text beside it says the same.
 pub(crate) fn icon(name: &str) -> Markup {
     html! {
         svg.icon aria-hidden="true" width="16" height="16" { use href=(format!("{}#{name}", ICONS.url())) {} }
     }
 }
 
-/// A word in a frame, of a kind that gives its colour: `good`, `bad`, `warn`, `info` or `plain`.
+/// A word as a pill. The kind gives its colour: `good`, `bad`, `warn`, `info` or `plain`.
 pub(crate) fn pill(kind: &str, text: &str) -> Markup {
     html! { span class=(format!("pill {kind}")) { (text) } }
 }
@@ -164,7 +164,7 @@ pub(crate) fn title(title: &str, about: &str) -> Markup {
     }
 }
 
-/// Words where there is nothing to show, and what would fill the place.
+/// Text for an empty list, and a hint on how to fill it.
 pub(crate) fn empty(text: &str, hint: &str) -> Markup {
     html! {
         div.empty {
@@ -174,7 +174,7 @@ pub(crate) fn empty(text: &str, hint: &str) -> Markup {
     }
 }
 
-/// A day and time for places that are not only about now.
+/// Date and time, for places that show more than recent times.
 pub(crate) fn date(timestamp: &str) -> Markup {
     let day = timestamp.get(..10).unwrap_or(timestamp);
     html! { time.long datetime=(timestamp) title=(timestamp) { (day) " " (clock(timestamp).get(..8).unwrap_or_default()) } }
@@ -185,7 +185,7 @@ pub(crate) fn clock(timestamp: &str) -> &str {
     timestamp.get(11..23).unwrap_or(timestamp)
 }
 
-/// A name, and whether the transport proved it. The mark is a picture, which no name can contain.
+/// A name, and whether the transport proved it. The mark is an icon, which no name can contain.
 pub(crate) fn name(name: &str, is_proven: bool, longest: usize) -> Markup {
     let shown = visible::short(claim(name).unwrap_or(name), longest);
     html! {
@@ -194,12 +194,12 @@ pub(crate) fn name(name: &str, is_proven: bool, longest: usize) -> Markup {
     }
 }
 
-/// Words where there is no name, which look like none.
+/// Text in place of a missing name, styled differently from a name.
 pub(crate) fn none(words: &str) -> Markup {
     html! { em.meta { (words) } }
 }
 
-/// The beginning of a hash, with the whole of it for whoever points at it.
+/// Beginning of a hash, with the full hash as a tooltip.
 pub(crate) fn hash(hash: &str) -> Markup {
     html! { code.hash title=(hash) { (hash.get(..12).unwrap_or(hash)) } }
 }
@@ -213,7 +213,7 @@ pub(crate) fn took(took: f64) -> String {
     }
 }
 
-/// Milliseconds for people, in a column of them.
+/// Milliseconds for people, for a column of durations.
 pub(crate) fn ms(ms: f64) -> String {
     match ms {
         ms if ms >= 60_000.0 => format!("{:.1} min", ms / 60_000.0),

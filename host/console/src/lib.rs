@@ -1,7 +1,7 @@
-//! The console: web pages that say what happens at the gate, why calls were stopped, and whether something needs a person.
+//! The console: web pages that show what happens at the gate, why calls were stopped, and what needs a person.
 //!
-//! Everything is rendered here, on the server. One script makes pages live; they work without it. The pages read the
-//! store as the command line does and leave no row in the ledger.
+//! Everything is rendered on the server. One script makes pages live, and they also work without it. The pages read the
+//! store as the command line does, and leave no rows in the ledger.
 
 mod access;
 mod address;
@@ -51,21 +51,21 @@ use tail::Tail;
 /// Path of the console.
 pub const PATH: &str = "/console/";
 
-/// Parts that a console is made of.
+/// Dependencies of a console.
 pub struct Equipment {
     /// Reads the store.
     pub reader: Reader,
-    /// Tells about the host.
+    /// Source of facts about the host.
     pub host: Arc<dyn HostView>,
-    /// Takes answers to the gate.
+    /// Passes answers to the gate.
     pub answering: Arc<dyn Answering>,
     /// Pages of packs.
     pub packs: Arc<dyn PackPages>,
     /// One-time tokens of the data directory.
     pub consoles: Consoles,
-    /// Time.
+    /// Clock.
     pub clock: Arc<dyn Clock>,
-    /// Identities that may look on a server that asks for tokens. Changes hold for open sessions at once.
+    /// Identities with access on a server that requires tokens. Changes apply to open sessions immediately.
     pub settings: watch::Receiver<ConsoleSettings>,
 }
 
@@ -84,7 +84,8 @@ struct Console {
     stop: CancellationToken,
 }
 
-/// The console's pages. `prove` checks tokens of identities, and `stop` ends streams and counting. Called in a runtime.
+/// Routes of the console. `prove` checks tokens of identities, and `stop` ends streams and counting. Must be called in
+/// a runtime.
 pub fn router(
     equipment: Equipment,
     prove: Option<Prove>,

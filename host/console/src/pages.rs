@@ -1,4 +1,4 @@
-//! The pages, one file for each.
+//! The pages, one file each.
 
 pub(crate) mod approvals;
 pub(crate) mod envelopes;
@@ -18,10 +18,10 @@ use axum::response::Response;
 use crate::layout;
 use crate::reader::ReadError;
 
-/// Rows that a page of the ledger has.
+/// Rows on one page of the ledger.
 pub(crate) const ROWS: u32 = 60;
 
-/// A page that could not be read.
+/// Error response for a page that could not be read.
 pub(crate) struct Failed(Response);
 
 impl From<ReadError> for Failed {

@@ -1,4 +1,4 @@
-//! Reading the store for pages: a few sessions, off the threads that serve, and never longer than a reader waits.
+//! Reads of the store for pages: few sessions, off the serving threads, and with a timeout.
 
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
@@ -9,9 +9,9 @@ use tollgate_core::deadline::{Cancel, Deadline};
 use tollgate_store::artifacts::ArtifactStore;
 use tollgate_store::storage::{Database, OpenError, Session, StoreError};
 
-/// Pages that read at once. More wait for their turn, so that readers of pages never crowd out calls.
+/// Maximum number of concurrent reads for pages, so that pages never crowd out calls.
 const AT_ONCE: usize = 3;
-/// Longest time that one page reads.
+/// Timeout of the reads for one page.
 const TIMEOUT: Duration = Duration::from_secs(5);
 
 /// Reason why a page could not be read.
@@ -23,12 +23,12 @@ pub(crate) enum ReadError {
     /// A statement failed, or took too long.
     #[error(transparent)]
     Store(#[from] StoreError),
-    /// The thread that read is gone.
+    /// The reading thread is gone.
     #[error("the reading thread ended")]
     Gone,
 }
 
-/// Sessions that read.
+/// Sessions that only read.
 #[derive(Clone)]
 pub struct Reader {
     inner: Arc<Inner>,
@@ -42,7 +42,7 @@ struct Inner {
 }
 
 impl Reader {
-    /// Reads a database, and the artifacts beside it if any are kept.
+    /// Reads a database, and its artifacts if any are kept.
     pub fn new(database: Database, artifacts: Option<ArtifactStore>) -> Reader {
         Reader {
             inner: Arc::new(Inner {
@@ -69,7 +69,7 @@ impl Reader {
         read.await.map_err(|_| ReadError::Gone)?
     }
 
-    /// Bytes of an artifact, at most so many. `None` if the content is gone or cannot be trusted.
+    /// Content of an artifact, at most `most` bytes. `None` if the content is gone or fails its check.
     pub(crate) fn artifact(&self, hash: &str, most: usize) -> Option<Vec<u8>> {
         let store = self.inner.artifacts.as_ref()?;
         store.read(hash, 0, most).unwrap_or_else(|err| {
@@ -90,7 +90,7 @@ impl Inner {
         session.limit_time(&Deadline::after(TIMEOUT, Cancel::default()));
         session.begin_read()?;
         let found = body(&session);
-        // A session whose transaction cannot be ended is not used again.
+        // A session whose transaction cannot be ended is discarded.
         if session.commit().is_ok() {
             session.leave();
             idle().push(session);

@@ -1,4 +1,4 @@
-//! A row of the ledger as the pages show it. Markup and the JSON of live rows come out of the same cells.
+//! Row of the ledger on the pages. The markup and the JSON of live rows come from the same cells.
 
 use maud::{Markup, html};
 use serde::Serialize;
@@ -19,23 +19,23 @@ pub(crate) const COLUMNS: [(&str, &str); 8] = [
     ("Envelope", "envelope"),
 ];
 
-/// A cell: text, and what belongs to it.
+/// A cell: text and its presentation.
 #[derive(Debug, Clone, Default, PartialEq, Serialize)]
 pub(crate) struct Cell {
-    /// Class, which says what it is.
+    /// CSS class, which identifies the kind of cell.
     pub(crate) class: &'static str,
-    /// Text, already harmless.
+    /// Text, already made safe to show.
     pub(crate) text: String,
-    /// Page that it leads to.
+    /// Address that the cell links to.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) href: Option<String>,
-    /// Picture before the text.
+    /// Icon before the text.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) icon: Option<&'static str>,
-    /// More for whoever points at it.
+    /// Tooltip.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) hint: Option<String>,
-    /// Lines below.
+    /// Lines below the text.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub(crate) notes: Vec<String>,
 }
@@ -43,15 +43,15 @@ pub(crate) struct Cell {
 /// A row of the ledger.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub(crate) struct Row {
-    /// Its place.
+    /// Position in the ledger.
     pub(crate) seq: i64,
     /// `good`, `bad`, `warn` or `unknown`.
     pub(crate) state: &'static str,
-    /// In the order of [`COLUMNS`].
+    /// Cells in the order of [`COLUMNS`].
     pub(crate) cells: Vec<Cell>,
 }
 
-/// Outcome of an operation: its state, and words for it.
+/// Outcome of an operation: its state and a short text.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct Told {
     /// `good`, `bad`, `warn` or `unknown`.
@@ -60,7 +60,7 @@ pub(crate) struct Told {
     pub(crate) words: String,
 }
 
-/// Outcome of an operation. Tests that failed are told, though the call that ran them did its work.
+/// Outcome of an operation. Failed tests are shown, although the call that ran them succeeded.
 pub(crate) fn told(operation: &StoredOperation, seen: i64) -> Told {
     let times = if seen > 1 {
         format!(" ({})", ordinal(seen))
@@ -105,7 +105,7 @@ pub(crate) fn told(operation: &StoredOperation, seen: i64) -> Told {
     }
 }
 
-/// A verdict in words for people.
+/// Verdict as text for people.
 pub(crate) fn verdict(said: &SaidByPolicy) -> String {
     let word = match (said.verdict.as_str(), said.mode.as_str()) {
         ("deny", "audit") => "would have denied",
@@ -167,7 +167,7 @@ pub(crate) fn who(operation: &StoredOperation) -> Cell {
     }
 }
 
-/// True for what the host did by itself: no client named itself, and no request asked for it.
+/// Returns whether the host made the call itself: no client and no request.
 fn is_of_host(operation: &StoredOperation) -> bool {
     operation.pack == "core"
         && operation.op_type == "control"
@@ -261,7 +261,7 @@ impl Cell {
     }
 }
 
-/// A table of rows, whose body has an id if it is to be live.
+/// A table of rows. The body has an id if it is live.
 pub(crate) fn table(rows: &[Row], caption: &str, live: Option<&str>) -> Markup {
     html! {
         div.scroll {
@@ -274,7 +274,7 @@ pub(crate) fn table(rows: &[Row], caption: &str, live: Option<&str>) -> Markup {
     }
 }
 
-/// An id without its prefix, cut to what tells it from others.
+/// An id without its prefix, shortened to the distinguishing part.
 pub(crate) fn short_id(id: &str) -> String {
     let end = id.len().saturating_sub(8);
     match id.is_char_boundary(end) {
@@ -283,7 +283,7 @@ pub(crate) fn short_id(id: &str) -> String {
     }
 }
 
-/// A text as a part of a path.
+/// Text encoded as a part of a path.
 pub(crate) fn path_part(text: &str) -> String {
     url::form_urlencoded::byte_serialize(text.as_bytes())
         .collect::<String>()

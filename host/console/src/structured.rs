@@ -1,4 +1,4 @@
-//! Structured content of any tool as parts of a page: facts, tables and trees. Every text in it is somebody else's.
+//! Structured content of any tool as parts of a page: facts, tables and trees. All text in it is untrusted.
 
 use maud::{Markup, html};
 use serde_json::{Map, Value};
@@ -12,14 +12,14 @@ use crate::visible;
 const ENTRIES: usize = 500;
 /// Columns of a table.
 const COLUMNS: usize = 8;
-/// Entries in which columns are looked for.
+/// Number of entries from which columns are derived.
 const LOOKED_AT: usize = 50;
 /// Longest text of a cell and of a fact, in characters.
 const CELL: usize = 200;
 const FACT: usize = 20_000;
-/// Deepest object that is shown as more than JSON.
+/// Deepest nesting that is not shown as JSON.
 const DEPTH: usize = 3;
-/// Members that say how something stands, with which a reader begins.
+/// Members that hold a status, which are shown first.
 const STATES: [&str; 3] = ["status", "phase", "state"];
 /// Members that name an entry.
 const TITLES: [&str; 4] = ["title", "name", "label", "summary"];
@@ -28,7 +28,7 @@ const TITLES: [&str; 4] = ["title", "name", "label", "summary"];
 pub(crate) struct Entry<'a> {
     /// The entry.
     pub(crate) value: &'a Value,
-    /// Text that says where in a tree it is.
+    /// Key of the entry's position in a tree.
     pub(crate) key: Option<String>,
     /// Address of its page.
     pub(crate) href: Option<String>,
@@ -45,7 +45,7 @@ impl<'a> Entry<'a> {
     }
 }
 
-/// Title of what an object is about, if it has one.
+/// Title of the subject of an object, if it has one.
 pub(crate) fn title_of(object: &Map<String, Value>) -> Option<&str> {
     let named = |object: &'_ Map<String, Value>, name: &str| object.contains_key(name);
     let own = TITLES.into_iter().find(|name| named(object, name));
@@ -53,7 +53,7 @@ pub(crate) fn title_of(object: &Map<String, Value>) -> Option<&str> {
     found.map(str::trim).filter(|title| !title.is_empty())
 }
 
-/// Word in a frame for how something stands.
+/// Status as a pill.
 pub(crate) fn state(text: &str) -> Markup {
     let word = text.to_lowercase();
     let is = |words: &[&str]| words.iter().any(|known| word.contains(known));
@@ -72,7 +72,7 @@ pub(crate) fn state(text: &str) -> Markup {
     pill(kind, &visible::short(&text.replace('_', " "), 40))
 }
 
-/// Entries as a table, whose columns are the members that the entries have.
+/// Entries as a table. The columns are the members of the entries.
 pub(crate) fn table(entries: &[Entry<'_>], about: &str) -> Markup {
     let columns = columns(entries);
     html! {
@@ -92,7 +92,7 @@ pub(crate) fn table(entries: &[Entry<'_>], about: &str) -> Markup {
     }
 }
 
-/// Entries as a tree: the separators of an entry's key say how deep it is. `group` is a member that all have in common.
+/// Entries as a tree. The separators in an entry's key give its depth. `group` is a member that all entries share.
 pub(crate) fn tree(entries: &[Entry<'_>], group: Option<&str>) -> Markup {
     html! {
         ul.tree { @for entry in entries.iter().take(ENTRIES) {
@@ -111,7 +111,7 @@ fn leaf(entry: &Entry<'_>, group: Option<&str>) -> Markup {
         str::to_owned,
     );
     let told = |name: &str| STATES.contains(&name) || TITLES.contains(&name);
-    // `M01/S01` says `S01` as well.
+    // `M01/S01` already contains `S01`.
     let is_in_key = |text: &str| entry.key.as_ref().is_some_and(|key| key.ends_with(text));
     let notes = object.iter().filter(|(name, value)| {
         let text = scalar(value);
@@ -133,7 +133,8 @@ fn leaf(entry: &Entry<'_>, group: Option<&str>) -> Markup {
     }
 }
 
-/// Members of an object: short ones as facts, lists of objects as tables below. Members of `shown` are elsewhere.
+/// Members of an object: short ones as facts, lists of objects as tables below. The members in `shown` are shown
+/// elsewhere.
 pub(crate) fn facts(object: &Map<String, Value>, shown: &[&str]) -> Markup {
     let rest = object.iter().filter(|(name, value)| {
         !shown.contains(&name.as_str())
@@ -181,7 +182,7 @@ fn inner(value: &Value, depth: usize, name: &str) -> Markup {
     }
 }
 
-/// Use of limits: a member `limits` with `max_mutations`, beside `counters` with `mutation_count`.
+/// Usage of limits: a member `limits` with `max_mutations`, beside `counters` with `mutation_count`.
 fn used(members: &Map<String, Value>) -> Vec<(&str, i64, i64)> {
     let counted = |name: &str| {
         let name = format!("{}_count", name.strip_suffix('s')?);
@@ -195,7 +196,7 @@ fn used(members: &Map<String, Value>) -> Vec<(&str, i64, i64)> {
     used.collect()
 }
 
-/// True for members that bars show better.
+/// Returns whether bars show a member better.
 fn is_use(name: &str) -> bool {
     matches!(name, "limits" | "counters" | "left" | "used_percent")
 }
@@ -208,7 +209,7 @@ fn bars(used: &[(&str, i64, i64)]) -> Markup {
     }
 }
 
-/// Members of the entries that make columns: the title first, then states, then the others in their order.
+/// Members of the entries that become columns: the title, then states, then the others in their order.
 fn columns<'a>(entries: &[Entry<'a>]) -> Vec<&'a str> {
     let mut names: Vec<&str> = Vec::new();
     for entry in entries.iter().take(LOOKED_AT) {
@@ -218,7 +219,7 @@ fn columns<'a>(entries: &[Entry<'a>]) -> Vec<&'a str> {
             }
         }
     }
-    // The same id under a second name says nothing.
+    // The same id under a second name adds nothing.
     let same = |a: &str, b: &str| {
         entries
             .iter()
@@ -275,7 +276,7 @@ fn depth(key: &str) -> usize {
     key.matches(['/', '.']).count()
 }
 
-/// A name of a member as words.
+/// Name of a member as words.
 fn words(name: &str) -> String {
     let spaced = visible::short(&name.replace('_', " "), 60);
     let mut letters = spaced.chars();
@@ -301,7 +302,7 @@ fn scalar(value: &Value) -> String {
     }
 }
 
-/// True for what fits into a cell: no object, and no list with one.
+/// Returns whether a value fits into a cell: neither an object nor a list with one.
 fn is_plain(value: &Value) -> bool {
     match value {
         Value::Object(_) => false,

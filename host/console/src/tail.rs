@@ -1,7 +1,7 @@
-//! The end of the ledger as it grows, read once for all open pages. Looking leaves no row.
+//! New rows of the ledger, read once for all open pages. Reading leaves no rows.
 //!
-//! One task looks for new rows while somebody listens, and hands them to all streams. A stream that comes back says which
-//! row it had last, and reads what it missed by itself.
+//! While any page listens, one task polls for new rows and passes them to all streams. A reconnecting stream names the
+//! last row that it has, and reads what it missed itself.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -19,25 +19,25 @@ use crate::kept_parts::Parts;
 use crate::reader::{ReadError, Reader};
 use crate::rows::Row;
 
-/// Time between two looks.
+/// Polling interval.
 const INTERVAL: Duration = Duration::from_millis(150);
-/// Looks that find nothing before pages are told that time went by, for clocks and bars.
+/// Number of polls without news before pages are told that time has passed, for clocks and bars.
 const QUIET_LOOKS: u32 = 66;
-/// Looks between two messages that parts of pages changed.
+/// Number of polls between two messages that parts of pages changed.
 const PART_LOOKS: u32 = 7;
-/// Rows of one message.
+/// Maximum rows in one message.
 const AT_ONCE: u32 = 200;
-/// Messages that a slow stream may be behind before it reads for itself.
+/// Messages that a slow stream may lag behind before it reads from the store.
 const BEHIND: usize = 64;
-/// Messages of a stream after which nothing comes for so long that the connection is tried.
+/// Idle time after which a stream gets a message that tests the connection.
 const KEEP_ALIVE: Duration = Duration::from_secs(15);
 
-/// New rows, and the message that tells them to whoever wants all.
+/// New rows, and the message for listeners without a filter.
 #[derive(Debug)]
 pub(crate) struct News {
-    /// The place before the first of them.
+    /// Position before the first row.
     after: i64,
-    /// The place of the last one.
+    /// Position of the last row.
     to: i64,
     operations: Vec<(StoredOperation, Row)>,
     message: Bytes,
@@ -52,16 +52,16 @@ enum Heard {
 /// The tail of one ledger.
 pub(crate) struct Tail {
     reader: Reader,
-    /// Parts as they were last read. They are forgotten before pages are told to ask for them, or a page could be shown
-    /// what was read just before the change, and nothing would tell it again.
+    /// Cached parts. The cache is cleared before pages are told to request parts. Otherwise a page could get the state
+    /// before the change, and no message would follow.
     parts: Arc<Parts>,
     sender: broadcast::Sender<Heard>,
-    /// Held by the task that looks.
+    /// Held by the polling task.
     looking: Arc<Mutex<()>>,
 }
 
 impl Tail {
-    /// A tail that nobody listens to yet.
+    /// Creates a tail without listeners.
     pub(crate) fn new(reader: Reader, parts: Arc<Parts>) -> Tail {
         Tail {
             reader,
@@ -71,7 +71,7 @@ impl Tail {
         }
     }
 
-    /// Messages for one page: rows after a place that fit, and when parts of the page changed. Ends with `stop`.
+    /// Messages for one page: matching rows after a position, and changes of parts. Ends with `stop`.
     pub(crate) fn listen(
         &self,
         after: i64,
@@ -96,7 +96,7 @@ impl Tail {
         started.chain(messages).take_until(Box::pin(stop))
     }
 
-    /// Begins to look, unless somebody does.
+    /// Starts polling, unless it is already running.
     fn look(&self) {
         let Ok(turn) = Arc::clone(&self.looking).try_lock_owned() else {
             return;
@@ -107,11 +107,11 @@ impl Tail {
             let mut turn = Some(turn);
             while turn.is_some() {
                 if let Err(err) = keep_looking(&reader, &parts, &sender).await {
-                    tracing::warn!(%err, "the end of the ledger cannot be followed for the moment");
+                    tracing::warn!(%err, "the end of the ledger cannot be followed at the moment");
                     tokio::time::sleep(KEEP_ALIVE / 15).await;
                 }
                 drop(turn.take());
-                // Somebody who came when this ended saw the lock held and relies on it.
+                // A listener that arrived as this ended saw the lock held, and relies on it.
                 if sender.receiver_count() > 0 {
                     turn = Arc::clone(&looking).try_lock_owned().ok();
                 }
@@ -174,7 +174,7 @@ fn news(session: &Session, after: i64) -> StoreResult<Option<News>> {
     }))
 }
 
-/// A message with rows, whose id is where a reader goes on that comes back.
+/// A message with rows. Its id is where a reconnecting reader continues.
 fn message(to: i64, rows: &[&Row]) -> Bytes {
     Bytes::from(format!("id: {to}\nevent: rows\ndata: {}\n\n", json!(rows)))
 }
@@ -183,10 +183,10 @@ fn message(to: i64, rows: &[&Row]) -> Bytes {
 struct Listener {
     reader: Reader,
     receiver: broadcast::Receiver<Heard>,
-    /// The last row that it has.
+    /// Position of the last row that the listener has.
     last: i64,
     filter: Arc<Filter>,
-    /// Rows may be missing that no message will bring.
+    /// True if rows may be missing that no message will bring.
     is_behind: bool,
 }
 
@@ -223,7 +223,7 @@ impl Listener {
         message(news.to, &rows)
     }
 
-    /// The next rows that the page lacks, from the store.
+    /// Next rows that the page lacks, read from the store.
     async fn catch_up(&mut self) -> Result<Option<Bytes>, ReadError> {
         let last = self.last;
         let news = self.reader.read(move |session| news(session, last)).await?;
@@ -231,7 +231,7 @@ impl Listener {
     }
 }
 
-/// The end of a stream: the server stops, the viewer's session or token ends, or the stream is old.
+/// Resolves when a stream must end: the server stops, the viewer's session or token ends, or the stream is too old.
 pub(crate) async fn first_of(stop: CancellationToken, ends: Vec<CancellationToken>, longest: Duration) {
     let all = std::iter::once(stop).chain(ends);
     let ended = futures::future::select_all(all.map(|one| Box::pin(one.cancelled_owned())));

@@ -1,5 +1,5 @@
-//! The timeline of an envelope: one mark for each thing that happened, in order, in three lanes. Edits that lead to the
-//! same state of the files have the same letter, so that going in circles is seen at once.
+//! Timeline of an envelope: one mark for each event, in order, in three lanes. Edits that lead to the same state of the
+//! files have the same letter, so that going in circles is visible.
 
 use std::collections::HashMap;
 
@@ -10,16 +10,16 @@ use crate::layout;
 use crate::rows::told;
 use crate::visible;
 
-/// Marks that are drawn.
+/// Maximum number of drawn marks.
 pub(crate) const MARKS: usize = 400;
-/// Width of a mark's place: less if there are many. Heights, in units of the picture.
+/// Minimum and maximum width of a mark, in units of the picture. Many marks use less.
 const STEPS: (usize, usize) = (26, 46);
-/// Width that a picture fills if its marks have room.
+/// Width of the picture if its marks fit.
 const WIDTH: usize = 1_160;
 const LEFT: usize = 64;
 const ARCS: usize = 58;
 const LANE: usize = 34;
-/// Marks between two times.
+/// Number of marks between two times.
 const TICKS: usize = 6;
 
 /// Lane of a mark.
@@ -43,7 +43,7 @@ enum Kind {
     Call,
 }
 
-/// One thing that happened.
+/// One event.
 #[derive(Debug, Clone)]
 struct Mark {
     lane: Lane,
@@ -67,10 +67,10 @@ pub(crate) struct Timeline {
 }
 
 impl Timeline {
-    /// Puts the marks of an envelope together from its rows, the oldest first, and the states of its work trees.
+    /// Builds the marks of an envelope from its rows, oldest first, and the states of its work trees.
     pub(crate) fn of(operations: &[StoredOperation], states: &[TreeState]) -> Timeline {
         let mut timeline = Timeline::default();
-        // The state in which the envelope was opened is one to come back to.
+        // The envelope's initial state can be returned to as well.
         if let Some(first) = states
             .first()
             .filter(|first| !matches!(first.cause.as_str(), "observed" | "call"))
@@ -114,7 +114,7 @@ impl Timeline {
             return;
         }
         let own = edits("call").map(|state| (state.state.clone(), false));
-        // A change that was told, and not seen, led to the files that were seen then. The call that tells did not make it.
+        // A reported edit led to the state that was observed then. The reporting call did not make the edit.
         let told_of = || {
             let fingerprint = operation.mutation_fingerprint.clone();
             let is_noop = operation.changed_paths.as_ref().is_some_and(Vec::is_empty);
@@ -164,7 +164,7 @@ impl Timeline {
         number
     }
 
-    /// True if nothing happened that the picture could show.
+    /// Returns whether there is nothing to draw.
     pub(crate) fn is_empty(&self) -> bool {
         self.marks.is_empty()
     }
@@ -174,7 +174,7 @@ impl Timeline {
         self.marks.len().saturating_sub(MARKS)
     }
 
-    /// Failures that came more than once, with how often.
+    /// Failures that occurred more than once, with their counts.
     pub(crate) fn repeated_failures(&self) -> impl Iterator<Item = (usize, &str, usize)> {
         let all = self.failure_words.iter().enumerate();
         all.filter(|(_, (_, seen))| *seen > 1)
@@ -190,7 +190,7 @@ impl Timeline {
         edits.collect()
     }
 
-    /// Edits that brought back a state that was there before, with another in between.
+    /// Number of edits that restored an earlier state, with another state in between.
     pub(crate) fn returns(&self) -> usize {
         arcs(&self.marks, self.start).len()
     }
@@ -287,8 +287,8 @@ fn letter(state: usize) -> String {
     }
 }
 
-/// Pairs of edits that led to the same state, with another state in between. Without a first edit it is the state of
-/// the start that came back.
+/// Pairs of edits that led to the same state, with another state in between. Without a first edit, the initial state
+/// was restored.
 fn arcs(marks: &[Mark], start: Option<usize>) -> Vec<(Option<usize>, usize)> {
     let mut last: HashMap<usize, Option<usize>> = start.map(|start| (start, None)).into_iter().collect();
     let mut newest = start;
@@ -313,7 +313,7 @@ fn arc(from: usize, to: usize) -> Markup {
     }
 }
 
-/// Places of times below the picture: the first mark, and then wherever there is room.
+/// Positions of times below the picture: the first mark, and others wherever there is room.
 fn ticks(marks: &[Mark]) -> Vec<(usize, &str)> {
     marks
         .iter()

@@ -1,4 +1,4 @@
-//! Pages of packs: which of their tools that read make a page, and calls of these tools through the gate.
+//! Pages of packs: the reading tools that define a page, and calls of these tools through the gate.
 
 use std::collections::BTreeMap;
 
@@ -11,7 +11,7 @@ use crate::answers::Refusal;
 /// Page that shows the reply of a pack's tool.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct PackPage {
-    /// The tool, which only reads.
+    /// Tool of the page, which only reads.
     pub tool: String,
     /// Pack of the tool.
     pub pack: String,
@@ -21,28 +21,28 @@ pub struct PackPage {
     pub is_tree: bool,
     /// Members of the reply that hold the entries, each with the member of an entry that is its key.
     pub items: Vec<(String, Option<String>)>,
-    /// Member of an entry by which trees are told apart.
+    /// Member of an entry that identifies its tree.
     pub group: Option<String>,
-    /// Arguments that are always the same.
+    /// Constant arguments.
     pub arguments: Map<String, Value>,
-    /// Arguments that the page's address gives.
+    /// Arguments taken from the page's address.
     pub asks: Vec<String>,
-    /// Arguments by which a reply goes on: the address may give `next_NAME` of the reply as `NAME`.
+    /// Arguments for continuing a reply: the address may pass the reply's `next_NAME` as `NAME`.
     pub cursors: Vec<String>,
     /// Arguments that are numbers.
     pub integers: Vec<String>,
-    /// Tool of the page that an entry opens, and where its arguments come from.
+    /// Tool of the page that an entry opens, and the source of its arguments.
     pub opens: Option<(String, BTreeMap<String, String>)>,
 }
 
 /// Reply of a tool, or its refusal.
 pub type Replied = Result<Value, Refusal>;
 
-/// Packs as the console shows them.
+/// Source of the packs' pages.
 pub trait PackPages: Send + Sync + 'static {
     /// Pages of all packs.
     fn pages(&self) -> Vec<PackPage>;
-    /// Calls the tool of a page through the gate, in the name of an identity.
+    /// Calls the tool of a page through the gate, on behalf of an identity.
     fn call<'a>(
         &'a self,
         page: &'a PackPage,

@@ -1,5 +1,5 @@
-//! Hostile text made harmless and visible: control characters and those that change the direction of text are shown as
-//! symbols, so that nothing on a page looks like something else.
+//! Hostile text made harmless and visible. Control characters and those that change the direction of text are shown as
+//! symbols, so that nothing on a page can pose as something else.
 
 use tollgate_core::text::push_visible;
 pub(crate) use tollgate_core::text::visible as line;
@@ -7,13 +7,13 @@ pub(crate) use tollgate_core::text::visible as line;
 /// Longest text that a cell of a table shows, in characters.
 const CELL: usize = 160;
 
-/// Text of several lines, in which what nobody sees is a symbol: line breaks and tabs stay.
+/// Text of several lines with invisible characters as symbols. Line breaks and tabs are kept.
 pub(crate) fn lines(text: &str) -> String {
     let mut shown = String::with_capacity(text.len());
     for c in text.chars() {
         match c {
             '\n' | '\t' => shown.push(c),
-            // Ends of lines as Windows writes them.
+            // Line endings of Windows.
             '\r' => shown.push('␍'),
             other => push_visible(&mut shown, other),
         }
@@ -26,7 +26,7 @@ pub(crate) fn cell(text: &str) -> String {
     short(text, CELL)
 }
 
-/// A line of at most so many characters, with an ellipsis if it was cut.
+/// A line of at most `most` characters, with an ellipsis if it was cut.
 pub(crate) fn short(text: &str, most: usize) -> String {
     match text.char_indices().nth(most) {
         Some((end, _)) => format!("{}…", line(&text[..end])),

@@ -6,8 +6,7 @@ mod truth;
 
 use std::sync::Arc;
 
-use axum::body::Body;
-use axum::http::{Request, StatusCode};
+use axum::http::StatusCode;
 use place::{Answer, FORM, OURS, Place, check_headers, check_markup, collect, http_body_frames};
 use tokio_util::sync::CancellationToken;
 use tollgate_console::{ConsoleSettings, Prove};
@@ -15,7 +14,6 @@ use tollgate_core::clock::{Clock as _, SystemClock};
 use tollgate_core::identity::Identity;
 use tollgate_store::data_dir::DataDir;
 use tollgate_store::storage::{Database, OperationFilter};
-use tower::ServiceExt as _;
 
 /// Every page.
 const PAGES: [&str; 16] = [
@@ -138,7 +136,7 @@ async fn the_story_is_told() {
         }
     }
     let nothing = place.page(&cookie, "/console/?q=tool:nothing").await.body;
-    assert!(nothing.contains("No row fits."), "{nothing}");
+    assert!(nothing.contains("No row matches."), "{nothing}");
     for path in [
         "/console/operations/999999",
         "/console/operations/op_x",
@@ -539,16 +537,9 @@ async fn a_stream_that_comes_back_has_every_row_once_and_ends_with_the_server() 
     writer.tell_all();
     let cookie = place.log_in().await;
     let last = place.rows() - 250;
-    let request = Request::builder()
-        .uri("/console/live?after=1")
-        .header("cookie", &cookie)
-        .header("last-event-id", last.to_string());
     let response = place
-        .router
-        .clone()
-        .oneshot(request.body(Body::empty()).unwrap())
-        .await
-        .unwrap();
+        .stream(&cookie, "/console/live?after=1", Some(&last.to_string()))
+        .await;
     assert_eq!(response.headers()["content-type"], "text/event-stream");
     let mut frames = http_body_frames(response.into_body());
     let mut seen = Vec::new();
@@ -571,11 +562,8 @@ async fn parts_that_a_page_is_told_to_ask_for_hold_what_changed() {
     let place = Place::new();
     let mut writer = place.writer();
     let cookie = place.log_in().await;
-    let request = Request::builder()
-        .uri("/console/live?after=0")
-        .header("cookie", &cookie);
-    let asked = place.router.clone().oneshot(request.body(Body::empty()).unwrap());
-    let mut frames = http_body_frames(asked.await.unwrap().into_body());
+    let response = place.stream(&cookie, "/console/live?after=0", None).await;
+    let mut frames = http_body_frames(response.into_body());
     let parts = async || place.page(&cookie, "/console/parts").await.body;
     while !frames.next().await.unwrap().contains("event: parts") {}
     assert!(parts().await.contains("No envelope yet"));
@@ -615,13 +603,7 @@ async fn a_filtered_stream_has_the_rows_that_fit() {
         .collect();
     assert!(!expected.is_empty());
     let path = format!("/console/live?after={}&q=code:frozen", place.rows() - 190);
-    let request = Request::builder().uri(path).header("cookie", &cookie);
-    let response = place
-        .router
-        .clone()
-        .oneshot(request.body(Body::empty()).unwrap())
-        .await
-        .unwrap();
+    let response = place.stream(&cookie, &path, None).await;
     let mut frames = http_body_frames(response.into_body());
     let mut seen = Vec::new();
     while seen.len() < expected.len() {

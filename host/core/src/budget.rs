@@ -1,4 +1,4 @@
-//! Named budgets: the pure rule of what may be set aside and what is booked.
+//! Named budgets: the pure rules for reserving and booking units.
 
 use serde::{Deserialize, Serialize};
 
@@ -13,12 +13,12 @@ pub struct Budget {
     pub reserved: i64,
 }
 
-/// Fewer units are left than were asked for.
+/// Error of a reservation that asks for more units than are left.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Exhausted(pub Budget);
 
 impl Budget {
-    /// Units that can still be set aside.
+    /// Units that can still be reserved.
     pub fn left(&self) -> i64 {
         self.limit
             .saturating_sub(self.used)
@@ -26,7 +26,7 @@ impl Budget {
             .max(0)
     }
 
-    /// The budget with `amount` more set aside.
+    /// Budget with `amount` more units reserved.
     pub fn reserve(self, amount: u64) -> Result<Budget, Exhausted> {
         match i64::try_from(amount) {
             Ok(amount) if amount <= self.left() => Ok(Budget {
@@ -37,8 +37,8 @@ impl Budget {
         }
     }
 
-    /// The budget after a reservation of `reserved` units ended with `used` of them. More than was
-    /// reserved counts as all of it.
+    /// Budget after a reservation of `reserved` units ended with `used` of them. Using more than was reserved counts
+    /// as using all of it.
     pub fn commit(self, reserved: i64, used: u64) -> Budget {
         Budget {
             used: self.used.saturating_add(booked(reserved, used)),

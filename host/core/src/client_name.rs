@@ -1,4 +1,5 @@
-//! Names of clients. Those that begin with `tollgate` belong to the host's own callers, such as the command line.
+//! Names of clients. Names that begin with `tollgate` are reserved for the host's own callers, such as the command
+//! line.
 
 use crate::text;
 
@@ -8,11 +9,11 @@ const MAX_NAME: usize = 100;
 const MAX_VERSION: usize = 40;
 /// Beginning of the host's own names.
 const RESERVED: &str = "tollgate";
-/// Mark of a reserved name that a client claims.
+/// Prefix that marks a reserved name claimed by a client.
 const CLAIMED: &str = "claimed:";
 
-/// Name of a client as packs, policies and the ledger get it. A name of the host's own is marked as claimed, however it
-/// is spelled, because packs and policies trust it.
+/// Name of a client as packs, policies and the ledger get it. A name reserved for the host is marked as claimed, in
+/// any spelling, because packs and policies trust reserved names.
 #[must_use]
 pub fn of_client(said: &str) -> String {
     let name = text::clean(text::cut(said, MAX_NAME));
@@ -25,7 +26,8 @@ pub fn of_client(said: &str) -> String {
     }
 }
 
-/// Version of a client as the ledger gets it: short, visible and without what ends a name. Empty if there is none.
+/// Version of a client as the ledger gets it: short, visible and without the character that ends a name. Empty if
+/// there is none.
 #[must_use]
 pub fn version(said: &str) -> String {
     let version = text::clean(text::cut(said.trim(), MAX_VERSION));
@@ -33,25 +35,25 @@ pub fn version(said: &str) -> String {
     version.chars().map(fits).collect()
 }
 
-/// Name and version as the ledger has them: `name/version`, or the name alone.
+/// Name and version as the ledger stores them: `name/version`, or the name alone.
 #[must_use]
 pub fn with_version(name: &str, version: Option<&str>) -> String {
     match version.filter(|version| !version.is_empty()) {
         Some(version) => format!("{name}/{version}"),
-        // The end of the name, so that a part of it is not taken for a version.
+        // The slash ends the name, so that part of the name is not taken for a version.
         None if name.contains('/') => format!("{name}/"),
         None => name.to_owned(),
     }
 }
 
-/// Name in what the ledger has.
+/// Name part of a recorded client.
 #[must_use]
 pub fn name_in(recorded: &str) -> &str {
     recorded.rsplit_once('/').map_or(recorded, |(name, _)| name)
 }
 
-/// A recorded name and version in a sentence: as they are, or in quotation marks if they hold other than letters, digits,
-/// single blanks, `.`, `/`, `-`, `_` and `@`.
+/// Recorded name and version for use in a sentence: unchanged, or in quotation marks if they contain anything but
+/// letters, digits, single blanks, `.`, `/`, `-`, `_` and `@`.
 #[must_use]
 pub fn shown(recorded: &str) -> String {
     let is_plain = |c: char| c.is_alphanumeric() || matches!(c, ' ' | '.' | '/' | '-' | '_' | '@');
@@ -62,7 +64,7 @@ pub fn shown(recorded: &str) -> String {
     }
 }
 
-/// A caller in a sentence: a name, or the words `client NAME` of one that has none.
+/// Caller for use in a sentence: a name, or the words `client NAME` for a caller without a name.
 #[must_use]
 pub fn caller(actor: &str) -> String {
     match actor.strip_prefix("client ") {

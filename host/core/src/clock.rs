@@ -8,10 +8,10 @@ use tollgate_sdk::Timestamp;
 pub trait Clock: Send + Sync {
     /// Milliseconds since 1970 UTC.
     fn now_ms(&self) -> i64;
-    /// Milliseconds since the machine's start, time asleep included. Nobody can set this clock, and
-    /// all processes of the machine see the same.
+    /// Milliseconds since the machine's boot, time asleep included. This clock cannot be set, and all processes of
+    /// the machine see the same time.
     fn boot_ms(&self) -> i64;
-    /// A new identifier, `prefix_` and 26 characters that sort by time of making.
+    /// A new identifier: `prefix_` and 26 characters that sort by time of creation.
     fn new_id(&self, prefix: &str) -> String;
 }
 
@@ -30,7 +30,7 @@ pub fn span_ms(text: &str) -> Option<i64> {
     Some(i64::from(number) * seconds * 1_000)
 }
 
-/// A time in RFC 3339, or so long before now, as the ledger writes it.
+/// Time as the ledger writes it, from RFC 3339 or from a span before now.
 pub fn since(text: &str, now_ms: i64) -> Option<String> {
     if let Some(ago) = span_ms(text) {
         return Some(Timestamp::from_ms(now_ms.saturating_sub(ago)).to_string());

@@ -1,25 +1,25 @@
-//! End of a call: its time is over, or its caller gave up.
+//! Deadline of a call: its time is up, or its caller cancelled it.
 
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, OnceLock};
 use std::time::{Duration, Instant};
 
-/// Reason why a call is asked to end, if its caller did not simply give it up.
+/// Reason for a request to end a call, unless its caller simply gave up.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Reason {
     /// Code for programs.
     pub code: &'static str,
-    /// One line for people, without a full stop.
+    /// Message for people in one line, without a full stop.
     pub message: String,
 }
 
-/// Asks calls to end before their time. Clones ask the same calls.
+/// Cancellation request for calls. Clones share the request.
 #[derive(Debug, Clone, Default)]
 pub struct Cancel {
     asked: Arc<Asked>,
-    /// Somebody else whose asking counts.
+    /// Another cancellation that also applies.
     other: Option<Arc<Asked>>,
-    /// Somebody else whose asking counts until the call begins.
+    /// Another cancellation that applies until the call begins.
     before: Option<Arc<Asked>>,
 }
 
@@ -37,12 +37,12 @@ impl Asked {
 }
 
 impl Cancel {
-    /// Asks.
+    /// Requests cancellation.
     pub fn cancel(&self) {
         self.asked.is_asked.store(true, Ordering::Release);
     }
 
-    /// Asks, and says why. The first reason counts.
+    /// Requests cancellation for a reason. The first reason counts.
     pub fn cancel_because(&self, reason: Reason) {
         if !self.asked.is_asked() {
             // An earlier reason stays.
@@ -51,7 +51,7 @@ impl Cancel {
         self.cancel();
     }
 
-    /// Reason why the call is asked to end, if whoever asks gave one.
+    /// Reason for the cancellation, if one was given.
     pub fn reason(&self) -> Option<&Reason> {
         let all = [Some(&self.asked), self.other.as_ref(), self.before.as_ref()];
         let asked = all.into_iter().flatten().find(|asked| asked.is_asked())?;
@@ -63,12 +63,13 @@ impl Cancel {
         self.asked.is_asked() || self.other.as_deref().is_some_and(Asked::is_asked)
     }
 
-    /// True if a call that has not begun need not begin any more.
+    /// True if a call that has not begun should not begin any more.
     pub fn is_pointless(&self) -> bool {
         self.is_cancelled() || self.before.as_deref().is_some_and(Asked::is_asked)
     }
 
-    /// The same, with another whose asking keeps the call from beginning, and does not end it once it began.
+    /// Cancellation that also prevents the call from beginning if `other` is requested, but does not end a running
+    /// call for it.
     #[must_use]
     pub fn unless(self, other: &Cancel) -> Cancel {
         Cancel {
@@ -77,7 +78,7 @@ impl Cancel {
         }
     }
 
-    /// The same, with another whose asking counts too.
+    /// Cancellation that is also requested if `other` is.
     #[must_use]
     pub fn or(self, other: &Cancel) -> Cancel {
         Cancel {
@@ -87,23 +88,23 @@ impl Cancel {
     }
 }
 
-/// The end of one call by the monotonic clock, or earlier when cancelled. Clones are about the same call.
+/// Deadline of one call by the monotonic clock, or earlier if the call is cancelled. Clones refer to the same call.
 #[derive(Debug, Clone)]
 pub struct Deadline {
     at: Instant,
-    /// Limit of its processor time, if there is one.
+    /// Limit on its processor time, if there is one.
     work: Option<Arc<Work>>,
     cancel: Cancel,
     narrowed: Arc<Narrowed>,
 }
 
-/// Time of the processor that a thread may use, so that a call does not end early because others keep the machine busy.
+/// Limit on processor time of a thread, so that a call does not end early because others keep the machine busy.
 #[derive(Debug)]
 struct Work {
     /// Processor time of the thread when the work began.
     began: Duration,
     limit: Duration,
-    /// Nanoseconds that it waited by its own wish, which count as used.
+    /// Nanoseconds of voluntary waiting, which count as used.
     waited: AtomicU64,
 }
 
@@ -115,13 +116,13 @@ impl Work {
     }
 }
 
-/// Time of the processor that this thread has used.
+/// Processor time that this thread has used.
 fn thread_time() -> Duration {
     let time = rustix::time::clock_gettime(rustix::time::ClockId::ThreadCPUTime);
     Duration::try_from(time).unwrap_or_default()
 }
 
-/// An earlier end that holds for a while.
+/// A temporary earlier end.
 #[derive(Debug)]
 struct Narrowed {
     since: Instant,
@@ -133,7 +134,7 @@ struct Narrowed {
 const NEVER: u64 = u64::MAX;
 
 impl Deadline {
-    /// This long from now.
+    /// Deadline at this time from now.
     pub fn after(time: Duration, cancel: Cancel) -> Deadline {
         let now = Instant::now();
         Deadline {
@@ -147,7 +148,7 @@ impl Deadline {
         }
     }
 
-    /// After this much work of this thread, waits included, and this long from now at the latest.
+    /// Deadline after this much work of this thread, waits included, and at the latest at this time from now.
     pub fn after_work(work: Duration, time: Duration, cancel: Cancel) -> Deadline {
         Deadline {
             work: Some(Arc::new(Work {
@@ -159,7 +160,7 @@ impl Deadline {
         }
     }
 
-    /// Counts time that the call waited by its own wish as work.
+    /// Counts time that the call waited voluntarily as work.
     pub fn waited(&self, time: Duration) {
         if let Some(work) = &self.work {
             let nanos = u64::try_from(time.as_nanos()).unwrap_or(u64::MAX);
@@ -167,14 +168,14 @@ impl Deadline {
         }
     }
 
-    /// Ends the call this long from now, unless it ends before or [`widen`](Deadline::widen) comes before.
+    /// Moves the end to this time from now, unless it is earlier already. [`widen`](Deadline::widen) undoes this.
     pub fn narrow(&self, time: Duration) {
         let end = self.narrowed.since.elapsed().saturating_add(time);
         let end = u64::try_from(end.as_nanos()).unwrap_or(NEVER);
         self.narrowed.end.store(end, Ordering::Relaxed);
     }
 
-    /// Gives the call its own end back.
+    /// Restores the call's own end.
     pub fn widen(&self) {
         self.narrowed.end.store(NEVER, Ordering::Relaxed);
     }
@@ -187,7 +188,7 @@ impl Deadline {
         }
     }
 
-    /// True if the call must end now. To be asked on the thread that works, like everything about processor time.
+    /// True if the call must end now. Must be called on the working thread, like everything about processor time.
     pub fn is_over(&self) -> bool {
         self.cancel.is_cancelled() || Instant::now() >= self.end() || self.has_worked_enough()
     }
@@ -213,7 +214,7 @@ impl Deadline {
         }
     }
 
-    /// True if the call was cancelled rather than late.
+    /// True if the call was cancelled, rather than out of time.
     pub fn is_cancelled(&self) -> bool {
         self.cancel.is_cancelled()
     }

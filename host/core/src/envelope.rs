@@ -1,13 +1,14 @@
-//! Envelopes: the pure rules of what one admits, and what its limits may be.
+//! Envelopes: the pure rules for admitting calls and for setting limits.
 
 use serde::{Deserialize, Serialize};
 use tollgate_sdk::Blocker;
 
 /// State of an envelope. A closed one never opens again.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(rename_all = "SCREAMING_SNAKE_CASE")]
 pub enum State {
     /// Calls may belong to it.
+    #[default]
     Open,
     /// Its owner closed it as done.
     ClosedSuccess,
@@ -48,7 +49,7 @@ pub struct Limits {
     /// Most calls that may change something.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub max_mutations: Option<i64>,
-    /// Most test runs.
+    /// Maximum number of test runs.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub max_test_runs: Option<i64>,
     /// Longest time it is open, in seconds.
@@ -134,7 +135,7 @@ fn is_budget_name(name: &str) -> bool {
             .all(|c| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '_')
 }
 
-/// Cost of a call.
+/// Cost of a call for its envelope.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Charge {
     /// Reads, or is about envelopes themselves.
@@ -145,8 +146,8 @@ pub enum Charge {
     TestRun,
 }
 
-/// An envelope as admission sees it.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+/// State of an envelope for admission.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Standing {
     /// State.
     pub state: State,
@@ -158,16 +159,16 @@ pub struct Standing {
     pub test_runs: i64,
     /// Edits so far that no call made.
     pub edits: i64,
-    /// Time of opening, by the clock that counts from the machine's start, in milliseconds.
+    /// Time of opening, in milliseconds since the machine's boot.
     pub opened_boot_ms: i64,
 }
 
-/// Reason why an envelope does not admit a call. The call does not count.
+/// Reason for which an envelope does not admit a call. The call does not count.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Refusal {
     /// The envelope is closed.
     Closed(State),
-    /// Fewer mutations are left than the call wants. Closes the envelope if none is left.
+    /// Fewer mutations are left than the call needs. Closes the envelope if none is left.
     Mutations {
         /// Limit.
         limit: i64,
@@ -179,7 +180,7 @@ pub enum Refusal {
         /// Limit.
         limit: i64,
     },
-    /// The work tree was edited once more than it may be. Closes the envelope.
+    /// The work tree was edited once more than allowed. Closes the envelope.
     Edits {
         /// Limit.
         limit: i64,
@@ -205,7 +206,7 @@ impl Refusal {
         }
     }
 
-    /// True if a limit was reached, rather than the envelope closed before.
+    /// True if a limit was reached, false if the envelope was already closed.
     pub const fn is_limit(self) -> bool {
         !matches!(self, Refusal::Closed(_))
     }
@@ -220,31 +221,43 @@ impl Refusal {
 }
 
 impl Standing {
+    /// Standing of an envelope that was just opened.
+    pub fn opened(limits: Limits, boot_ms: i64) -> Standing {
+        Standing {
+            state: State::Open,
+            limits,
+            mutations: 0,
+            test_runs: 0,
+            edits: 0,
+            opened_boot_ms: boot_ms,
+        }
+    }
+
     /// Time since opening, in whole seconds.
     pub fn open_sec(&self, boot_ms: i64) -> i64 {
         boot_ms.saturating_sub(self.opened_boot_ms).max(0) / 1000
     }
 
-    /// Milliseconds until the time is over, if there is a limit.
+    /// Milliseconds until the time is up, if there is a limit.
     pub fn remaining_ms(&self, boot_ms: i64) -> Option<i64> {
         let end = self.limits.max_duration_sec?.saturating_mul(1_000);
         Some(end.saturating_sub(boot_ms.saturating_sub(self.opened_boot_ms)))
     }
 
-    /// Time at which the envelope is over, by the clock that counts from the machine's start, if there is a limit.
+    /// End of the envelope's time, in milliseconds since the machine's boot, if there is a limit.
     pub fn end_boot_ms(&self) -> Option<i64> {
         let span_ms = self.limits.max_duration_sec?.saturating_mul(1_000);
         Some(self.opened_boot_ms.saturating_add(span_ms))
     }
 
-    /// True if the time is over.
+    /// True if the time is up.
     pub fn is_expired(&self, boot_ms: i64) -> bool {
         self.limits
             .max_duration_sec
             .is_some_and(|limit| self.open_sec(boot_ms) >= limit)
     }
 
-    /// The standing after one more call, or why there is none.
+    /// The standing after one more call, or the refusal.
     pub fn admit(mut self, charge: Charge, boot_ms: i64) -> Result<Standing, Refusal> {
         if self.state != State::Open {
             return Err(Refusal::Closed(self.state));
@@ -276,7 +289,7 @@ impl Standing {
         Ok(self)
     }
 
-    /// The standing after edits that no call made, or why there is none.
+    /// The standing after edits that no call made, or the refusal.
     pub fn see(mut self, edits: i64) -> Result<Standing, Refusal> {
         let seen = self.edits.saturating_add(edits);
         match self.limits.max_edits {
@@ -312,14 +325,8 @@ mod tests {
             max_duration_sec in proptest::option::of(1_i64..50),
             calls in proptest::collection::vec((charge(), 0_i64..3_000), 0..100),
         ) {
-            let mut standing = Standing {
-                state: State::Open,
-                limits: Limits { max_mutations, max_test_runs, max_duration_sec, max_edits: None },
-                mutations: 0,
-                test_runs: 0,
-                edits: 0,
-                opened_boot_ms: 1_000_000,
-            };
+            let limits = Limits { max_mutations, max_test_runs, max_duration_sec, max_edits: None };
+            let mut standing = Standing::opened(limits, 1_000_000);
             let (mut now, mut mutations, mut test_runs) = (1_000_000, 0, 0);
             for (charge, pause) in calls {
                 now += pause;
@@ -381,17 +388,11 @@ mod tests {
 
     #[test]
     fn edits_reach_their_limit_and_do_not_pass_it() {
-        let mut standing = Standing {
-            state: State::Open,
-            limits: Limits {
-                max_edits: Some(2),
-                ..Limits::default()
-            },
-            mutations: 0,
-            test_runs: 0,
-            edits: 0,
-            opened_boot_ms: 0,
+        let limits = Limits {
+            max_edits: Some(2),
+            ..Limits::default()
         };
+        let mut standing = Standing::opened(limits, 0);
         for edits in [0, 1, 0, 1, 0] {
             standing = standing.see(edits).unwrap();
         }

@@ -1,4 +1,4 @@
-//! Files that somebody may have replaced by a pipe, a device or a file without end.
+//! Safe reading of files that may have been replaced by a pipe, a device or an endless file.
 
 use std::fs::{Metadata, OpenOptions};
 use std::io::{self, Read as _};
@@ -7,10 +7,11 @@ use std::path::Path;
 
 use rustix::fs::OFlags;
 
-/// Flag for opening files: opening a pipe that nobody writes to does not wait. Files themselves are read as without it.
+/// Flag for opening files: opening a pipe without a writer does not block. Regular files are read as without it.
 pub const NO_WAIT: i32 = OFlags::NONBLOCK.bits().cast_signed();
 
-/// Reads a text of at most `max` bytes from a file that the operator names. Pipes and longer files are errors that say so; a folder is an error of the kind [`IsADirectory`](io::ErrorKind::IsADirectory).
+/// Reads a text of at most `max` bytes from a file that the operator names. A pipe or a longer file is an error that
+/// says so. A folder is an error of the kind [`IsADirectory`](io::ErrorKind::IsADirectory).
 #[allow(clippy::disallowed_methods, reason = "the operator names the file")]
 pub fn read(path: &Path, max: u64) -> io::Result<(String, Metadata)> {
     let file = OpenOptions::new().read(true).custom_flags(NO_WAIT).open(path)?;
@@ -18,7 +19,7 @@ pub fn read(path: &Path, max: u64) -> io::Result<(String, Metadata)> {
     if metadata.is_dir() {
         return Err(io::ErrorKind::IsADirectory.into());
     }
-    // The device that is always empty stands for an empty file, and one without end is too long.
+    // The null device counts as an empty file, and an endless device as too long.
     if !metadata.is_file() && !metadata.file_type().is_char_device() {
         return Err(io::Error::other("it is a pipe or a device, and not a file"));
     }

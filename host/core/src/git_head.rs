@@ -1,5 +1,4 @@
-//! Which commit a work tree is at, read from Git's own files: without running git, a reader of
-//! microseconds.
+//! The commit that a work tree is at, read from Git's own files within microseconds and without running git.
 
 use std::io::Read;
 use std::path::{Path, PathBuf};
@@ -13,25 +12,25 @@ const MAX_REF: u64 = 4 << 10;
 const MAX_PACKED: u64 = 32 << 20;
 /// Longest file of ignore rules that is read, in bytes.
 const MAX_RULES: u64 = 64 << 10;
-/// Ignore rules of a repository that are in no commit.
+/// File with ignore rules of a repository that are in no commit.
 const EXCLUDES: &str = "info/exclude";
 const NONBLOCK: i32 = i32::from_ne_bytes(rustix::fs::OFlags::NONBLOCK.bits().to_ne_bytes());
-/// Symbolic references that lead to another.
+/// Most symbolic references that are followed.
 const MAX_STEPS: usize = 5;
 
-/// Directory of a work tree's state, if that is not in the tree's own `.git`: for linked work
-/// trees, and for directories inside a repository.
+/// Git directory of a work tree that does not have its own `.git` directory: a linked work tree, or a directory
+/// inside a repository.
 #[derive(Debug)]
 pub struct Repository {
-    /// Of this work tree.
+    /// Git directory of this work tree.
     git: Dir,
-    /// Of all work trees of the repository.
+    /// Git directory shared by all work trees of the repository.
     common: Dir,
 }
 
 impl Repository {
-    /// Finds the repository that a registered directory belongs to. A file `.git` may lead into the
-    /// directory that the operator named, and nowhere else.
+    /// Finds the repository that a registered directory belongs to. A file `.git` may point only into the directory
+    /// that the operator named.
     pub fn discover(workspace: &Path, named: Option<&Path>) -> Option<Repository> {
         let workspace = workspace.canonicalize().ok()?;
         let found = workspace
@@ -54,23 +53,23 @@ impl Repository {
         })
     }
 
-    /// The commit it is at.
+    /// Commit that the work tree is at.
     pub fn head(&self) -> Option<String> {
         head(&self.git, &self.common)
     }
 
-    /// Metadata of the index of this work tree.
+    /// Metadata of this work tree's index.
     pub fn index(&self) -> Option<Metadata> {
         self.git.metadata("index").ok()
     }
 
-    /// True if the repository has ignore rules of its own, in no commit.
+    /// True if the repository has uncommitted ignore rules.
     pub fn has_excludes(&self) -> bool {
         has_excludes(&self.common)
     }
 }
 
-/// True if the `.git` directory of a work tree has ignore rules, in no commit.
+/// True if the `.git` directory of a work tree has uncommitted ignore rules.
 pub fn has_excludes_below(tree: &Dir) -> bool {
     tree.open_dir(".git").is_ok_and(|git| has_excludes(&git))
 }
@@ -88,19 +87,19 @@ pub fn index_below(tree: &Dir) -> Option<Metadata> {
     tree.open_dir(".git").ok()?.metadata("index").ok()
 }
 
-/// The commit that a work tree with a `.git` directory of its own is at.
+/// Commit of a work tree with a `.git` directory of its own.
 pub fn head_below(tree: &Dir) -> Option<String> {
     let git = tree.open_dir(".git").ok()?;
     head(&git, &git)
 }
 
-/// A directory's real path, if it is in the one that the operator named.
+/// Real path of a directory, if it is inside the one that the operator named.
 fn inside(directory: &Path, named: Option<&Path>) -> Option<PathBuf> {
     let real = directory.canonicalize().ok()?;
     real.starts_with(named?.canonicalize().ok()?).then_some(real)
 }
 
-/// A path that a file holds, relative to the file.
+/// Path that a file contains, relative to the file.
 fn linked(file: &Path, prefix: &str) -> Option<PathBuf> {
     // A pipe without a writer would otherwise wait for one.
     if !file.metadata().ok()?.is_file() {
@@ -130,7 +129,7 @@ fn head(git: &Dir, common: &Dir) -> Option<String> {
     None
 }
 
-/// A reference from the list of those that have no file of their own.
+/// Commit of a reference in the list of packed references, which have no file of their own.
 fn packed(common: &Dir, name: &str) -> Option<String> {
     text(common, "packed-refs", MAX_PACKED)?.lines().find_map(|line| {
         let (commit, packed) = line.split_once(' ')?;
@@ -152,7 +151,7 @@ fn text(dir: &Dir, name: &str, limit: u64) -> Option<String> {
     bounded(file, limit).filter(|_| is_file)
 }
 
-/// A file's text, or nothing if it is longer than expected.
+/// Text of a file. `None` if it is longer than expected.
 fn bounded(file: impl Read, limit: u64) -> Option<String> {
     let mut text = String::new();
     let read = file.take(limit + 1).read_to_string(&mut text).ok()?;

@@ -2,7 +2,7 @@
 
 use sha2::{Digest, Sha256};
 
-/// Lower-case hex.
+/// Bytes as lower-case hex.
 pub fn hex(bytes: &[u8]) -> String {
     let digit = |half: u8| char::from(if half < 10 { b'0' + half } else { b'a' + half - 10 });
     bytes
@@ -11,7 +11,7 @@ pub fn hex(bytes: &[u8]) -> String {
         .collect()
 }
 
-/// The bytes that hex stands for, if it stands for so many.
+/// Bytes of a hex text. `None` unless the text encodes exactly `N` bytes.
 pub fn unhex<const N: usize>(text: &str) -> Option<[u8; N]> {
     let mut bytes = [0; N];
     if text.len() != 2 * N {

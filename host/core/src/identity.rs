@@ -1,4 +1,4 @@
-//! Proven callers and their rights.
+//! Authenticated callers and their rights.
 
 use std::fmt;
 use std::hash::{Hash, Hasher};
@@ -6,10 +6,10 @@ use std::sync::Arc;
 
 use crate::scopes::Rights;
 
-/// Caller as the transport proved it: `token:NAME` or `ISSUER#SUBJECT`. Without one the
-/// caller has the machine itself: the command line, stdio, or HTTP that asks nobody who they are.
+/// Caller as the transport authenticated it: `token:NAME` or `ISSUER#SUBJECT`. A caller without an identity is a user
+/// of this machine: the command line, stdio, or HTTP without authentication.
 ///
-/// Identities are the same if their names are: rights are those of the token that one request brought.
+/// Identities are equal if their names are. Rights belong to the token of a single request.
 #[derive(Debug, Clone)]
 pub struct Identity {
     name: Arc<str>,
@@ -43,7 +43,7 @@ impl Ord for Identity {
 }
 
 impl Identity {
-    /// The holder of one of the operator's tokens.
+    /// Identity of the holder of one of the operator's tokens.
     pub fn of_token(name: &str, rights: Rights) -> Identity {
         Identity {
             name: format!("token:{name}").into(),
@@ -51,7 +51,7 @@ impl Identity {
         }
     }
 
-    /// An issuer's subject. Issuers contain no `#`, so that no two subjects are called alike.
+    /// Identity of an issuer's subject. Issuers contain no `#`, so that no two subjects get the same name.
     pub fn of_subject(issuer: &str, subject: &str) -> Identity {
         Identity {
             name: format!("{issuer}#{subject}").into(),
@@ -59,12 +59,12 @@ impl Identity {
         }
     }
 
-    /// Its scopes.
+    /// Rights of the identity.
     pub fn rights(&self) -> Rights {
         self.rights
     }
 
-    /// True for a name that is written as identities are. Nobody who only claims one gets a name like that.
+    /// True for a name in the form of an identity. Claimed names never have that form.
     pub fn could_be(name: &str) -> bool {
         name.starts_with("token:") || name.contains('#')
     }
@@ -78,7 +78,7 @@ impl Identity {
         }
     }
 
-    /// As ledger, policies and packs see it.
+    /// Name as the ledger, policies and packs see it.
     pub fn as_str(&self) -> &str {
         &self.name
     }

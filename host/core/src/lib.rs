@@ -1,5 +1,5 @@
-//! Words that every part of the host shares: callers, envelopes, budgets, time, text and figures. Nothing here does I/O
-//! on a database, a component or the network.
+//! Types that all crates of the host share: callers, envelopes, budgets, time, text and metrics. This crate does no
+//! I/O on a database, a component or the network.
 
 pub mod budget;
 pub mod client_name;

@@ -1,17 +1,17 @@
-//! Scopes of the operator's tokens, and the rights that follow from them: pure.
+//! Scopes of the operator's tokens, and the rights that follow from them. Pure.
 
 use std::collections::BTreeSet;
 use std::fmt;
 use std::str::FromStr;
 
-/// One thing that a token may do.
+/// Permission that a token can have.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Scope {
     /// Calls of tools that read.
     Read,
     /// Calls of every tool.
     Write,
-    /// The figures under `/metrics`.
+    /// Metrics under `/metrics`.
     Metrics,
     /// Operations, envelopes and reports of every identity.
     SeeAll,
@@ -26,7 +26,7 @@ const NAMES: [(Scope, &str); 4] = [
 ];
 
 impl Scope {
-    /// The name, as the token file and the command line write it.
+    /// Name, as the token file and the command line write it.
     pub fn as_str(self) -> &'static str {
         match self {
             Scope::Read => "read",
@@ -53,14 +53,14 @@ impl FromStr for Scope {
 pub struct Scopes(BTreeSet<Scope>);
 
 impl Default for Scopes {
-    /// A line without scopes may call every tool, as all tokens could before there were scopes.
+    /// A line without scopes may call every tool, as all tokens could before scopes existed.
     fn default() -> Scopes {
         Scopes(BTreeSet::from([Scope::Write]))
     }
 }
 
 impl Scopes {
-    /// These scopes; none means the default.
+    /// Set of these scopes. An empty set means the default.
     pub fn of(scopes: impl IntoIterator<Item = Scope>) -> Scopes {
         let scopes: BTreeSet<Scope> = scopes.into_iter().collect();
         if scopes.is_empty() {
@@ -70,13 +70,13 @@ impl Scopes {
         }
     }
 
-    /// The rights that they give.
+    /// Rights that the scopes give.
     pub fn rights(&self) -> Rights {
         let has = |scope| self.0.contains(&scope);
         Rights {
             calls: match () {
                 () if has(Scope::Write) => Calls::All,
-                // Whoever sees everything looks at it by calls that read.
+                // Seeing everything requires calls that read.
                 () if has(Scope::Read) || has(Scope::SeeAll) => Calls::Reads,
                 () => Calls::None,
             },
@@ -112,12 +112,12 @@ pub enum Calls {
     All,
 }
 
-/// The rights of an identity beyond being let in. Everybody who is let in may read `/metrics`.
+/// Rights of an identity beyond admission. Every admitted identity may read `/metrics`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Rights {
     /// Calls it may make.
     pub calls: Calls,
-    /// True if it sees operations, envelopes and reports of everybody.
+    /// True if it sees the operations, envelopes and reports of every identity.
     pub sees_all: bool,
 }
 

@@ -1,4 +1,4 @@
-//! Shares of what all callers use together: nobody who shares takes the last of anything.
+//! Fair shares of resources that all callers use: no caller who shares a resource can take the last unit.
 
 use std::collections::HashMap;
 use std::fmt;
@@ -7,13 +7,13 @@ use std::sync::Arc;
 
 use crate::identity::Identity;
 
-/// Holder of a share: a proven identity, or a peer's address without one. The default is the one caller that
-/// has the process to itself, over stdio and at the command line.
+/// Holder of a share: an authenticated identity, or a peer's address without one. The default is the single caller
+/// that has the process to itself, over stdio and at the command line.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Hash)]
 pub struct Share(Option<Arc<str>>);
 
 impl Share {
-    /// The share of whoever sends a request.
+    /// Share of the sender of a request.
     pub fn of(identity: Option<&Identity>, peer: Option<IpAddr>) -> Share {
         let name = match (identity, peer) {
             (Some(identity), _) => Some(identity.as_str().to_owned()),
@@ -23,12 +23,12 @@ impl Share {
         Share(name.map(Arc::from))
     }
 
-    /// True if nobody else calls this process.
+    /// True if this process has no other callers.
     pub fn is_alone(&self) -> bool {
         self.0.is_none()
     }
 
-    /// A name that no other share has.
+    /// Unique name of the share.
     pub fn as_str(&self) -> &str {
         self.0.as_deref().unwrap_or_default()
     }
@@ -40,7 +40,8 @@ impl fmt::Display for Share {
     }
 }
 
-/// One name for all addresses that one machine can choose freely: this machine's own, and those of an IPv6 network.
+/// One name for all addresses that a single machine can choose freely: this machine's own, and those of an IPv6
+/// network.
 fn place(peer: IpAddr) -> String {
     match peer.to_canonical() {
         address if address.is_loopback() => "peer loopback".to_owned(),
@@ -52,20 +53,20 @@ fn place(peer: IpAddr) -> String {
     }
 }
 
-/// Units of something that shares hold, such as readers or bytes.
+/// Units of a resource that shares hold, such as readers or bytes.
 ///
-/// A share may hold at most as many units as are free. So one alone holds half at most, two a third each, and there
-/// is room for the next one before anybody gives anything back.
+/// A share may hold at most as many units as are free. So a single share holds at most half, two shares at most a
+/// third each, and there is room for the next share before any unit is given back.
 #[derive(Debug)]
 pub struct Holdings {
     free: u64,
-    /// The most that a caller holds who has the process to itself.
+    /// Most units that a caller holds who has the process to itself.
     alone: u64,
     held: HashMap<Share, u64>,
 }
 
 impl Holdings {
-    /// Of so many units, of which a caller without company may hold `alone`.
+    /// Holdings of this many units, of which a caller without company may hold `alone`.
     pub fn new(units: u64, alone: u64) -> Holdings {
         Holdings {
             free: units,
@@ -79,7 +80,7 @@ impl Holdings {
         self.held.get(share).copied().unwrap_or_default()
     }
 
-    /// True if nobody holds any.
+    /// True if no unit is held.
     pub fn is_unused(&self) -> bool {
         self.held.is_empty()
     }
@@ -89,7 +90,7 @@ impl Holdings {
         if share.is_alone() { self.alone } else { self.free }
     }
 
-    /// True if a share may take more.
+    /// True if a share may take this many units.
     pub fn allows(&self, share: &Share, units: u64) -> bool {
         units <= self.free && self.held(share).saturating_add(units) <= self.most(share)
     }
@@ -103,7 +104,7 @@ impl Holdings {
         }
     }
 
-    /// Takes units back.
+    /// Takes units back from a share.
     pub fn give_back(&mut self, share: &Share, units: u64) {
         let Some(held) = self.held.get_mut(share) else {
             return;
@@ -116,14 +117,14 @@ impl Holdings {
         }
     }
 
-    /// Takes everything back.
+    /// Takes all units back.
     pub fn clear(&mut self) {
         self.free += self.held.drain().map(|(_, units)| units).sum::<u64>();
     }
 }
 
 impl Share {
-    /// A share of somebody with this name, for tests.
+    /// Share of a caller with this name, for tests.
     #[doc(hidden)]
     pub fn named(name: &str) -> Share {
         Share(Some(Arc::from(name)))

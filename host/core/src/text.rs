@@ -1,12 +1,12 @@
-//! Text from outside, made fit for logs, listings and terminals.
+//! Sanitizing of untrusted text for logs, listings and terminals.
 
 use std::borrow::Cow;
 use std::fmt::Write as _;
 
 use serde_json::{Map, Value};
 
-/// Text on one line without characters that nobody sees: control, ANSI, bidirectional and other format
-/// characters, variation selectors, tags and fillers. Line breaks and tabs become spaces.
+/// Text on one line without invisible characters: control, ANSI, bidirectional and other format characters, variation
+/// selectors, tags and fillers. Line breaks and tabs become spaces.
 pub fn clean(text: &str) -> String {
     text.chars()
         .map(|c| match c {
@@ -31,7 +31,8 @@ pub fn quoted(text: &str) -> String {
     quoted
 }
 
-/// Name or path in a sentence: as it is, or in quotation marks if it holds blanks, quotes or characters that nobody sees.
+/// Name or path for use in a sentence: unchanged, or in quotation marks if it contains blanks, quotes or invisible
+/// characters.
 pub fn named(name: &str) -> String {
     let is_plain = |c: char| !c.is_whitespace() && !is_hidden(c) && !matches!(c, '"' | '\'' | '`' | '\\');
     match !name.is_empty() && name.chars().all(is_plain) {
@@ -40,7 +41,7 @@ pub fn named(name: &str) -> String {
     }
 }
 
-/// Like [`clean`], but line breaks stay: for text of several lines that a component says of itself.
+/// Like [`clean`], but keeps line breaks: for a component's multi-line descriptions of itself.
 pub fn clean_lines(text: &str) -> String {
     text.chars()
         .map(line_break)
@@ -49,24 +50,25 @@ pub fn clean_lines(text: &str) -> String {
 }
 
 /// Like [`clean_lines`], but symbols keep the joiner or the variation selector that belongs to them: for content, in
-/// which people write emoji. Of several in a row, which could hold a message, one stays at most.
+/// which people write emoji. Of several in a row, which could hide a message, at most one stays.
 pub fn clean_prose(text: &str) -> String {
     prose(text, |_, _| {})
 }
 
-/// Like [`clean_prose`], but what nobody sees becomes a symbol: for words of a person, which must not change unnoticed.
+/// Like [`clean_prose`], but invisible characters become symbols: for a person's words, which must not change
+/// unnoticed.
 pub fn visible_prose(text: &str) -> String {
     prose(text, push_visible)
 }
 
-/// Text on one line in which every character that nobody sees is a symbol: `␛` for escape, `⟨U+202E⟩` for an override.
+/// Text on one line in which every invisible character is a symbol: `␛` for escape, `⟨U+202E⟩` for an override.
 pub fn visible(text: &str) -> String {
     let mut shown = String::with_capacity(text.len());
     text.chars().for_each(|c| push_visible(&mut shown, c));
     shown
 }
 
-/// Adds a character, or its symbol if nobody sees it.
+/// Appends a character, or its symbol if the character is invisible.
 pub fn push_visible(shown: &mut String, c: char) {
     match c {
         // Unicode has a picture of each control of ASCII.
@@ -79,7 +81,7 @@ pub fn push_visible(shown: &mut String, c: char) {
     }
 }
 
-/// Prose in which `hidden` puts something in the place of each character that nobody sees.
+/// Prose in which `hidden` replaces each invisible character.
 fn prose(text: &str, hidden: impl Fn(&mut String, char)) -> String {
     let mut clean = String::with_capacity(text.len());
     let mut last = None;
@@ -88,7 +90,7 @@ fn prose(text: &str, hidden: impl Fn(&mut String, char)) -> String {
         let is_kept = match c {
             '\n' => true,
             '\u{fe0e}' | '\u{fe0f}' => last.is_some_and(is_symbol),
-            // A joiner stands between two symbols, the first of which may have chosen its form.
+            // A joiner belongs between two symbols. The first may be followed by a variation selector.
             '\u{200d}' => {
                 last.is_some_and(|last| is_symbol(last) || last == '\u{fe0f}')
                     && rest.peek().copied().is_some_and(is_symbol)
@@ -129,7 +131,7 @@ pub fn hides_in(members: &Map<String, Value>) -> bool {
         .any(|(name, value)| hides(name) || is_hiding(value))
 }
 
-/// Cleans all names and strings of JSON that explains something, and is no data to be given back as it is.
+/// Cleans all names and strings of JSON that explains something. Not for data that must be returned unchanged.
 pub fn clean_values(members: Map<String, Value>) -> Map<String, Value> {
     fn cleaned(value: Value) -> Value {
         match value {
@@ -145,8 +147,8 @@ pub fn clean_values(members: Map<String, Value>) -> Map<String, Value> {
         .collect()
 }
 
-/// Text of JSON in which every character that nobody sees is an escape: the same JSON to whoever parses it, and
-/// harmless on a terminal. Line breaks between its parts stay.
+/// JSON text in which every invisible character is escaped: equal for every parser, and harmless on a terminal. Line
+/// breaks between its parts stay.
 pub fn escape_json(json: &str) -> Cow<'_, str> {
     let is_raw = |c: char| is_hidden(c) && c != '\n';
     if !json.chars().any(is_raw) {
@@ -174,11 +176,12 @@ fn line_break(c: char) -> char {
     }
 }
 
-/// True for a character that people do not see and programs and models read: Unicode's controls (Cc), format characters
-/// (Cf), separators of lines and paragraphs, and everything with the property Default_Ignorable_Code_Point. Signs
-/// that Arabic, Syriac and Kaithi print around numbers are format characters, too, and visible.
+/// True for a character that is invisible to people but read by programs and models: Unicode's controls (Cc), format
+/// characters (Cf), separators of lines and paragraphs, and all characters with the property
+/// Default_Ignorable_Code_Point. The number signs of Arabic, Syriac and Kaithi are format characters too, but
+/// visible.
 pub fn is_hidden(c: char) -> bool {
-    // Nearly all text is this, or starts above.
+    // Fast path: nearly all text is ASCII or starts with it.
     if c.is_ascii() {
         return c.is_ascii_control();
     }
@@ -191,19 +194,19 @@ pub fn is_hidden(c: char) -> bool {
         || is_nobodys(c)
 }
 
-/// Code points that Unicode promises never to give to a character.
+/// True for code points that Unicode promises never to assign to a character.
 fn is_nobodys(c: char) -> bool {
     matches!(c, '\u{fdd0}'..='\u{fdef}') || u32::from(c) & 0xfffe == 0xfffe
 }
 
-/// True if a variation selector or a joiner means something behind it: symbols, emoji, and the keys `0` to `9`, `*` and
-/// `#`.
+/// True if a variation selector or a joiner after this character has a meaning: symbols, emoji, and the keys `0` to
+/// `9`, `*` and `#`.
 fn is_symbol(c: char) -> bool {
     matches!(c, '#' | '*' | '0'..='9' | '\u{a9}' | '\u{ae}' | '\u{203c}' | '\u{2049}' | '\u{2100}'..='\u{214f}'
         | '\u{2190}'..='\u{2bff}' | '\u{3030}' | '\u{303d}' | '\u{3297}' | '\u{3299}' | '\u{1f000}'..='\u{1faff}')
 }
 
-/// A stable UPPER_SNAKE code, whatever a component said.
+/// Stable UPPER_SNAKE code from any text of a component.
 pub fn code(said: &str) -> String {
     let clean: String = said
         .chars()
@@ -217,19 +220,19 @@ pub fn code(said: &str) -> String {
     }
 }
 
-/// At most so many bytes of text, cut between characters.
+/// Text cut to at most this many bytes, between characters.
 pub fn cut(text: &str, bytes: usize) -> &str {
     &text[..text.floor_char_boundary(bytes)]
 }
 
-/// The known name that somebody meant who wrote another, if one is so like it that a slip explains the difference.
+/// Known name that was probably meant by a misspelled one, if one is similar enough.
 pub fn nearest<'a>(name: &str, known: impl Iterator<Item = &'a str>) -> Option<&'a str> {
     let distances = known.map(|known| (strsim::damerau_levenshtein(known, name), known));
     let (distance, nearest) = distances.min()?;
     (distance <= 3).then_some(nearest)
 }
 
-/// An error with all its causes.
+/// Error message with all its causes.
 pub fn chain(err: &dyn std::error::Error) -> String {
     let mut text = err.to_string();
     let mut source = err.source();

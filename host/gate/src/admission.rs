@@ -1,4 +1,4 @@
-//! Which envelope a call belongs to, and what it is told when the envelope does not admit it.
+//! Assignment of calls to envelopes, and the refusals of calls that an envelope does not admit.
 
 use std::collections::{HashMap, HashSet};
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -18,21 +18,21 @@ use crate::core_tools::DESCRIBE;
 use crate::envelope_refusal;
 use crate::envelope_settings::{EnvelopeSettings, Require};
 
-/// The envelope that each stateful connection opened last and has not closed.
+/// Envelopes that stateful connections opened last and have not closed.
 #[derive(Default)]
 pub(super) struct Connections(Mutex<Known>);
 
-/// Connections that last.
+/// State of stateful connections.
 #[derive(Default)]
 pub(super) struct Known {
     current: HashMap<String, String>,
-    /// Connections with a call in an envelope, whose end concerns envelopes.
+    /// Connections with a call in an envelope. Their end affects envelopes.
     touched: HashSet<String>,
-    /// Envelopes in which a connection is known to read.
+    /// Envelopes in which a connection has read.
     joined: HashMap<String, HashSet<String>>,
 }
 
-/// Most envelopes of one connection that are remembered as read in.
+/// Most envelopes that are remembered for one connection.
 const MAX_JOINED: usize = 1_000;
 
 impl Connections {
@@ -42,7 +42,7 @@ impl Connections {
         known.touched.insert(connection.to_owned());
     }
 
-    /// Notes that a call of the connection was let into an envelope.
+    /// Records that a call of the connection was admitted to an envelope.
     pub(super) fn touched(&self, connection: &str) {
         let mut known = self.known();
         if !known.touched.contains(connection) {
@@ -50,7 +50,8 @@ impl Connections {
         }
     }
 
-    /// Notes that a connection read in an envelope. Whether that is news and the envelope is not the one it opened.
+    /// Records that a connection read in an envelope. Returns whether this is the first time and the envelope is not
+    /// its own.
     pub(super) fn joins(&self, connection: &str, envelope: &str) -> bool {
         let mut known = self.known();
         if known
@@ -74,7 +75,7 @@ impl Connections {
         }
     }
 
-    /// Forgets a connection. Whether its end concerns envelopes.
+    /// Forgets a connection. Returns whether its end affects envelopes.
     pub(super) fn ended(&self, connection: &str) -> bool {
         let mut known = self.known();
         known.current.remove(connection);
@@ -91,7 +92,8 @@ impl Connections {
     }
 }
 
-/// Cost of a tool's call for its envelope. A call that runs members costs what they cost, and at least one.
+/// Cost of a tool's call for its envelope. A call that runs members costs as much as they do, and at least one
+/// mutation.
 pub(super) fn charge(tool: &ToolEntry, members: &[Member]) -> Charge {
     match (&tool.body, tool.spec.effect) {
         (Body::Core(_), _) | (_, Effect::Read) => Charge::Nothing,
@@ -108,7 +110,7 @@ pub(super) fn charge(tool: &ToolEntry, members: &[Member]) -> Charge {
     }
 }
 
-/// Operation type that a tool's call is recorded as.
+/// Operation type under which a tool's call is recorded.
 pub(super) fn op_type(tool: &ToolEntry) -> OpType {
     match (&tool.body, charge(tool, &[])) {
         (Body::Core(_), _) => OpType::Control,
@@ -118,7 +120,7 @@ pub(super) fn op_type(tool: &ToolEntry) -> OpType {
     }
 }
 
-/// A request runs once: one whose id the session used before is refused.
+/// Refuses a request whose id the session used before, so that each request runs once.
 pub(super) fn first(caller: &Caller) -> Result<(), ToolError> {
     if !caller.is_repeated {
         return Ok(());
@@ -132,7 +134,7 @@ pub(super) fn first(caller: &Caller) -> Result<(), ToolError> {
     .context("request_id", tollgate_core::text::clean(id)))
 }
 
-/// Checks that the caller's token is for calls of tools like this one.
+/// Checks that the caller's token allows calls of such tools.
 pub(super) fn may_call(tool: &ToolEntry, caller: &Caller) -> Result<(), ToolError> {
     let calls = caller
         .identity
@@ -153,7 +155,7 @@ pub(super) fn may_call(tool: &ToolEntry, caller: &Caller) -> Result<(), ToolErro
     .context("scope", "write"))
 }
 
-/// Adds the call that describes a tool to a refusal of its arguments, if the caller can make that call.
+/// Adds the call that describes a tool to a refusal of its arguments, if the caller may make that call.
 pub(super) fn describing(
     refusal: ToolError,
     tool: &ToolEntry,
@@ -164,7 +166,7 @@ pub(super) fn describing(
     let can_describe = catalog
         .find(DESCRIBE)
         .is_some_and(|describe| may_call(describe, caller).is_ok());
-    // Prompts have arguments too, and are not described.
+    // Prompts have arguments too, but cannot be described.
     let is_tool = catalog
         .find(name)
         .is_some_and(|found| std::ptr::eq(&**found, tool));
@@ -174,7 +176,7 @@ pub(super) fn describing(
     refusal.next_call(NextCall::new(DESCRIBE, json!({ "tools": [name] })))
 }
 
-/// Takes the envelope out of the arguments, or out of the request's `_meta`, or from the connection.
+/// Takes the envelope from the arguments, from the request's `_meta`, or from the connection.
 pub(super) fn correlate(
     tool: &ToolEntry,
     arguments: &mut Map<String, Value>,
@@ -233,7 +235,7 @@ pub(super) fn names_envelope(call: &Call) -> bool {
     is_named(call.envelope.as_ref()) || is_named(call.arguments.get(ENVELOPE_ARGUMENT))
 }
 
-/// Adds to the refusal by an envelope that the call did not name it.
+/// Adds a note to an envelope's refusal that the call did not name the envelope.
 pub(super) fn of_connection(mut refusal: ToolError, envelope: Option<&str>) -> ToolError {
     let is_of_envelope = envelope.is_some()
         && refusal.context.get("envelope_id").and_then(Value::as_str) == envelope
@@ -247,7 +249,7 @@ pub(super) fn of_connection(mut refusal: ToolError, envelope: Option<&str>) -> T
     refusal
 }
 
-/// An envelope's id as it is written, whether there is such an envelope or not. Anything else is not kept.
+/// Envelope id in its canonical spelling, whether such an envelope exists or not. Anything else is discarded.
 fn id(named: Option<String>) -> Result<Option<String>, ToolError> {
     let is_id = |named: &str| {
         let rest = named.strip_prefix("env_").unwrap_or_default();
@@ -262,7 +264,7 @@ fn id(named: Option<String>) -> Result<Option<String>, ToolError> {
     }
 }
 
-/// Letters of an id after its prefix.
+/// Number of letters after an id's prefix.
 const ULID: usize = 26;
 
 fn text(what: &str, value: Option<Value>) -> Result<Option<String>, ToolError> {

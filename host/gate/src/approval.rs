@@ -1,8 +1,8 @@
 //! Answers of a client's user to a policy's question.
 //!
-//! The gate waits for nobody: a call that wants an answer is refused with the question, and comes again with
-//! the answer. An answer is to one question of these policies about one call with these arguments, in this envelope and
-//! by this caller, and to no other. It counts once.
+//! The gate does not block on a user. A call that needs an answer is refused with the question, and the client
+//! repeats the call with the answer. An answer is bound to one question of these policies about one call with these
+//! arguments, in this envelope and by this caller. It counts once.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -19,13 +19,13 @@ use super::consent::{Consent, Pending};
 use super::pending_operation::PendingOperation;
 
 impl Gate {
-    /// Uses up the answer to a question that was sealed with this id. Whether nobody did before, on any host of the
-    /// data directory. Without a commit that says so, it counts as used.
+    /// Uses up the answer to the question with this sealed id. Returns whether it was unused, across all hosts of the
+    /// data directory. If this cannot be committed, the answer counts as used.
     pub async fn use_answer(&self, id: &str) -> bool {
         let is_first = Arc::new(AtomicBool::new(false));
         let (seen, id, now_ms) = (Arc::clone(&is_first), id.to_owned(), self.clock.now_ms());
         let is_on_disk = self.lanes.change(Box::new(move |session| {
-            // The transaction may run again, and only the last time counts.
+            // The transaction may run again; only the last run counts.
             seen.store(session.approvals().use_consent(&id, now_ms)?, Ordering::Release);
             Ok(())
         }));
@@ -34,7 +34,7 @@ impl Gate {
 }
 
 impl Gate {
-    /// Takes requests for approval that the operator's program was not told of. No other host gets them.
+    /// Takes the requests for approval that the operator's program has not been notified of. No other host gets them.
     pub async fn unheard_approvals(&self, limit: u32) -> Vec<StoredApproval> {
         if !self.lanes.has_unheard_approvals().await {
             return Vec::new();
@@ -42,7 +42,7 @@ impl Gate {
         let taken = Arc::new(Mutex::new(Vec::new()));
         let (seen, now_ms) = (Arc::clone(&taken), self.clock.now_ms());
         let is_on_disk = self.lanes.change(Box::new(move |session| {
-            // The transaction may run again, and only the last time counts.
+            // The transaction may run again; only the last run counts.
             *seen.lock().unwrap_or_else(PoisonError::into_inner) =
                 session.approvals().take_unheard(now_ms, limit)?;
             Ok(())
@@ -54,7 +54,7 @@ impl Gate {
     }
 }
 
-/// Checks that the user agreed to the call; otherwise returns the question, if it was not asked yet.
+/// Checks that the user agreed to the call. Otherwise returns the question, unless it was asked already.
 pub(super) fn check(
     consent: Option<&Consent>,
     question: &Question,
@@ -70,7 +70,7 @@ pub(super) fn check(
         question.bound,
     ]);
     let about = hash::sha256_hex(about.to_string().as_bytes());
-    // A no ends the request, whatever the question is by now.
+    // A no ends the request, even if the question has changed.
     let said = consent.filter(|consent| !consent.agreed || consent.about == about);
     let (answer, outcome) = match said {
         Some(consent) if consent.agreed => ("yes", Ok(())),
@@ -87,7 +87,7 @@ pub(super) fn check(
     outcome
 }
 
-/// Takes the same question out of the list of approvals: the client's user answered it, for this call alone.
+/// Withdraws the same question from the list of approvals, because the client's user answered it for this call.
 fn withdraw_requests(draft: &mut PendingOperation, answer: &str) {
     let operation = &draft.operation;
     let at_ms = Timestamp::parse(&operation.timestamp).map_or(0, Timestamp::as_ms);

@@ -1,6 +1,7 @@
-//! Rules of who may answer a request for approval: pure.
+//! Rules on who may answer a request for approval. Pure.
 //!
-//! Whoever asked cannot answer: over HTTP that is an identity, and on this machine a connection.
+//! The requester cannot answer its own request. Over HTTP the requester is an identity, and on this machine a
+//! connection.
 
 use tollgate_core::identity::Identity;
 use tollgate_core::text;
@@ -13,14 +14,14 @@ const LOCAL: &str = "local";
 /// The operator's settings of approvals.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct ApprovalSettings {
-    /// Identities that may answer, `local` being this machine. Everybody but the requester if empty.
+    /// Identities that may answer, with `local` for this machine. If empty, everyone except the requester may answer.
     pub approvers: Vec<String>,
 }
 
-/// Caller that answers or looks at requests.
+/// Caller that answers or reads requests.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Answerer<'a> {
-    /// Caller, if the transport proved one.
+    /// Identity of the caller, if the transport authenticated one.
     pub(crate) identity: Option<&'a Identity>,
     /// Caller as the ledger names it.
     pub(crate) actor: Option<&'a str>,
@@ -30,7 +31,7 @@ pub(crate) struct Answerer<'a> {
 }
 
 impl Answerer<'_> {
-    /// Name of the caller: the proven identity, or a claim.
+    /// Name of the caller: the authenticated identity, or a claimed name.
     pub(crate) fn name(&self) -> Option<&str> {
         match self.identity {
             Some(identity) => Some(identity.as_str()),
@@ -46,13 +47,13 @@ impl Answerer<'_> {
         approvers.is_empty() || approvers.iter().any(is_it)
     }
 
-    /// True if the caller may look at requests of others.
+    /// True if the caller may read requests of others.
     pub(crate) fn sees_all(&self, settings: &ApprovalSettings) -> bool {
         self.identity
             .is_none_or(|identity| identity.rights().sees_all || self.is_approver(&settings.approvers))
     }
 
-    /// True if the caller may look at a request.
+    /// True if the caller may read a request.
     pub(crate) fn sees(&self, asked: &StoredApproval, settings: &ApprovalSettings) -> bool {
         let is_own = || {
             let identity = self.identity.map(Identity::as_str);
@@ -61,7 +62,7 @@ impl Answerer<'_> {
         self.sees_all(settings) || is_own()
     }
 
-    /// The refusal of an answer by this caller, if it may not answer.
+    /// Refusal of an answer by this caller, if it may not answer.
     pub(crate) fn objection(&self, asked: &StoredApproval, settings: &ApprovalSettings) -> Option<ToolError> {
         let name = self.name().unwrap_or("a caller without a name");
         let name = text::clean(text::cut(name, 200));
@@ -76,7 +77,9 @@ impl Answerer<'_> {
         }
         if !self.is_approver(&settings.approvers) {
             return unknown(
-                format!("{name} is no approver: approvals.approvers and server.console.approvers name those"),
+                format!(
+                    "{name} is not an approver; approvals.approvers and server.console.approvers list the approvers"
+                ),
                 "Let one of the operator's approvers answer.",
             );
         }
@@ -103,7 +106,7 @@ impl Answerer<'_> {
         is_same || by.connection == self.connection
     }
 
-    /// Objections that the component itself wanted.
+    /// Refusal by a rule that the component set.
     fn objection_of_component(&self, asked: &StoredApproval, name: &str) -> Option<ToolError> {
         let rules = asked.answerers.as_ref()?;
         let unknown = |reason: String, remedy: &str| {
@@ -118,8 +121,11 @@ impl Answerer<'_> {
         if rules.another {
             if rules.proven && asked.by.identity.is_none() {
                 return Some(
-                    ToolError::new("ASKER_UNKNOWN", "the requester of this approval is not proven")
-                        .remediation("Request it over a connection with a proven identity."),
+                    ToolError::new(
+                        "ASKER_UNKNOWN",
+                        "the identity of this approval's requester is not proven",
+                    )
+                    .remediation("Request it over a connection with a proven identity."),
                 );
             }
             let proven = self.identity.is_some() && asked.by.identity.is_some();
@@ -127,7 +133,7 @@ impl Answerer<'_> {
             let requester = requester.map(|name| claim(name).unwrap_or(name));
             if !proven && self.name().is_none() {
                 return unknown(
-                    "this approval must come from another person than the requester".to_owned(),
+                    "this approval must come from a person other than the requester".to_owned(),
                     "Pass your name as actor.",
                 );
             }

@@ -1,4 +1,4 @@
-//! Checks of a call's arguments before any guest runs: everything at once.
+//! Validation of a call's arguments before any guest runs. Reports all problems at once.
 
 use jsonschema::ValidationError;
 use jsonschema::error::ValidationErrorKind;
@@ -8,17 +8,17 @@ use tollgate_sdk::{Blocker, ToolError};
 
 use super::fields;
 
-/// Largest arguments, in bytes of JSON.
+/// Size limit of arguments, in bytes of JSON.
 pub(super) const MAX_BYTES: usize = 1 << 20;
-/// Deepest nesting of arguments.
+/// Limit on the nesting depth of arguments.
 const MAX_DEPTH: usize = 64;
 /// Most problems that one refusal lists.
 const MAX_PROBLEMS: usize = 50;
 /// Longest quotation of an argument in a refusal, in bytes.
 const MAX_QUOTE: usize = 300;
 
-/// Arguments without members that say nothing: an optional member given as null counts as absent,
-/// because many clients fill every field of a form.
+/// Arguments without empty members. An optional member given as null counts as absent, because many clients fill
+/// every field of a form.
 pub(super) fn normalised(tool: &ToolEntry, mut arguments: Map<String, Value>) -> Value {
     let required = tool.spec.input_schema.get("required").and_then(Value::as_array);
     let is_required =
@@ -32,7 +32,7 @@ pub(super) fn text(arguments: &Value) -> String {
     arguments.to_string()
 }
 
-/// Text of an argument, or the default that its tool takes without it.
+/// Text value of an argument, or the default that its tool declares.
 pub(super) fn given<'a>(tool: &'a ToolEntry, arguments: &'a Value, name: &str) -> Option<&'a str> {
     let given = arguments.get(name);
     let default = || {
@@ -45,7 +45,7 @@ pub(super) fn given<'a>(tool: &'a ToolEntry, arguments: &'a Value, name: &str) -
     given.filter(|given| !given.is_null()).or_else(default)?.as_str()
 }
 
-/// Refuses arguments that the tool cannot take, naming every problem.
+/// Refuses arguments that do not match the tool's schema. Names every problem.
 pub(super) fn check(
     tool: &ToolEntry,
     arguments: &Value,
@@ -84,7 +84,7 @@ pub(super) fn check(
         note_nuls(arguments, String::new(), &mut places);
     }
     if !places.is_empty() {
-        let what = "it holds the character U+0000, which no text of a database may";
+        let what = "it contains the character U+0000, which the database cannot store";
         let blockers = places.iter().take(MAX_PROBLEMS);
         return Err(refusal(
             tool,
@@ -112,7 +112,7 @@ pub(super) fn check(
     )
 }
 
-/// Notes the places of all texts and names with a NUL.
+/// Records the places of all texts and names that contain a NUL.
 fn note_nuls(value: &Value, at: String, places: &mut Vec<String>) {
     let inside = |name: &dyn std::fmt::Display| match at.as_str() {
         "" => name.to_string(),
@@ -141,7 +141,7 @@ fn refusal(tool: &ToolEntry, code: &str, message: &str) -> ToolError {
     ToolError::new(code, message).context("tool", tool.spec.name.as_str())
 }
 
-/// One problem for each field that an error is about.
+/// Problems of an error, one for each affected field.
 fn problems(err: &ValidationError<'_>, schema: &Map<String, Value>) -> Vec<Blocker> {
     let at = err.instance_path().to_string();
     let at = at.trim_start_matches('/').replace('/', ".");
@@ -172,7 +172,7 @@ fn problems(err: &ValidationError<'_>, schema: &Map<String, Value>) -> Vec<Block
         ValidationErrorKind::MaxLength { limit } => {
             vec![problem(&at, format!("it is longer than {limit} characters"))]
         }
-        // What is wrong comes after the value, which may be longer than anybody wants to read.
+        // The message follows the value, which may be too long to show.
         _ => match err.to_string() {
             message if message.len() > MAX_QUOTE => vec![problem(&at, err.masked_with("it").to_string())],
             message => {

@@ -1,27 +1,25 @@
-//! Envelopes that the host opens by itself, for connections whose agent never heard of envelopes.
+//! Envelopes that the host opens automatically, for connections whose agent does not know about envelopes.
 
 use std::sync::Arc;
 
 use serde_json::{Map, Value, json};
 use tollgate_components::catalog::{Body, ToolEntry};
-use tollgate_core::deadline::Cancel;
 use tollgate_core::effect::Effect;
-use tollgate_sandbox::progress::Progress;
 use tollgate_sdk::ToolError;
 
-use super::call::{Answers, Call, Caller};
+use super::call::{Call, Caller};
 use super::settled::answer;
-use super::{Gate, Generation, Tasking, admission, workspace_name};
+use super::{Gate, Generation, admission, workspace_name};
 use crate::telemetry::Method;
 
-/// The tool that opens them, so that they are judged, counted and recorded like any other.
+/// Tool that opens them, so that they are judged, counted and recorded like any other envelope.
 const OPEN: &str = "envelope_open";
-/// Label of an envelope that nobody asked for.
+/// Label of an automatically opened envelope.
 const LABEL: &str = "opened automatically";
 
 impl Gate {
-    /// Opens an envelope for a call that may change something and has none, if the operator wants that. The connection
-    /// keeps it: once it is used up, calls are refused until its client opens one itself.
+    /// Opens an envelope for a call that may change something and has none, if the operator enabled it. The
+    /// connection keeps the envelope. When it is exhausted, calls are refused until the client opens one itself.
     pub(super) async fn open_automatically(
         &self,
         generation: &Arc<Generation>,
@@ -32,7 +30,7 @@ impl Gate {
             return Ok(());
         }
         let connection = &call.caller.connection;
-        // One at a time, so that the first calls of a connection share one.
+        // One at a time, so that concurrent first calls of a connection share one envelope.
         let _opening = self.opening.lock().await;
         if self.connections.current(connection).is_some() {
             return Ok(());
@@ -44,23 +42,14 @@ impl Gate {
         if let Some(workspace) = workspace(generation, tool, call) {
             arguments.insert("workspace".to_owned(), json!(workspace));
         }
-        let opening = Call {
-            tool: OPEN.to_owned(),
-            arguments,
-            malformed: Vec::new(),
-            envelope: None,
-            caller: Caller {
-                // The call's own; this one has none.
-                request_id: None,
-                span: None,
-                is_repeated: false,
-                ..call.caller.clone()
-            },
-            cancel: Cancel::default(),
-            progress: Progress::default(),
-            answers: Answers::default(),
-            task: Tasking::default(),
+        let caller = Caller {
+            // The call's own request id; the opening has none.
+            request_id: None,
+            span: None,
+            is_repeated: false,
+            ..call.caller.clone()
         };
+        let opening = Call::new(OPEN, arguments, caller);
         let opened = Box::pin(self.pass(generation, open, opening, Method::Tool)).await;
         let reply = answer(opened.result)?;
         let structured = Value::Object(reply.structured());
@@ -78,7 +67,7 @@ fn wants_envelope(tool: &ToolEntry, call: &Call) -> bool {
         && !admission::names_envelope(call)
 }
 
-/// The workspace that the call is about, or the only one there is.
+/// Workspace that the call is about, or the only registered one.
 fn workspace(generation: &Generation, tool: &ToolEntry, call: &Call) -> Option<String> {
     let workspaces = &generation.workspaces;
     let named = workspace_name::registered(workspaces, tool, &Value::Object(call.arguments.clone()));

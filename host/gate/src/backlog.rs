@@ -1,4 +1,4 @@
-//! Rows that nobody waits for.
+//! Backlog of ledger rows that no caller waits for.
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
@@ -9,10 +9,10 @@ use tollgate_store::storage::Operation;
 
 use super::job::Job;
 
-/// Rows that wait at most. Identities share them; who has its share waits until they are written.
+/// Most rows that wait. Identities share this number. A caller whose share is full waits until its rows are written.
 const MAX_BACKLOG: u64 = 8_192;
 
-/// Rows of `read` calls, which commit with whatever comes next, or alone after a while.
+/// Rows of `read` calls, which are committed with the next job, or alone after a while.
 #[derive(Clone, Default)]
 pub(super) struct Backlog(Arc<Mutex<Rows>>);
 
@@ -31,8 +31,8 @@ impl Default for Rows {
 }
 
 impl Backlog {
-    /// Adds a row. The writer is woken for the first one only, because a wake-up for each would cost
-    /// more than the row.
+    /// Adds a row. Wakes the writer only for the first one, because a wake-up for each row would cost more than the
+    /// row.
     pub(super) fn add(&self, operation: Operation, share: &Share, writer: &Sender<Job>) {
         let (is_first, is_full) = {
             let mut waiting = self.rows();
@@ -43,7 +43,7 @@ impl Backlog {
         if is_first {
             let _ = writer.send(Job::Backlog);
         } else if is_full {
-            // The disk does not keep up: whoever reads that much waits with it.
+            // The disk is too slow, so the reader is throttled.
             let (done, flushed) = oneshot::channel();
             let _ = writer.send(Job::Flush(done));
             let _ = flushed.blocking_recv();

@@ -1,8 +1,8 @@
-//! The calls inside a call: what a tool that runs others is about to run, each under its own name.
+//! Batches: the calls that a tool makes on behalf of one call, each under its own tool name.
 //!
-//! Only tools of the same pack that exist here can be members, so that a tool that was excluded cannot be
-//! reached through another one. Each is written down as the pack gets it before anybody judges it: under the tool's
-//! own name, without arguments that say nothing, and with those that it has from the call around it.
+//! Only tools of the same pack that exist on this host can be members, so an excluded tool cannot be reached through
+//! another one. Before any policy judges a member, it gets the form in which the pack receives it: under the tool's
+//! own name, without null arguments, and with the arguments inherited from the enclosing call.
 
 use std::sync::Arc;
 
@@ -20,18 +20,18 @@ const TOOL: &str = "tool";
 /// Key of a member's arguments.
 pub(super) const ARGUMENTS: &str = "args";
 
-/// Most calls inside a call.
+/// Most members of a call.
 const MAX_MEMBERS: usize = 1_000;
 
-/// One call inside another.
+/// Member of a batch: one call inside another.
 #[derive(Clone)]
 pub(super) struct Member {
-    /// The tool.
+    /// Tool of the member.
     pub(super) tool: Arc<ToolEntry>,
 }
 
-/// The members of a call, none if the tool runs no others. Their entries in `arguments` become what is judged and
-/// run. The refusal names every one that may not be.
+/// Members of a call. Empty if the tool runs no others. Normalizes their entries in `arguments`, which are then
+/// judged and run. The refusal names every member that is not allowed.
 pub(super) fn find(
     catalog: &Catalog,
     tool: &ToolEntry,
@@ -55,10 +55,13 @@ pub(super) fn find(
             }
         }
         None | Some(Value::Null) => {}
-        // A pack that reads another form of it would run what nobody judged.
+        // A pack that reads the other form would run a member that no policy judged.
         Some(_) => blockers.push(
-            Blocker::new("INVALID_FIELD", "it is no list of objects with `tool` and `args`")
-                .field(argument.as_str()),
+            Blocker::new(
+                "INVALID_FIELD",
+                "it is not a list of objects with `tool` and `args`",
+            )
+            .field(argument.as_str()),
         ),
     }
     if blockers.is_empty() {
@@ -67,7 +70,7 @@ pub(super) fn find(
     Err(ToolError::new(
         "MEMBERS_REFUSED",
         format!(
-            "{} cannot run everything it is asked to; nothing was run",
+            "{} cannot run all of the requested calls; nothing was run",
             tool.spec.name
         ),
     )
@@ -75,7 +78,7 @@ pub(super) fn find(
     .blockers(blockers))
 }
 
-/// The members as the ledger has them.
+/// Members as the ledger stores them.
 pub(super) fn recorded(tool: &ToolEntry, arguments: &Value, members: &[Member]) -> Option<String> {
     let argument = tool.spec.members.as_ref()?;
     let entries = arguments.get(argument)?.as_array()?;
@@ -94,14 +97,14 @@ pub(super) fn recorded(tool: &ToolEntry, arguments: &Value, members: &[Member]) 
     MemberCall::text(&calls)
 }
 
-/// Arguments that members inherit from their call.
+/// Arguments that members inherit from the enclosing call.
 pub(super) fn inheritance(tool: &ToolEntry, arguments: &Value) -> Map<String, Value> {
     let names = tool.inherited.iter();
     let given = names.filter_map(|name| Some((name.clone(), arguments.get(name)?.clone())));
     given.collect()
 }
 
-/// A member's arguments as it runs with them.
+/// Complete arguments with which a member runs.
 pub(super) fn completed(
     tool: &ToolEntry,
     given: Map<String, Value>,
@@ -121,7 +124,7 @@ pub(super) fn completed(
     arguments
 }
 
-/// Refuses more members than a row of the ledger names.
+/// Refuses more members than a row of the ledger can name.
 fn check_count(tool: &ToolEntry, members: usize) -> Result<(), ToolError> {
     if members <= MAX_MEMBERS {
         return Ok(());
@@ -135,7 +138,7 @@ fn check_count(tool: &ToolEntry, members: usize) -> Result<(), ToolError> {
     .context("limit", MAX_MEMBERS))
 }
 
-/// Refuses what would grow past all bounds by being written down for each member.
+/// Refuses inherited arguments that would grow too large when they are copied to each member.
 fn check_room(tool: &ToolEntry, inherited: &Map<String, Value>, members: usize) -> Result<(), ToolError> {
     let each: usize = inherited.values().map(|value| value.to_string().len()).sum();
     if each.saturating_mul(members) <= arguments::MAX_BYTES {
@@ -143,13 +146,16 @@ fn check_room(tool: &ToolEntry, inherited: &Map<String, Value>, members: usize) 
     }
     Err(ToolError::new(
         "ARGUMENTS_TOO_LARGE",
-        format!("the members of {} inherit too much", tool.spec.name),
+        format!(
+            "the arguments that the members of {} inherit are too large",
+            tool.spec.name
+        ),
     )
     .remediation("Send fewer members at once.")
     .context("limit", arguments::MAX_BYTES))
 }
 
-/// Reason why a value cannot be a member.
+/// Reason for which a value cannot be a member.
 enum Fault {
     Shape,
     Extra(String),
@@ -203,11 +209,11 @@ impl Fault {
         let (code, message) = match self {
             Fault::Shape => (
                 "INVALID_FIELD",
-                "it is no object with a tool's name in `tool` and an object in `args`".to_owned(),
+                "it is not an object with a tool's name in `tool` and an object in `args`".to_owned(),
             ),
             Fault::Extra(name) => (
                 "INVALID_FIELD",
-                format!("`{name}` is nothing that a member has; it has `tool` and `args`"),
+                format!("`{name}` is not a field of a member; its fields are `tool` and `args`"),
             ),
             Fault::Unknown(name) => ("UNKNOWN_TOOL", format!("there is no tool `{name}`")),
             Fault::OtherPack(name) => (

@@ -1,4 +1,4 @@
-//! A call as it comes in, and what becomes of it.
+//! An incoming call and its outcome.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -22,88 +22,106 @@ use super::reply::Reply;
 use crate::task_slot::Tasking;
 use crate::telemetry::Parent;
 
-/// One call as it comes in.
+/// An incoming call.
 #[derive(Debug)]
 pub struct Call {
-    /// A tool's name or alias.
+    /// Tool name or alias.
     pub tool: String,
-    /// Its arguments.
+    /// Arguments.
     pub arguments: Map<String, Value>,
-    /// Faults of the message before it could be read.
+    /// Syntax errors of the message, found before the arguments could be read.
     pub malformed: Vec<String>,
-    /// The envelope that the request's `_meta` names, if it does.
+    /// Envelope in the request's `_meta`, if any.
     pub envelope: Option<Value>,
     /// Caller.
     pub caller: Caller,
-    /// Lets the caller give up.
+    /// Lets the caller cancel the call.
     pub cancel: Cancel,
-    /// Tells the caller how far it is.
+    /// Reports progress to the caller.
     pub progress: Progress,
-    /// Answers, if the call comes again after it asked.
+    /// Answers, if the call is repeated after it asked.
     pub answers: Answers,
-    /// Use of tasks: a task may take the place of the reply, or not.
+    /// Use of tasks: whether a task may take the place of the reply.
     pub task: Tasking,
 }
 
-/// Answers that come with a call that asked before.
+impl Call {
+    /// Call that names no envelope, has no answers, and is not cancelled.
+    pub fn new(tool: &str, arguments: Map<String, Value>, caller: Caller) -> Call {
+        Call {
+            tool: tool.to_owned(),
+            arguments,
+            malformed: Vec::new(),
+            envelope: None,
+            caller,
+            cancel: Cancel::default(),
+            progress: Progress::default(),
+            answers: Answers::default(),
+            task: Tasking::default(),
+        }
+    }
+}
+
+/// Answers in a call that asked before.
 #[derive(Debug, Clone, Default)]
 pub struct Answers {
     /// Answer of the client's user to a policy's question.
     pub consent: Option<Consent>,
     /// Answers to the tool's own questions.
     pub answers: Vec<Answer>,
-    /// State that the tool remembered.
+    /// State that the tool stored between the rounds.
     pub remembered: Option<String>,
 }
 
 impl Answers {
-    /// A yes to a policy's question, which holds for the rounds of questions that follow it.
+    /// A yes to a policy's question, which holds for all following rounds of questions.
     pub(crate) fn agreed(&self) -> Option<Consent> {
         self.consent.clone().filter(|consent| consent.agreed)
     }
 }
 
-/// Question of a call that was refused without an answer. The call can come again with one.
+/// Question of a call that was refused without an answer. The client can repeat the call with one.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Asked {
     /// A policy asks whether the call may run.
     Policy(Pending),
-    /// The tool asks.
+    /// The tool asks for input.
     Tool(Asking),
 }
 
-/// Caller, as far as the host knows.
+/// Caller, as far as the host knows it.
 #[derive(Debug, Clone, Default)]
 pub struct Caller {
-    /// Proven by the transport. Absent for who has the machine itself.
+    /// Authenticated identity. Absent for a user of this machine.
     pub identity: Option<Identity>,
-    /// With whom the caller shares what there is of readers, runners and turns to write.
+    /// Holder in whose share of readers, runners and writer turns the caller is counted.
     pub share: Share,
-    /// The client's own name. Those that begin with `tollgate` are the host's: see [`tollgate_core::client_name`].
+    /// Name that the client claims. Names that begin with `tollgate` are reserved: see
+    /// [`tollgate_core::client_name`].
     pub client: Option<String>,
-    /// The version that the client claims, as [`tollgate_core::client_name::version`] has it.
+    /// Version that the client claims, in the form of [`tollgate_core::client_name::version`].
     pub client_version: Option<String>,
-    /// Which connection. Requests over HTTP that stand alone have one for each identity, or for each peer.
+    /// Connection. Stateless HTTP requests have one connection for each identity, or for each peer.
     pub connection: String,
-    /// True if later calls come over the same connection, so that it can stand for an envelope.
+    /// True if later calls come over the same connection, so that an envelope can be assigned to it.
     pub stateful: bool,
-    /// The client's id of the request.
+    /// Request id from the client.
     pub request_id: Option<String>,
-    /// The span that the request says it is part of.
+    /// Parent span from the request.
     pub span: Option<Parent>,
-    /// The session used the request's id before, so that nothing runs.
+    /// True if the session used the request's id before. Such a call does not run.
     pub is_repeated: bool,
-    /// Cancelled when the token that proved the identity is removed or expires.
+    /// Cancelled when the token of the identity is removed or expires.
     pub revoked: Option<CancellationToken>,
 }
 
 impl Caller {
-    /// True if the token that proved the identity was removed or has expired.
+    /// True if the token of the identity was removed or has expired.
     pub(crate) fn is_revoked(&self) -> bool {
         self.revoked.as_ref().is_some_and(CancellationToken::is_cancelled)
     }
 
-    /// The client as the ledger names it, with its version.
+    /// Client as the ledger names it, with its version.
     pub(crate) fn recorded_client(&self) -> Option<String> {
         let name = self.client.as_deref()?;
         Some(client_name::with_version(name, self.client_version.as_deref()))
@@ -113,48 +131,48 @@ impl Caller {
 /// Outcome of a call that reached the gate.
 #[derive(Debug)]
 pub struct Outcome {
-    /// The operation's id in the ledger.
+    /// Id of the operation in the ledger.
     pub op_id: String,
-    /// The reply, or the refusal.
+    /// Reply or refusal.
     pub result: Result<Reply, ToolError>,
-    /// From reaching the gate to the reply.
+    /// Time from the call's arrival at the gate to the reply.
     pub duration: Duration,
-    /// The envelope it belongs to.
+    /// Envelope of the call.
     pub envelope_id: Option<String>,
-    /// Standing of that envelope with this call in it, if the call got that far.
+    /// State of that envelope with this call counted, if the call was admitted.
     pub standing: Option<Standing>,
-    /// Remainder of that envelope, if it is small.
+    /// Remaining units of that envelope, if they are few.
     pub left: Option<Left>,
     /// Named budgets of that envelope after the call.
     pub budgets: BTreeMap<String, Budget>,
     /// Change that the call made.
     pub mutation: Option<Mutation>,
-    /// Reasons why files in workspaces differ from what the call wanted, though the call is committed.
+    /// Reasons for which files in workspaces differ from what the call requested, although it is committed.
     pub stale: Vec<String>,
-    /// Reason why content of the call is not kept, or not all of it, though the operator wants it.
+    /// Reason for which content of the call is not stored, or not completely, although the operator wants it.
     pub not_kept: Option<ToolError>,
     /// Question for the client, if an answer could change the outcome.
     pub asked: Option<Asked>,
     /// Open requests for approval whose answers could change the outcome.
     pub approvals: Vec<String>,
-    /// Another call used the permit that let this one pass, and nothing was run.
+    /// True if another call used the permit that let this one pass, so that nothing ran.
     pub is_overtaken: bool,
-    /// Log lines of the component for the client, if they waited for policies that judge the result.
+    /// Log lines of the component for the client, if they were held back until policies judged the result.
     pub lines: Vec<Line>,
 }
 
-/// A call that never reached the gate, because it names no tool.
+/// A call that never reached the gate, because it names an unknown tool.
 #[derive(Debug, Error, PartialEq, Eq)]
 #[error(
     "there is no tool `{name}`{}{}",
     .nearest.as_ref().map(|near| format!("; did you mean `{near}`?")).unwrap_or_default(),
-    if .preparing.is_empty() { String::new() } else { format!("; tools of {} come once it is prepared, so try again soon", .preparing.join(", ")) }
+    if .preparing.is_empty() { String::new() } else { format!("; tools of {} appear once it is prepared, so try again soon", .preparing.join(", ")) }
 )]
 pub struct UnknownTool {
     /// Name of the called tool.
     pub name: String,
-    /// The name most like it.
+    /// Most similar name.
     pub nearest: Option<String>,
-    /// Packs that are still being prepared, any of which may have it.
+    /// Packs that are still loading, any of which may have the tool.
     pub preparing: Vec<String>,
 }

@@ -1,4 +1,5 @@
-//! Suggested calls that their reader cannot make: of tools that the operator left out, or that a token is not for.
+//! Removal of suggested calls that the reader cannot make, because the operator excluded the tool or the token does
+//! not allow it.
 
 use serde_json::Value;
 use tollgate_components::catalog::Catalog;
@@ -17,7 +18,7 @@ pub(super) struct Callable<'a> {
     calls: Calls,
 }
 
-/// Kinds of tools that a caller's token is for.
+/// Kinds of tools that a caller's token allows.
 pub(super) fn calls_of(identity: Option<&Identity>) -> Calls {
     identity.map_or(Calls::All, |identity| identity.rights().calls)
 }
@@ -37,7 +38,7 @@ impl<'a> Callable<'a> {
         }
     }
 
-    /// A refusal without suggestions that the caller cannot follow. Its reasons stay.
+    /// Removes suggestions that the caller cannot follow from a refusal. Keeps its reasons.
     pub(super) fn refusal(self, mut refusal: ToolError) -> ToolError {
         let can = |call: &NextCall| self.has(&call.tool);
         refusal.next_call = refusal.next_call.filter(can);
@@ -47,10 +48,10 @@ impl<'a> Callable<'a> {
         refusal
     }
 
-    /// A structured result of a tool without such suggestions, in `next`, `next_call` and `next_calls` wherever they are.
-    /// Keys that the tool's output schema requires stay, or clients would refuse the result.
+    /// Removes such suggestions from a tool's structured result, in `next`, `next_call` and `next_calls` at any
+    /// depth. Keeps keys that the tool's output schema requires, because clients would refuse a result without them.
     pub(super) fn result(self, of: &str, json: String) -> String {
-        // Most results suggest nothing else, and making a tree of one costs more than reading it.
+        // Most results suggest nothing else, and parsing one costs more than searching its text.
         if tools_in(&json).all(|name| self.has(name)) {
             return json;
         }
@@ -66,7 +67,7 @@ impl<'a> Callable<'a> {
         json
     }
 
-    /// Takes suggestions out, of single ones those at some keys. Returns whether there were any.
+    /// Removes suggestions, or only those at some keys. Returns whether there were any.
     fn prune(self, keys: &[&str], value: &mut Value) -> bool {
         match value {
             Value::Object(fields) => {
@@ -104,7 +105,7 @@ impl<'a> Callable<'a> {
     }
 }
 
-/// Returns whether a JSON schema requires a property, at whatever depth.
+/// Returns whether a JSON schema requires a property, at any depth.
 fn requires(schema: &Value, key: &str) -> bool {
     match schema {
         Value::Object(parts) => parts.iter().any(|(name, part)| match part {
@@ -116,7 +117,7 @@ fn requires(schema: &Value, key: &str) -> bool {
     }
 }
 
-/// Names of tools that a JSON text may suggest.
+/// Names of tools in the suggestions of a JSON text.
 fn tools_in(json: &str) -> impl Iterator<Item = &str> {
     json.split(TOOL).skip(1).filter_map(|rest| {
         let value = rest.trim_start().strip_prefix(':')?;

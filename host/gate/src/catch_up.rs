@@ -1,22 +1,20 @@
-//! Files that another host left unwritten: it was killed after a commit, before the files that follow it.
+//! Files left unwritten by a host that was killed after a commit and before it wrote the files that belong to it.
 
 use serde_json::{Map, Value};
 use tollgate_components::catalog::ToolEntry;
 use tollgate_components::packs::Pack;
-use tollgate_core::deadline::Cancel;
 use tollgate_core::effect::Effect;
-use tollgate_sandbox::progress::Progress;
 use tollgate_store::liveness::Projection;
 
-use super::{Call, Caller, Gate, Tasking};
+use super::{Call, Caller, Gate};
 
 impl Gate {
-    /// Has packs write their files anew where hosts that are gone may not have written them. Each is a call
-    /// like every other. Then compares work trees with what those hosts left.
+    /// Has packs rewrite their files where dead hosts may have left them unwritten. Each rewrite is an ordinary call.
+    /// Then compares work trees with the state that those hosts left.
     pub async fn catch_up(&self) {
         let taken = self.host.take_over(|left| self.renderer(left).is_some());
         let taken = taken.unwrap_or_else(|err| {
-            tracing::warn!(%err, "what hosts that are gone left unwritten is not known");
+            tracing::warn!(%err, "the files that stopped hosts left unwritten cannot be determined");
             Default::default()
         });
         for left in taken {
@@ -27,14 +25,14 @@ impl Gate {
         self.reconcile().await;
     }
 
-    /// The tool that writes a pack's files anew, if pack and workspace are there.
+    /// Tool that rewrites a pack's files, if the pack and the workspace exist.
     fn renderer(&self, left: &Projection) -> Option<String> {
         let is_it = |pack: &&std::sync::Arc<Pack>| pack.manifest.name == left.pack;
         let catalog = self.catalog();
         let pack = catalog.packs().iter().find(is_it)?;
         let reach = pack.access.workspace(&left.workspace).ok()?;
         let tool = pack.manifest.render_tool.as_deref()?;
-        // Excluded here, its name may be that of another pack's tool.
+        // If it is excluded here, its name may belong to another pack's tool.
         let is_own = |found: &std::sync::Arc<ToolEntry>| {
             found.pack_name() == left.pack && found.spec.effect == Effect::Run
         };
@@ -44,21 +42,13 @@ impl Gate {
 
     async fn render(&self, tool: &str, left: &Projection) {
         let workspace = Value::String(left.workspace.clone());
-        let call = Call {
-            tool: tool.to_owned(),
-            arguments: Map::from_iter([("workspace".to_owned(), workspace)]),
-            malformed: Vec::new(),
-            envelope: None,
-            caller: Caller {
-                client: Some("tollgate".to_owned()),
-                connection: self.new_connection(),
-                ..Caller::default()
-            },
-            cancel: Cancel::default(),
-            progress: Progress::default(),
-            answers: Default::default(),
-            task: Tasking::default(),
+        let arguments = Map::from_iter([("workspace".to_owned(), workspace)]);
+        let caller = Caller {
+            client: Some("tollgate".to_owned()),
+            connection: self.new_connection(),
+            ..Caller::default()
         };
+        let call = Call::new(tool, arguments, caller);
         let refusal = match self.call(call).await {
             Ok(outcome) => outcome.result.err().map(|err| err.to_string()),
             Err(unknown) => Some(unknown.to_string()),
@@ -68,7 +58,7 @@ impl Gate {
             None => tracing::info!(
                 workspace,
                 tool,
-                "wrote files anew that a host which is gone may have left"
+                "rewrote files that a stopped host may have left stale"
             ),
             Some(why) => {
                 self.host.keep_notes();

@@ -6,17 +6,17 @@ use tollgate_sdk as sdk;
 /// Key of a policy's question, and of the answer in its form.
 const ALLOW: &str = "allow";
 
-/// A question to the client's user.
+/// A question for the client's user.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Pending {
     /// Message for the user.
     pub message: String,
-    /// Which question about which call it is.
+    /// Identifies the question and the call.
     pub about: String,
 }
 
 impl Pending {
-    /// The question as a form. Its answer goes to [`Consent::to`].
+    /// The question as a form. Pass its answer to [`Consent::to`].
     pub fn question(&self) -> sdk::Question {
         let form = json!({
             "type": "object",
@@ -30,14 +30,14 @@ impl Pending {
 /// Answer of the client's user.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Consent {
-    /// Which question about which call it was.
+    /// Identifies the question and the call.
     pub about: String,
     /// True for a yes.
     pub agreed: bool,
 }
 
 impl Consent {
-    /// The answer to the form of a question. Everything but an accepted form with a yes is a no.
+    /// Answer from the form of a question. Only an accepted form with a yes is a yes.
     pub fn to(about: String, answer: &sdk::Answer) -> Consent {
         let is_yes = answer.content.get(ALLOW) == Some(&Value::Bool(true));
         Consent {

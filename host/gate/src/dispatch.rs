@@ -1,5 +1,5 @@
-//! `tool_call`, the way to tools that are not listed: such a call becomes the call of the tool it names,
-//! before anything is decided about it. `approval_resolve` becomes the component's own tool, if that answers.
+//! Dispatch of `tool_call`: the call is replaced by a call of the tool it names, before any decision about it. An
+//! `approval_resolve` is replaced by the component's own tool, if the component answers with one.
 
 use std::sync::Arc;
 
@@ -13,8 +13,8 @@ use super::{Call, Gate, Generation};
 use crate::approvers::Answerer;
 use crate::core_tools::{RELAY, RESOLVE, Resolve};
 
-/// The tool that a call is about. One that asks for another by `tool_call` is a call of that one from here on, in
-/// every respect. One that asks for none that can be called so stays what it is, and is refused as that.
+/// Tool that a call is about. A `tool_call` of another tool becomes a call of that tool in every respect. If the
+/// named tool cannot be called that way, the call stays a `tool_call` and is refused as such.
 pub(super) fn follow<'a>(
     catalog: &'a Catalog,
     tool: &'a Arc<ToolEntry>,
@@ -33,7 +33,7 @@ pub(super) fn follow<'a>(
     }
 }
 
-/// The same for a look ahead, before there is a call.
+/// Target tool of a call that does not exist yet.
 pub(super) fn target_of<'a>(
     catalog: &'a Catalog,
     tool: &'a Arc<ToolEntry>,
@@ -45,7 +45,7 @@ pub(super) fn target_of<'a>(
     asked_for(catalog, arguments).map_or(tool, |(target, _)| target)
 }
 
-/// Tool and arguments of a `tool_call`, if the call asks for nothing else.
+/// Tool and arguments of a `tool_call`, if the call has no further arguments.
 fn asked_for<'a>(
     catalog: &'a Catalog,
     arguments: &Map<String, Value>,
@@ -57,7 +57,7 @@ fn asked_for<'a>(
     let given = match arguments.get("arguments") {
         None | Some(Value::Null) => Map::new(),
         Some(Value::Object(given)) => given.clone(),
-        // Some models write an argument that is an object as the text of one.
+        // Some models write an object argument as JSON text.
         Some(Value::String(text)) => serde_json::from_str(text).ok()?,
         Some(_) => return None,
     };
@@ -65,8 +65,8 @@ fn asked_for<'a>(
 }
 
 impl Gate {
-    /// The tool that answers a request for approval. It is the component's own, with its own arguments, if the component
-    /// answers itself and the caller may answer. Every other call stays what it is, and is refused as that.
+    /// Tool that answers a request for approval: the component's own tool with its own arguments, if the component
+    /// has one and the caller may answer. Every other call stays an `approval_resolve` and is refused as such.
     pub(super) async fn follow_approval<'a>(
         &self,
         generation: &'a Generation,
@@ -76,7 +76,7 @@ impl Gate {
         if tool.spec.name != RESOLVE || !call.malformed.is_empty() {
             return tool;
         }
-        // What names the envelope is not an argument of the tool itself, and goes with the call.
+        // Arguments that name the envelope do not belong to the tool itself and stay with the call.
         let mut own = call.arguments.clone();
         let envelope = own.remove(ENVELOPE_ARGUMENT);
         let Ok(answer) = serde_json::from_value::<Resolve>(Value::Object(own)) else {
@@ -113,7 +113,7 @@ impl Gate {
     }
 }
 
-/// The component's own tool that takes an answer. A component answers with no tools but its own.
+/// Component's own tool that takes an answer. A component can answer only with its own tools.
 fn target<'a>(
     generation: &'a Generation,
     asked: &StoredApproval,

@@ -1,4 +1,4 @@
-//! Limits of edits where nobody can see them: a call is not run, or breaking Git would be a way around the limit.
+//! Refusal of calls while limited edits cannot be observed. Otherwise breaking Git would bypass the limit.
 
 use serde_json::json;
 use tollgate_sdk::{NextCall, ToolError};
@@ -6,7 +6,7 @@ use tollgate_store::storage::{Session, StoreResult};
 
 use super::pending_operation::PendingOperation;
 
-/// Refuses a call before which a work tree should have been seen, and was not, if its edits are limited.
+/// Refuses a call whose edits are limited if the scan of the work tree before it failed.
 pub(super) fn unseen(session: &Session, draft: &PendingOperation) -> StoreResult<Option<ToolError>> {
     let Some(Err(unseen)) = &draft.seen else {
         return Ok(None);
@@ -25,11 +25,11 @@ pub(super) fn unseen(session: &Session, draft: &PendingOperation) -> StoreResult
     let mut refusal = ToolError::new(
         "WORK_TREE_UNSEEN",
         format!(
-            "edits of the work tree are limited to {limit}, and it cannot be seen: {}; nothing was run",
+            "edits of the work tree are limited to {limit}, and the work tree cannot be inspected: {}; nothing was run",
             unseen.why
         ),
     )
-    .remediation("Undo what hides the work tree from Git, or report to your owner that it cannot be seen.")
+    .remediation("Undo what hides the work tree from Git, or report to your owner that it cannot be inspected.")
     .context("limit", limit);
     if let Some(envelope) = &draft.operation.envelope_id {
         refusal = refusal.next_call(NextCall::new("ledger_report", json!({ "envelope_id": envelope })));

@@ -1,4 +1,5 @@
-//! Content and questions of components, checked before anybody sees them, and answers for components.
+//! Elicitation: validates a component's questions and content before clients see them, and answers before components
+//! do.
 
 use serde_json::Value;
 use tollgate_core::hash;
@@ -13,17 +14,17 @@ const MAX_QUESTIONS: usize = 8;
 const MAX_MESSAGE: usize = 2 << 10;
 /// Longest form, in bytes of JSON.
 const MAX_FORM: usize = 16 << 10;
-/// Longest memory of a call that asks, in bytes.
+/// Size limit of the state that a call stores while it asks, in bytes.
 const MAX_STATE: usize = 4 << 10;
-/// Most tokens of a model's answer.
+/// Most tokens in a model's answer.
 const MAX_TOKENS: u32 = 16 << 10;
-/// Longest address and longest name of a kind of content, in bytes.
+/// Longest address and longest media type, in bytes.
 const MAX_NAME: usize = 2 << 10;
 
 /// Longest reason against an answer, in bytes.
 const MAX_REASON: usize = 300;
 
-/// A piece of content. The error says what is wrong with it.
+/// Validates a piece of content. The error says what is wrong.
 pub(super) fn content(said: wit::Content) -> Result<Content, String> {
     Ok(match said {
         wit::Content::Text(text) => Content::Text(text::clean_prose(&text)),
@@ -46,7 +47,7 @@ pub(super) fn size(content: &Content) -> usize {
     }
 }
 
-/// SHA-256 of a piece of content and of what it is said to be.
+/// SHA-256 of a piece of content and its metadata.
 pub(super) fn hash(content: &Content) -> String {
     let (kind, name, bytes) = match content {
         Content::Text(text) => ("text", "", text.as_bytes()),
@@ -58,7 +59,7 @@ pub(super) fn hash(content: &Content) -> String {
     hash::sha256_hex(format!("{kind}\n{name}\n{bytes}").as_bytes())
 }
 
-/// Question of a component. `None` if nothing can be asked: then the refusal stands alone.
+/// Question of a component. `None` if it cannot be asked, in which case the refusal is returned alone.
 pub(super) fn read(said: wit::Asking, granted: &Granted) -> Option<Asking> {
     if said.questions.len() > MAX_QUESTIONS
         || said
@@ -66,7 +67,7 @@ pub(super) fn read(said: wit::Asking, granted: &Granted) -> Option<Asking> {
             .as_ref()
             .is_some_and(|state| state.len() > MAX_STATE)
     {
-        tracing::warn!("a component asks or remembers too much");
+        tracing::warn!("the questions or the memory of a component are too large");
         return None;
     }
     let questions = said.questions.into_iter();
@@ -77,7 +78,7 @@ pub(super) fn read(said: wit::Asking, granted: &Granted) -> Option<Asking> {
     })
 }
 
-/// Reason why an answer does not fit its question. `None` if it fits, or declines.
+/// Reason for which an answer does not fit its question. `None` if it fits, or declines.
 pub fn misfit(question: &Question, answer: &Answer) -> Option<String> {
     let AnsweredBy::Form(form) = &question.by else {
         return None;
@@ -88,7 +89,7 @@ pub fn misfit(question: &Question, answer: &Answer) -> Option<String> {
     if !answer.content.is_object() {
         return Some("its content is not an object".to_owned());
     }
-    // A form that is none says nothing about answers.
+    // An invalid form accepts every answer.
     let validator = jsonschema::validator_for(form).ok()?;
     let err = validator.validate(&answer.content).err()?;
     let at = err.instance_path().to_string();
@@ -99,7 +100,7 @@ pub fn misfit(question: &Question, answer: &Answer) -> Option<String> {
     Some(text::clean(text::cut(&why, MAX_REASON)))
 }
 
-/// An answer, for the component.
+/// Answer in the component's types.
 pub(super) fn wire(answer: Answer) -> wit::Answer {
     wit::Answer {
         key: answer.key,
@@ -153,7 +154,7 @@ fn media(said: wit::Media) -> Result<Media, String> {
     })
 }
 
-/// An address, or the name of a kind of content: visible ASCII characters.
+/// Validates an address or a media type: visible ASCII characters.
 fn name(said: &str) -> Result<String, String> {
     let is_name = (1..=MAX_NAME).contains(&said.len()) && said.bytes().all(|byte| byte.is_ascii_graphic());
     if is_name {

@@ -1,4 +1,4 @@
-//! Calls about workspaces that hosts on other machines have.
+//! Calls about workspaces that belong to hosts on other machines.
 
 use serde_json::json;
 use tollgate_components::catalog::ToolEntry;
@@ -13,8 +13,8 @@ const WORKSPACE: &str = "workspace";
 const LIST: &str = "workspace_list";
 
 impl Gate {
-    /// Refuses a call about a workspace that is not here and that a living host on another machine has. Without it the name
-    /// would count as a mere label, and the files be those of nobody.
+    /// Refuses a call about a workspace that is not registered here and that a live host on another machine has.
+    /// Otherwise the name would count as a mere label, and the files would belong to no workspace.
     pub(super) fn check_workspace(
         &self,
         generation: &Generation,
@@ -39,7 +39,7 @@ impl Gate {
     }
 }
 
-/// The refusal, without a remedy: what to do depends on the call.
+/// Refusal without a remedy, because the remedy depends on the call.
 pub(super) fn wrong_host(name: &str, hosts: &[Elsewhere]) -> ToolError {
     let places: Vec<&str> = hosts
         .iter()

@@ -1,4 +1,4 @@
-//! End of a guest: its result, or a name for whatever went wrong.
+//! End of a guest: its result, or an error that names the failure.
 
 use std::fmt;
 
@@ -24,27 +24,27 @@ use super::guest_call::GuestCall;
 use super::reply::{self, Reply};
 use super::told::Told;
 
-/// Longest text of an error that a component gives, in bytes.
+/// Longest error text from a component, in bytes.
 const MAX_TEXT: usize = 4 << 10;
-/// Most reasons a component may give for one error.
+/// Most blockers that a component may give for one error.
 const MAX_BLOCKERS: usize = 200;
 
-/// Outcome of a guest, with what it added to its operation's record.
+/// Outcome of a guest, with its additions to the operation's record.
 #[derive(Debug, Clone)]
 pub(super) struct Ended {
     pub(super) result: Result<Reply, ToolError>,
     pub(super) additions: Annotations,
-    /// The host cut it short, so that nothing of the guest's own leaves.
+    /// True if the host cut it short, so that nothing from the guest is sent.
     pub(super) cut_short: bool,
     /// Verdicts of policies on the result.
     pub(super) verdicts: Vec<Verdict>,
-    /// Pages that rows of policies took.
+    /// Database pages that rows of policies took.
     pub(super) pages: i64,
-    /// All that policies remember of the call, if one judged the result.
+    /// Everything that policies remember about the call, if one judged the result.
     pub(super) remembered: Option<Vec<PolicyRow>>,
     /// Log lines of the component, held back until the result was judged.
     pub(super) lines: Vec<Line>,
-    /// Statements of the row about envelopes.
+    /// Statements about envelopes for the row.
     pub(super) told: Told,
 }
 
@@ -77,20 +77,20 @@ impl Ended {
         }
     }
 
-    /// True if the call ended because its time was over, or its caller gave it up.
+    /// True if the call ran out of time or was cancelled.
     pub(super) fn is_given_up(&self) -> bool {
         let code = self.result.as_ref().err().map(|err| err.code.as_str());
         matches!(code, Some("DEADLINE_EXCEEDED" | "CANCELLED"))
     }
 
-    /// Drops what the component said beside its result: nobody let it through.
+    /// Drops everything that the component returned beside its result, because no policy let it through.
     pub(super) fn withhold(&mut self) {
         self.lines.clear();
         self.additions = Annotations::default();
     }
 }
 
-/// The end of a call, from its guest's result and state.
+/// End of a call, from its guest's result and state.
 pub(super) fn conclude(
     call: &GuestCall,
     pack: &Pack,
@@ -108,7 +108,7 @@ pub(super) fn conclude(
             }
             reply
         }),
-        // What a guest says about being cut short is no news.
+        // A guest's own error about being cut short adds nothing.
         Ok(Err(_)) if call.effect == Effect::Run && deadline.is_cancelled() => {
             Err(cancelled(call, Changed::by(call, state)))
         }
@@ -128,7 +128,7 @@ pub(super) fn conclude(
     }
 }
 
-/// A trap, an interruption or a limit, as the caller sees it. The log has the whole story.
+/// Trap, interruption or limit as the caller sees it. The log has the full error.
 fn name_trap(
     call: &GuestCall,
     pack: &Pack,
@@ -185,12 +185,12 @@ fn name_trap(
     err.context("pack", pack)
 }
 
-/// Effects of a call that stay although it was stopped.
+/// Effects of a call that remain although it was stopped.
 #[derive(Debug, Clone, Copy)]
 pub(super) enum Changed {
-    /// None: all is rolled back.
+    /// None: everything is rolled back.
     Nothing,
-    /// Transactions that a `run` call committed, and whatever its programs did.
+    /// Transactions that a `run` call committed, and all effects of its programs.
     Committed(u32),
 }
 
@@ -212,13 +212,13 @@ impl fmt::Display for Changed {
             }
             Changed::Committed(commits) => write!(
                 f,
-                "what it had committed by then ({commits} transactions) and what its programs did stays"
+                "what it had committed by then ({commits} transactions) and what its programs did remain"
             ),
         }
     }
 }
 
-/// A call that ran out of time.
+/// Error of a call that ran out of time.
 pub(super) fn late(call: &GuestCall, changed: Changed) -> ToolError {
     ToolError::new(
         "DEADLINE_EXCEEDED",
@@ -226,7 +226,7 @@ pub(super) fn late(call: &GuestCall, changed: Changed) -> ToolError {
     )
     .remediation(match &call.body {
         Body::Guest(_) if call.ends_with_envelope => {
-            "The time of the call's envelope is over. Report to your owner what was reached, and ask for an envelope with more time."
+            "The time of the call's envelope is over. Report to your owner what was achieved, and ask for an envelope with more time."
         }
         Body::Guest(_) => "Ask for less at once; the operator can raise the pack's time limits.",
         Body::Core(_) => "Ask for less at once.",
@@ -237,14 +237,14 @@ pub(super) fn late(call: &GuestCall, changed: Changed) -> ToolError {
     )
 }
 
-/// A call that was given up.
+/// Error of a call that was cancelled.
 pub(super) fn cancelled(call: &GuestCall, changed: Changed) -> ToolError {
     let reason = call.cancel.reason();
-    let why = reason.map_or("the caller gave the call up", |reason| reason.message.as_str());
+    let why = reason.map_or("the caller gave up the call", |reason| reason.message.as_str());
     let mut err =
         ToolError::new("CANCELLED", format!("{why}; {changed}")).context("tool", call.tool.as_str());
     if let Changed::Committed(_) = changed {
-        err = err.remediation("Look at what the call was to change before you call it again.");
+        err = err.remediation("Check what the call was meant to change before you call it again.");
     }
     match reason {
         Some(reason) => err.context("cause", reason.code),
@@ -280,7 +280,7 @@ fn read_error(said: wit::ToolError, pack: &Pack) -> ToolError {
 
 fn next_call(said: shared::NextCall) -> Option<NextCall> {
     let arguments: serde_json::Map<_, _> = serde_json::from_str(&said.arguments).ok()?;
-    // Whoever runs it should see all of it.
+    // The person who runs it should see all of it.
     (!text::hides_in(&arguments)).then(|| NextCall {
         arguments,
         tool: line(&said.tool),

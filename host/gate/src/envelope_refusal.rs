@@ -1,4 +1,4 @@
-//! Refusals by envelopes: by one that is closed or used up, and of one that does not exist.
+//! Refusals by an envelope that is closed or exhausted, and refusals for an unknown envelope.
 
 use std::collections::BTreeMap;
 
@@ -9,7 +9,7 @@ use tollgate_store::storage::Envelope;
 
 use crate::left::Left;
 
-/// A refusal by an envelope: which limit was reached, or how and by whom the envelope was closed.
+/// Refusal by an envelope: the limit that was reached, or how and by whom the envelope was closed.
 pub(crate) fn refused(envelope: &Envelope, refusal: Refusal, boot_ms: i64) -> ToolError {
     let id = envelope.id.as_str();
     let standing = &envelope.standing;
@@ -79,12 +79,12 @@ fn remediation(envelope: &Envelope, refusal: Refusal) -> &'static str {
             None | Some("DISCONNECTED" | "HOST_GONE" | "HOST_STOPPED" | "PARENT_CLOSED"),
         ) => "To continue the work, open a new envelope with envelope_open.",
         _ => {
-            "Stop, and report to your owner what was reached. To continue, ask for a new envelope and open it with envelope_open."
+            "Stop, and report to your owner what was achieved. To continue, ask for a new envelope and open it with envelope_open."
         }
     }
 }
 
-/// End of a closed envelope, as the rest of a sentence.
+/// Ending of a closed envelope, as the end of a sentence.
 fn how_it_ended(envelope: &Envelope) -> String {
     let limits = &envelope.standing.limits;
     let limit = |limit: Option<i64>| limit.unwrap_or_default();
@@ -117,7 +117,7 @@ fn how_it_ended(envelope: &Envelope) -> String {
     format!(": {why} at {at}{}", note.collect::<String>())
 }
 
-/// There is no envelope of this id.
+/// Refusal because there is no envelope with this id.
 pub(crate) fn unknown(id: &str) -> ToolError {
     let id = tollgate_core::text::clean(tollgate_core::text::cut(id, 64));
     ToolError::new("UNKNOWN_ENVELOPE", format!("there is no envelope {id}"))

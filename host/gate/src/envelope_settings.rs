@@ -1,4 +1,4 @@
-//! The operator's settings of envelopes, and of the windows of time that hold over them.
+//! The operator's settings of envelopes, and of the time windows whose limits span envelopes.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -9,21 +9,21 @@ use tollgate_core::envelope::Limits;
 /// Defaults and ceilings of envelopes.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct EnvelopeSettings {
-    /// Which calls must belong to one.
+    /// Calls that must belong to an envelope.
     pub require: Require,
     /// True if an envelope is opened for a call that may change something and has none.
     pub auto: bool,
-    /// Limits that hold over envelopes, for windows of time.
+    /// Limits over time windows, which span envelopes.
     pub windows: Arc<Vec<Window>>,
-    /// Limits of one that asks for none.
+    /// Default limits of an envelope.
     pub default: Limits,
-    /// Limits that no client gets past.
+    /// Highest limits that a client can request.
     pub ceiling: Limits,
     /// Named budgets that each new envelope gets.
     pub budgets: BTreeMap<String, i64>,
 }
 
-/// Which calls must belong to an envelope.
+/// Calls that must belong to an envelope.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Require {
@@ -36,14 +36,14 @@ pub enum Require {
     Always,
 }
 
-/// Limits for one window of time.
+/// Limits for one time window.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Window {
     /// Calls that are counted together.
     pub by: By,
     /// Length of the window as the operator writes it, such as `1h`.
     pub per: String,
-    /// The same in milliseconds.
+    /// Length of the window in milliseconds.
     pub per_ms: i64,
     /// Most mutations in it.
     pub max_mutations: Option<u32>,
@@ -62,11 +62,12 @@ pub enum By {
     /// Calls about the same workspace.
     #[default]
     Workspace,
-    /// Calls of the same proven identity. Callers without one are one, because a claimed name can be changed.
+    /// Calls of the same authenticated identity. All callers without an identity count as one, because a claimed name
+    /// can be changed.
     Actor,
-    /// Calls of clients with the same name, as clients claim it.
+    /// Calls of clients with the same claimed name.
     Client,
-    /// All of the data directory.
+    /// All calls of the data directory.
     Everyone,
 }
 

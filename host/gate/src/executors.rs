@@ -1,4 +1,5 @@
-//! Executors of calls: readers side by side, writes one after another, runs on their own.
+//! Executors of calls: `read` calls in parallel, `write` calls one after another, `run` calls on threads of their
+//! own.
 
 mod reader;
 mod runner;
@@ -32,28 +33,28 @@ use super::writer;
 use reader::{ReadJob, Reader};
 use runner::Runner;
 
-/// Time that a `read` call waits before one more reader is woken for it.
+/// Time that a `read` call waits before another reader is woken for it.
 const PATIENCE: Duration = Duration::from_millis(5);
-/// `run` calls at once. Identities share them, so that one has half at most.
+/// Most concurrent `run` calls. Identities share them, so that one identity has at most half.
 const RUNNERS: u64 = 16;
-/// `run` calls at once of a caller that has the process to itself.
+/// Most concurrent `run` calls of a caller that has the process to itself.
 const RUNNERS_ALONE: u64 = 8;
 
-/// Time for which figures of the database are good enough: counting rows takes longer the more there are.
+/// Time for which database metrics are cached, because counting rows takes longer the more there are.
 const TOTALS_INTERVAL: Duration = Duration::from_secs(5);
 
-/// The threads that run calls. They end when this is dropped, after what was queued.
+/// Threads that run calls. They end after the queued work when this is dropped.
 pub(super) struct Executors {
     database: Database,
     data: Arc<DataDir>,
-    /// Figures of the database, and when they were read.
+    /// Database metrics, and when they were read.
     totals: tokio::sync::Mutex<Option<(Instant, Totals)>>,
     runtime: Runtime,
     runners: Runners,
     reads: Arc<Queue<ReadJob>>,
     writes: Option<Sender<Job>>,
     threads: Vec<JoinHandle<()>>,
-    /// Closed when the keeper must end.
+    /// Closed when the maintenance thread must end.
     running: Option<Sender<()>>,
 }
 
@@ -111,8 +112,8 @@ impl Executors {
         })
     }
 
-    /// Has a call judged on a snapshot, if somebody judges it. Runs it there if it reads, and its row
-    /// follows later; one that writes goes on to the writer if it may.
+    /// Has a call judged on a snapshot. A call that reads runs there, and its row follows later. A call that writes
+    /// and passes continues at the writer.
     pub(super) async fn read(&self, guest: GuestCall, draft: PendingOperation) -> Judged {
         let (reply, mut answer) = oneshot::channel();
         let share = draft.share.clone();
@@ -127,7 +128,7 @@ impl Executors {
         answered.unwrap_or_else(|_| Judged::Settled(Settled::refused(stopping()), Recording::default()))
     }
 
-    /// Runs a call as a transaction that commits with its row.
+    /// Runs a call in a transaction that is committed with its row.
     pub(super) async fn write(&self, guest: GuestCall, draft: PendingOperation) -> Settled {
         let (reply, answer) = oneshot::channel();
         self.send(Job::Call {
@@ -138,8 +139,8 @@ impl Executors {
         answer.await.unwrap_or_else(|_| Settled::refused(stopping()))
     }
 
-    /// Runs a call outside any transaction. It is admitted before, and its row is on disk before the
-    /// reply. A caller that goes away does not take the record with it.
+    /// Runs a call outside any transaction. The call is admitted before, and its row is on disk before the reply. The
+    /// row is written even if the caller leaves.
     pub(super) async fn run(&self, guest: GuestCall, draft: PendingOperation) -> Settled {
         let Some(writes) = self.writes.clone() else {
             return Settled::refused(stopping());
@@ -161,7 +162,7 @@ impl Executors {
             .unwrap_or_else(|_| Settled::refused(stopping()))
     }
 
-    /// Looks at the work tree after a call's files were written, and stores its state as that which the call made.
+    /// Scans the work tree after a call's files were written, and stores its state as the result of the call.
     pub(super) async fn look_after_files(&self, mut draft: PendingOperation) {
         let (runtime, database) = (self.runtime.clone(), self.database.clone());
         let now = Timestamp::from_ms(runtime.equipment.clock.now_ms()).to_string();
@@ -191,7 +192,7 @@ impl Executors {
         }
     }
 
-    /// Does work that waits for programs, off the threads of calls. `None` if it failed.
+    /// Runs work that waits for programs, off the threads of calls. `None` if it failed.
     pub(super) async fn aside<T: Send + 'static>(
         &self,
         work: impl FnOnce(&Runtime, &Database) -> T + Send + 'static,
@@ -202,7 +203,7 @@ impl Executors {
             .ok()
     }
 
-    /// The request for approval with an id. Whoever asks for one that cannot be read hears why when the call runs.
+    /// Request for approval with an id. If it cannot be read, the caller gets the reason when the call runs.
     pub(super) async fn approval(&self, id: String) -> Option<StoredApproval> {
         let database = self.database.clone();
         let found = tokio::task::spawn_blocking(move || {
@@ -219,7 +220,7 @@ impl Executors {
         }
     }
 
-    /// True if there are requests for approval that the operator's program was not told of.
+    /// True if there are requests for approval that the operator's program has not been notified of.
     pub(super) async fn has_unheard_approvals(&self) -> bool {
         let database = self.database.clone();
         let looking = tokio::task::spawn_blocking(move || {
@@ -236,12 +237,12 @@ impl Executors {
         }
     }
 
-    /// Looks up commits of workspaces in another way from now on.
+    /// Sets the lookup of workspaces' commits.
     pub(super) fn know_heads(&self, head_of: HeadOf) {
         self.database.know_heads(head_of);
     }
 
-    /// Looks at the work tree that a call is about.
+    /// Scans the work tree that a call is about.
     pub(super) async fn look_before(&self, draft: PendingOperation) -> PendingOperation {
         looked(&self.runtime, &self.database, draft).await
     }
@@ -261,7 +262,7 @@ impl Executors {
     pub(super) async fn refuse(&self, draft: PendingOperation, refusal: ToolError) -> Settled {
         let settled = Settled::refused(refusal);
         if let Some(writes) = &self.writes {
-            // It was refused either way; the host's log says what the ledger lacks.
+            // The refusal holds anyway; the host's log shows that the ledger lacks the row.
             let _ = record(writes, draft, &settled).await;
         }
         settled
@@ -272,7 +273,7 @@ impl Executors {
         self.runtime.host.unwatch(connection)
     }
 
-    /// Marks what a connection left open as interrupted, or what every one did.
+    /// Marks open work of a connection, or of all connections, as interrupted.
     pub(super) async fn interrupt(&self, connection: Option<&str>) {
         let (done, interrupted) = oneshot::channel();
         self.send(Job::Interrupt {
@@ -282,7 +283,7 @@ impl Executors {
         let _ = interrupted.await;
     }
 
-    /// The same for one connection, soon.
+    /// Marks open work of one connection as interrupted, soon.
     pub(super) fn interrupt_soon(&self, connection: &str) {
         let (done, _) = oneshot::channel();
         self.send(Job::Interrupt {
@@ -291,14 +292,14 @@ impl Executors {
         });
     }
 
-    /// Has the writer make a change of the host's own. Whether it is on disk.
+    /// Has the writer make a change for the host. Returns whether it is on disk.
     pub(super) async fn change(&self, work: Work) -> bool {
         let (done, committed) = oneshot::channel();
         self.send(Job::Maintain { work, done });
         matches!(committed.await, Ok(Ok(_)))
     }
 
-    /// Notes that a connection works in an envelope, unless it opened that envelope.
+    /// Records that a connection works in an envelope, unless it opened that envelope.
     pub(super) async fn join_envelope(
         &self,
         envelope: &str,
@@ -314,7 +315,7 @@ impl Executors {
         }
     }
 
-    /// Waits until runs are over and what was queued is on disk.
+    /// Waits until runs are over and queued work is on disk.
     pub(super) async fn flush(&self) {
         self.runners.idle().await;
         let (done, flushed) = oneshot::channel();
@@ -322,7 +323,7 @@ impl Executors {
         let _ = flushed.await;
     }
 
-    /// Signs where the ledger is now. What keeps it from that is in the log.
+    /// Signs the current head of the ledger. Failures go to the log.
     pub(super) fn sign_head(&self) {
         let now = Timestamp::from_ms(self.runtime.equipment.clock.now_ms());
         let signed = self
@@ -335,7 +336,7 @@ impl Executors {
         }
     }
 
-    /// True if the writer still takes jobs and finishes them.
+    /// True if the writer still accepts and finishes jobs.
     pub(super) async fn is_writing(&self) -> bool {
         let (done, works) = oneshot::channel();
         self.send(Job::Pulse(done));
@@ -347,7 +348,7 @@ impl Executors {
         self.writes.as_ref().map_or(0, Sender::len)
     }
 
-    /// Figures of the database, counted at most every few seconds, whoever asks how often.
+    /// Metrics of the database, counted at most every few seconds.
     pub(super) async fn totals(&self) -> Option<Totals> {
         let mut known = self.totals.lock().await;
         if let Some((_, totals)) = known.filter(|(at, _)| at.elapsed() < TOTALS_INTERVAL) {
@@ -371,7 +372,7 @@ impl Executors {
 
     fn send(&self, job: Job) {
         if let Some(writes) = &self.writes {
-            // A writer that is gone drops the job, and whoever waits for it hears that.
+            // If the writer is gone, the job is dropped, and its receiver notices.
             let _ = writes.send(job);
         }
     }
@@ -403,7 +404,7 @@ impl Drop for Executors {
     }
 }
 
-/// Looks at the work tree that a call is about, if it is about one.
+/// Scans the work tree that a call is about, if it is about one.
 async fn looked(runtime: &Runtime, database: &Database, draft: PendingOperation) -> PendingOperation {
     if draft.watch.is_none() {
         return draft;
@@ -416,12 +417,12 @@ async fn looked(runtime: &Runtime, database: &Database, draft: PendingOperation)
     looked.await.unwrap_or(draft)
 }
 
-/// Records a call, and waits until its row is on disk. Fails if it cannot be put there.
+/// Records a call, and waits until its row is on disk. Fails if that is impossible.
 async fn record(writes: &Sender<Job>, draft: PendingOperation, settled: &Settled) -> Result<(), ToolError> {
     record_with(writes, draft, settled, None).await
 }
 
-/// The same for a call that ran, whose task ends with its row.
+/// Records a call that ran, and ends its task with the row.
 async fn record_with(
     writes: &Sender<Job>,
     draft: PendingOperation,

@@ -1,25 +1,25 @@
-//! Commits that fail: what their callers are told.
+//! Errors that callers get when a commit fails.
 
 use tollgate_sdk::ToolError;
 use tollgate_store::storage::{StoreError, StoreFailure};
 
-/// Prefix of a failure that names an obstacle.
+/// Prefix of an error that names an obstacle.
 const NOTHING_CHANGED: &str = "nothing was changed: ";
 
 /// Error for the callers of a transaction that SQLite rolled back.
 pub(super) fn lost_transaction() -> ToolError {
     ToolError::new(
         "STORAGE_FAILED",
-        "storage gave the call's transaction up; nothing was changed",
+        "storage rolled back the call's transaction; nothing was changed",
     )
-    .remediation("Call again; if it stays, look at the host's log.")
+    .remediation("Call again; if it fails again, check the host's log.")
 }
 
-/// Error for callers of a transaction that met others each time.
+/// Error for callers of a transaction that conflicted with others in every attempt.
 pub(super) fn in_the_way() -> ToolError {
     ToolError::new(
         "STORAGE_BUSY",
-        "another transaction was in the way of the call's; nothing was changed",
+        "another transaction conflicted with the call's; nothing was changed",
     )
     .remediation("Call again.")
 }
@@ -42,7 +42,7 @@ pub(super) fn storage_failed(err: &StoreError) -> ToolError {
         StoreFailure::Conflict => in_the_way(),
         StoreFailure::Interrupted => ToolError::new(
             "STORAGE_BUSY",
-            "the database did not get to the call before its time limit; nothing was changed",
+            "the call's time limit passed before the database could run it; nothing was changed",
         )
         .remediation("Call again when the host has less to do, or with fewer rows at once."),
         StoreFailure::Lost => unreachable(),
@@ -61,7 +61,7 @@ pub(super) fn storage_failed(err: &StoreError) -> ToolError {
     }
 }
 
-/// Error for the caller of a call that lost the database's server, and with it the transaction.
+/// Error for the caller of a call that lost the database server, and with it the transaction.
 pub(super) fn unreachable() -> ToolError {
     ToolError::new(
         "STORAGE_UNREACHABLE",
@@ -70,9 +70,9 @@ pub(super) fn unreachable() -> ToolError {
     .remediation("Call again when the server is back.")
 }
 
-/// Error for callers whose failure could not be recorded either. Once a flush has failed nobody knows
-/// what the disk has: a later start may find the commit there, unless another overwrote it. A server may
-/// have committed what it did not answer for.
+/// Error for callers whose failure could not be recorded either. After a failed flush the state of the disk is
+/// unknown: a later start may find the commit, unless another one overwrote it. A server may have committed a
+/// transaction that it did not acknowledge.
 pub(super) fn unrecorded(err: &StoreError) -> ToolError {
     let what = match err.failure() {
         StoreFailure::Flush => "the disk failed",
@@ -81,40 +81,40 @@ pub(super) fn unrecorded(err: &StoreError) -> ToolError {
     };
     ToolError::new(
         "OUTCOME_UNKNOWN",
-        format!("{what} while the call was committed; whether it was done is not known"),
+        format!("{what} while the call was committed; whether it took effect is not known"),
     )
-    .remediation("Look at what the call should have changed before you call again.")
+    .remediation("Check what the call should have changed before you call again.")
 }
 
 /// Error for the caller of a call that ran outside any transaction, and whose row could not be recorded.
 pub(super) fn ran_unrecorded(failure: &ToolError) -> ToolError {
     let mut message = "the call ran, and the ledger could not record it".to_owned();
-    // What else the failure says is of a call that was taken back.
+    // The rest of the message is about a call that was rolled back.
     if let Some(obstacle) = failure.message.strip_prefix(NOTHING_CHANGED) {
         message.push_str(": ");
         message.push_str(obstacle);
     }
     ToolError::new("OUTCOME_UNKNOWN", message)
-        .remediation("Look at what the call should have changed before you call again.")
+        .remediation("Check what the call should have changed before you call again.")
 }
 
-/// Failure of the row of a call whose host others took for gone, so that a row of unknown outcome is there.
+/// Error for a call whose host was declared dead, so that a row with unknown outcome exists.
 pub(super) fn buried() -> ToolError {
     ToolError::new(
         "OUTCOME_UNKNOWN",
         format!(
-            "{NOTHING_CHANGED}another host took this one for gone and recorded the call with an unknown outcome"
+            "{NOTHING_CHANGED}another host assumed that this one was gone and recorded the call with an unknown outcome"
         ),
     )
 }
 
-/// Error for the caller of a call that ran outside any transaction, and lost the database's server meanwhile.
+/// Error for the caller of a call that ran outside any transaction and lost the database server.
 pub(super) fn ran_unreachable() -> ToolError {
     ToolError::new(
         "OUTCOME_UNKNOWN",
         "the database server could not be reached while the call ran; what it did until then is not known",
     )
-    .remediation("Look at what the call should have changed before you call again.")
+    .remediation("Check what the call should have changed before you call again.")
 }
 
 /// True if a commit failed because another process was writing.

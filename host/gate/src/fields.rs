@@ -1,11 +1,11 @@
-//! Fields of the object that a place in a tool's input schema describes, for refusals that name them.
+//! Fields of an object in a tool's input schema, for refusals that name the accepted fields.
 
 use serde_json::{Map, Value};
 
 /// Most fields that a refusal names.
 const MAX_FIELDS: usize = 20;
 
-/// The fields of the object that was wanted where something else was given, as the end of a sentence.
+/// Fields of the expected object, as the end of a sentence.
 pub(super) fn wanted(schema: &Map<String, Value>, keyword: &str) -> Option<String> {
     let fields = object(schema, keyword)?;
     let required = fields.get("required").and_then(Value::as_array);
@@ -24,13 +24,13 @@ pub(super) fn wanted(schema: &Map<String, Value>, keyword: &str) -> Option<Strin
     (!told.is_empty()).then(|| format!("; the object has the fields {}", told.join(", ")))
 }
 
-/// The field that somebody meant by another name.
+/// Known field that is most similar to an unknown name.
 pub(super) fn nearest<'a>(schema: &'a Map<String, Value>, keyword: &str, name: &str) -> Option<&'a str> {
     let names = object(schema, keyword)?.get("properties")?.as_object()?.keys();
     tollgate_core::text::nearest(name, names.map(String::as_str))
 }
 
-/// The schema of an object that a keyword belongs to, or one of the alternatives that the keyword lists.
+/// Schema of the object that a keyword belongs to, or one of the alternatives that the keyword lists.
 fn object<'a>(schema: &'a Map<String, Value>, keyword: &str) -> Option<&'a Map<String, Value>> {
     let mut at = schema;
     let mut names = keyword.split('/').skip(1).peekable();
@@ -41,7 +41,7 @@ fn object<'a>(schema: &'a Map<String, Value>, keyword: &str) -> Option<&'a Map<S
         }
         at = match at.get(&name)? {
             Value::String(reference) if name == "$ref" => referred(schema, reference)?,
-            // Alternatives, of which the next name is the number.
+            // Alternatives, of which the next name is the index.
             Value::Array(all) => all.get(names.next()?.parse::<usize>().ok()?)?.as_object()?,
             next => next.as_object()?,
         };

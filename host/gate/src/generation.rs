@@ -1,4 +1,4 @@
-//! Parts of a host that a reload of the configuration replaces, as one set.
+//! The parts of a host that a configuration reload replaces, as one set.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -12,35 +12,35 @@ use crate::approvers::ApprovalSettings;
 use crate::envelope_settings::EnvelopeSettings;
 use crate::telemetry::Spans;
 
-/// Everything that calls are judged and run by, as far as the configuration can change it while a host
-/// runs. It is replaced as a whole or not at all; a call keeps the one it began with to its end.
+/// Everything that calls are judged and run by and that the configuration can change while a host runs. Replaced as a
+/// whole or not at all. A call keeps the generation that it began with.
 pub struct Generation {
-    /// The packs and their tools.
+    /// Catalog of packs and tools.
     pub catalog: Arc<Catalog>,
-    /// Settings of envelopes, and of the calls that need one.
+    /// Settings of envelopes, including which calls need one.
     pub envelopes: EnvelopeSettings,
     /// Settings of approvals.
     pub approvals: ApprovalSettings,
-    /// The registered directories.
+    /// Registered directories.
     pub workspaces: Workspaces,
 }
 
 impl Generation {
-    /// Looks up the commit that a workspace is at.
+    /// Lookup of the commit that a workspace is at.
     pub fn head_of(&self) -> HeadOf {
         let workspaces = self.workspaces.clone();
         Arc::new(move |name| workspaces.get(name)?.git_head())
     }
 }
 
-/// Number of requests for another generation.
+/// Number of reload requests, by outcome.
 #[derive(Debug, Default)]
 pub(super) struct Reloads {
     pub(super) taken: AtomicU64,
     pub(super) refused: AtomicU64,
 }
 
-/// Figures of a generation and of those before it, from one moment to another.
+/// Metrics of this generation and of those before it.
 pub(super) fn figures(
     generation: &Generation,
     reloads: &Reloads,

@@ -1,4 +1,4 @@
-//! One call inside its guest: instantiate and call.
+//! Runs one call in its guest: instantiation and call.
 
 use std::cell::RefCell;
 use std::collections::BTreeMap;
@@ -29,7 +29,7 @@ use super::runtime::Runtime;
 use super::told::Told;
 use crate::core_tools::{self, CoreCx};
 
-/// State in which a call left its worker: with the session it borrowed, unless the host itself panicked.
+/// State in which a call left its worker, with the session that it borrowed unless the host panicked.
 pub(super) type Finished = (Option<Box<Session>>, Ended);
 
 impl Runtime {
@@ -45,18 +45,18 @@ impl Runtime {
             return (session, ended);
         };
         if ended.cut_short {
-            // What the host says of it holds nothing of the component's, and nothing else leaves.
+            // The host's error contains nothing from the component, and nothing else is sent.
             ended.withhold();
             call.artifacts.forget_given();
             return (session, ended);
         }
         match session {
-            // Judged by who called this, on a snapshot of its own.
+            // Judged by the caller of this function, on a separate snapshot.
             session if transactions != Transactions::WholeCall => (session, ended),
             Some(session) if session.in_transaction() => {
                 (self.review(call, review, session, &mut ended), ended)
             }
-            // Nobody can judge in a transaction that storage gave up.
+            // In a transaction that storage gave up, nothing can be judged.
             session => {
                 ended.result = Err(lost_transaction());
                 ended.withhold();
@@ -66,7 +66,7 @@ impl Runtime {
         }
     }
 
-    /// Runs a guest on this thread. The session is in the component's namespace only meanwhile.
+    /// Runs a guest on this thread. The session is in the component's namespace only during the run.
     pub(super) fn run_unjudged(
         &self,
         call: &GuestCall,
@@ -104,7 +104,7 @@ impl Runtime {
         }
     }
 
-    /// Named budgets of a call's envelope, now that the call is over.
+    /// Named budgets of a call's envelope after the call.
     pub(super) fn budgets(
         &self,
         session: &Session,
@@ -161,7 +161,7 @@ impl Runtime {
         });
         let told = cx.told.take();
         session.leave();
-        // A statement that was cut short fails as any other would.
+        // A statement that was cut short fails like any other.
         let result = result.map_err(|err| match err.code.as_str() {
             "STORAGE_FAILED" if deadline.is_cancelled() => cancelled(call, Changed::Nothing),
             "STORAGE_FAILED" if deadline.is_over() => late(call, Changed::Nothing),
@@ -211,7 +211,7 @@ impl Runtime {
         (state.finish(ended.result.is_ok()), ended)
     }
 
-    /// Runs a call in an instance that was made before. Its store is cleared away when there is time.
+    /// Runs a call in a pooled instance. Its store is cleared later.
     fn run_spare(
         &self,
         call: &GuestCall,

@@ -1,4 +1,4 @@
-//! A call that was admitted, as its guest is called.
+//! An admitted call with everything that its guest needs.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -17,8 +17,8 @@ use super::judging::{Judging, Review};
 use super::outstanding::Ticket;
 use super::seen::{LookedAt, Seen};
 
-/// A call that was admitted. It may run more than once: if a neighbour in its batch costs the
-/// whole transaction, it runs again in the next.
+/// An admitted call. It may run more than once: if another call of its batch aborts the whole transaction, it runs
+/// again in the next.
 pub(super) struct GuestCall {
     pub(super) generation: Arc<Generation>,
     pub(super) body: Body,
@@ -37,25 +37,25 @@ pub(super) struct GuestCall {
     pub(super) client: Option<String>,
     pub(super) effect: Effect,
     pub(super) time: Duration,
-    /// True if the call's time is the rest of its envelope's.
+    /// True if the call's time limit is the rest of its envelope's time.
     pub(super) ends_with_envelope: bool,
     pub(super) cancel: Cancel,
     pub(super) progress: Progress,
     pub(super) artifacts: CallArtifacts,
-    /// Part of the pack's tables that it is about, if its tool says so: what it has for itself there.
+    /// Lock names for the part of the pack's tables that it is about, if its tool declares them.
     pub(super) scope: Option<Vec<String>>,
-    /// True if it goes on after a number that rows of all parts have.
+    /// True if it continues after a number that rows of all parts have.
     pub(super) is_feed: bool,
     /// Counts the programs that it starts.
     pub(super) programs: Option<Arc<dyn CountPrograms>>,
-    /// The work tree before the call, or why it was not seen, if somebody looked.
+    /// Work tree before the call, or the reason of a failed scan.
     pub(super) seen: Option<Seen>,
     /// Work trees of the envelope that the call closes.
     pub(super) closing: Vec<LookedAt>,
-    /// Data for judging the call, if a policy judges it and has not yet.
+    /// Input for judging the call, if a policy judges it and has not yet.
     pub(super) judging: Option<Box<Judging>>,
-    /// Data for judging the result, if a policy does.
+    /// Input for judging the result, if a policy does.
     pub(super) review: Option<Box<Review>>,
-    /// Its place among the calls of its identity that are not over.
+    /// Its place among its identity's unfinished calls.
     pub(super) _ticket: Option<Ticket>,
 }

@@ -1,8 +1,8 @@
-//! Jobs on their way into the writer: taken in as they come, and put together for a commit in turn by identity.
+//! Intake of the writer: receives jobs and forms commits from them, in turn by identity.
 //!
-//! Nobody hears of a call before the commit that it shares with others. While one identity alone has calls, a commit
-//! takes all that wait. As soon as there are two, it ends after a short while, and a call that will take long shares
-//! it with no call of somebody else.
+//! A call is answered only after the commit that it shares with others. While only one identity has calls, a commit
+//! takes all waiting jobs. With two or more, a commit ends after a short time, and a call that is expected to take
+//! long shares its commit only with calls of its own identity.
 
 use std::collections::{HashSet, VecDeque};
 use std::time::{Duration, Instant};
@@ -16,34 +16,34 @@ use super::job::Job;
 use super::settled::Settled;
 use super::turns::Turns;
 
-/// Most jobs of one commit.
+/// Most jobs in one commit.
 const MAX_BATCH: usize = 256;
 /// Time that rows without a waiting caller may wait for others.
 const LINGER: Duration = Duration::from_millis(50);
-/// Time that calls run before a commit that somebody else waits for.
+/// Time that calls run before a commit that another identity waits for.
 const TURN: Duration = Duration::from_millis(5);
 /// Identities whose slowness is remembered.
 const MAX_SLOW: usize = 1_024;
 
-/// A job and, once it ran, its result.
+/// A job and, after it ran, its result.
 pub(super) struct Pending {
     pub(super) job: Job,
     share: Share,
-    /// Its place among all jobs that came.
+    /// Sequence number of its arrival.
     number: u64,
     /// Failure of the guest. A failed guest has no rows, so the failure stands even if the transaction is lost.
     pub(super) failure: Option<Ended>,
-    /// Times that the call ran while its connection was lost.
+    /// Number of runs that ended with a lost connection.
     pub(super) losses: u32,
-    /// Answer after the commit.
+    /// Answer to send after the commit.
     pub(super) settled: Option<Settled>,
-    /// True for the row of a call that another host recorded, because it took this one for gone.
+    /// True for the row of a call that another host recorded, because it declared this one dead.
     pub(super) is_buried: bool,
-    /// True for a row that is written later, because the database cannot be reached.
+    /// True for a row that is written later, because the database is unreachable.
     pub(super) is_kept: bool,
-    /// True for what is done later, because the database cannot be reached, although its caller is told of a failure.
+    /// True for work that is done later, because the database is unreachable, although its caller gets an error.
     pub(super) is_late: bool,
-    /// Since when it was at work, and how that went.
+    /// Start of the work, and its result.
     pub(super) maintained: Option<(Instant, StoreResult<()>)>,
 }
 
@@ -53,12 +53,12 @@ impl Pending {
         &self.share
     }
 
-    /// Its place among all jobs that came.
+    /// Sequence number of its arrival.
     pub(super) fn number(&self) -> u64 {
         self.number
     }
 
-    /// Lets a call be recorded as failed instead of run again.
+    /// Has a call recorded as failed instead of run again.
     pub(super) fn fail(&mut self, failure: &tollgate_sdk::ToolError) {
         self.settled = None;
         if matches!(self.job, Job::Call { .. }) {
@@ -67,44 +67,44 @@ impl Pending {
         }
     }
 
-    /// True if the job takes a turn. A job that takes none keeps nobody waiting.
+    /// True if the job takes a turn. A job that takes none keeps no other job waiting.
     fn takes_a_turn(&self) -> bool {
         !matches!(self.job, Job::Flush(_) | Job::Pulse(_) | Job::Backlog)
     }
 
-    /// True if the job waits for all that came before it.
+    /// True if the job waits for all earlier jobs.
     fn is_last(&self) -> bool {
         matches!(self.job, Job::Flush(_))
     }
 }
 
-/// News of a lane that has nothing to do any more.
+/// Message from a lane that became idle.
 pub(super) struct Idle {
-    /// Its number.
+    /// Number of the lane.
     pub(super) lane: usize,
-    /// Time that its jobs took, and whose they were.
+    /// Time that its jobs took, and their shares.
     pub(super) took: Vec<(Share, Duration)>,
 }
 
 /// Jobs that wait for the writer.
 pub(super) struct Intake {
     jobs: Receiver<Job>,
-    /// News of lanes, if there are any.
+    /// Messages from lanes, if there are any.
     idle: Receiver<Idle>,
-    /// Lanes that have nothing to do since the last look.
+    /// Lanes that became idle since the last check.
     heard: Vec<Idle>,
-    /// Jobs that were put back cannot begin before something happens.
+    /// True if jobs that were put back cannot begin before something changes.
     is_blocked: bool,
     turns: Turns<Pending>,
-    /// Jobs that wait for all that came before them.
+    /// Jobs that wait for all earlier jobs.
     last: VecDeque<Pending>,
     /// Jobs that wait for nothing.
     first: Vec<Pending>,
-    /// Rows wait in the backlog.
+    /// True if rows wait in the backlog.
     has_rows: bool,
-    /// Time at which rows that could not be written are tried again.
+    /// Time of the next attempt to write rows that could not be written.
     again_at: Option<Instant>,
-    /// Nobody can send any more, and the last try is made.
+    /// True if no sender is left and the last attempt is made.
     is_ending: bool,
     arrived: u64,
     /// Identities whose last call took longer than a turn.
@@ -132,7 +132,7 @@ impl Intake {
         }
     }
 
-    /// The same for a writer with lanes.
+    /// Intake of a writer with lanes.
     pub(super) fn with_lanes(jobs: Receiver<Job>, idle: Receiver<Idle>) -> Intake {
         Intake {
             idle,
@@ -140,7 +140,7 @@ impl Intake {
         }
     }
 
-    /// Waits for work. `None` once nobody can send any and all is done.
+    /// Waits for work. `None` once no sender is left and all work is done.
     pub(super) fn next_batch(&mut self) -> Option<Vec<Pending>> {
         self.drain();
         let is_blocked = std::mem::take(&mut self.is_blocked) && self.heard.is_empty();
@@ -162,14 +162,14 @@ impl Intake {
         }
     }
 
-    /// Waits for a job, for a lane that is idle, or for the time of another try.
+    /// Waits for a job, for an idle lane, or for the time of another attempt.
     fn wait(&mut self, is_blocked: bool) -> Option<()> {
         let again = self.again_at.map_or_else(never, crossbeam_channel::at);
         select_biased! {
             recv(self.idle) -> idle => self.heard.extend(idle),
             recv(self.jobs) -> job => match job {
                 Ok(job) => self.take_in(job),
-                // Nobody sends any more.
+                // No sender is left.
                 Err(_) if is_blocked => self.heard.push(self.idle.recv().ok()?),
                 Err(_) if self.again_at.is_none() || self.is_ending => return None,
                 Err(_) => {
@@ -182,12 +182,12 @@ impl Intake {
         Some(())
     }
 
-    /// Number of jobs that came.
+    /// Number of jobs that arrived.
     pub(super) fn arrived(&self) -> u64 {
         self.arrived
     }
 
-    /// Lanes that have nothing to do since the last look.
+    /// Lanes that became idle since the last check.
     pub(super) fn heard(&mut self) -> Vec<Idle> {
         for idle in &self.heard {
             for (share, took) in &idle.took {
@@ -197,7 +197,7 @@ impl Intake {
         std::mem::take(&mut self.heard)
     }
 
-    /// Waits for a lane that is idle.
+    /// Waits for an idle lane.
     pub(super) fn wait_for_lane(&mut self) {
         if self.heard.is_empty() {
             let idle = self.idle.recv();
@@ -205,7 +205,7 @@ impl Intake {
         }
     }
 
-    /// Has the next batch wait for something to happen, because jobs that were put back cannot begin before.
+    /// Makes the next batch wait until something changes, because jobs that were put back cannot begin before.
     pub(super) fn wait_for_news(&mut self) {
         self.is_blocked = true;
     }
@@ -215,18 +215,18 @@ impl Intake {
         self.slow.contains(share)
     }
 
-    /// Has rows that could not be written tried again after a while, if nothing comes before.
+    /// Schedules another attempt at rows that could not be written, unless a job comes first.
     pub(super) fn look_again_in(&mut self, time: Duration) {
         self.again_at = Some(Instant::now() + time);
     }
 
-    /// True if nobody waits for the writer.
+    /// True if no job waits for the writer.
     pub(super) fn is_idle(&mut self) -> bool {
         self.drain();
         !self.is_urgent()
     }
 
-    /// Puts jobs of a batch back that were not begun.
+    /// Puts back the jobs of a batch that did not begin.
     pub(super) fn put_back(&mut self, batch: Vec<Pending>) {
         for pending in batch.into_iter().rev() {
             if pending.is_last() {
@@ -237,15 +237,15 @@ impl Intake {
         }
     }
 
-    /// Notes that a commit has a call of this share.
+    /// Records that a commit has a call of this share.
     pub(super) fn serve(&mut self, share: &Share) {
-        // A commit of one identity has many calls and needs one entry.
+        // A commit of one identity has many calls and needs only one entry.
         if self.served.last() != Some(share) {
             self.served.push(share.clone());
         }
     }
 
-    /// True if anybody but these waits.
+    /// True if a job of another share waits.
     fn others_wait(&mut self, share: &Share) -> bool {
         self.drain();
         self.turns.waiting().any(|waiting| waiting != share)
@@ -260,7 +260,7 @@ impl Intake {
         }
     }
 
-    /// Takes a job that came.
+    /// Accepts a job.
     pub(super) fn take_in(&mut self, job: Job) {
         self.arrived += 1;
         let pending = Pending {
@@ -283,7 +283,7 @@ impl Intake {
         }
     }
 
-    /// True if somebody waits for a commit.
+    /// True if a caller waits for a commit.
     fn is_urgent(&self) -> bool {
         !(self.turns.is_empty() && self.last.is_empty() && self.first.is_empty())
     }
@@ -293,7 +293,8 @@ impl Intake {
         self.has_rows = false;
         self.again_at = None;
         let mut batch = std::mem::take(&mut self.first);
-        // What is left of a commit is put back before all others. Whoever was served in it comes after who was not.
+        // Jobs left over from a commit are put back before all others. Identities that were served in it come after
+        // those that were not.
         for share in self.served.drain(..) {
             self.turns.move_to_end(&share);
         }
@@ -317,7 +318,7 @@ pub(super) struct Progress {
     began: Instant,
     /// Share of the job that came first.
     first: Option<Share>,
-    /// Jobs of more than one identity are in it.
+    /// True if it has jobs of more than one identity.
     is_shared: bool,
 }
 
@@ -330,7 +331,7 @@ impl Progress {
         }
     }
 
-    /// True if the next job is for another commit, because others wait for this one.
+    /// True if the next job belongs to another commit, because others wait for this one.
     pub(super) fn is_over(&mut self, next: &Pending, intake: &mut Intake) -> bool {
         let Some(first) = self.first.as_ref().filter(|_| next.takes_a_turn()) else {
             return false;
@@ -342,7 +343,7 @@ impl Progress {
         self.began.elapsed() > TURN && (is_company || intake.others_wait(first))
     }
 
-    /// Notes that a job ran.
+    /// Records that a job ran.
     pub(super) fn took(&mut self, done: &Pending, began: Instant, intake: &mut Intake) {
         if !done.takes_a_turn() {
             return;
@@ -356,7 +357,7 @@ impl Progress {
     }
 }
 
-/// Notes if the last call of a share took long.
+/// Records whether the last call of a share took long.
 fn note_speed(slow: &mut HashSet<Share>, share: &Share, took: Duration) {
     if took <= TURN {
         if !slow.is_empty() {

@@ -13,30 +13,30 @@ use crate::pending_operation::PendingOperation;
 use crate::settled::Settled;
 use crate::task_slot::TaskSlot;
 
-/// A change of the host's own. It may run more than once; only the last run counts.
+/// A change that the host makes. It may run more than once; only the last run counts.
 pub(super) type Work = Box<dyn Fn(&Session) -> StoreResult<()> + Send>;
 
 /// Job of the writer.
 pub(super) enum Job {
-    /// Run a call and record it.
+    /// Runs a call and records it.
     Call {
         guest: Box<GuestCall>,
         draft: Box<PendingOperation>,
         reply: Waiting,
     },
-    /// Admit a `run` call and remember that it is about to start. Answers with its envelope's standing,
-    /// or with the refusal, which is recorded then.
+    /// Admits a `run` call and records that it is about to start. Answers with its envelope's state, or with the
+    /// refusal, which is then recorded.
     Admit {
         draft: Box<PendingOperation>,
         reply: oneshot::Sender<Result<Option<Admitted>, Settled>>,
     },
-    /// Mark what a connection left open as interrupted, or what all of this host's did, because it stops.
+    /// Marks open work of a connection as interrupted, or all of this host's because it stops.
     Interrupt {
         connection: Option<String>,
         done: oneshot::Sender<()>,
     },
-    /// Record a call that ran elsewhere or was refused, and tell once its row is on disk, or why it cannot
-    /// be put there.
+    /// Records a call that ran elsewhere or was refused. Answers once its row is on disk, or with the reason for
+    /// which it cannot be.
     Record {
         share: Share,
         operation: Box<Operation>,
@@ -44,21 +44,21 @@ pub(super) enum Job {
         task: Option<Box<(TaskSlot, TaskEnd)>>,
         done: oneshot::Sender<Result<(), ToolError>>,
     },
-    /// Make a change of the host's own, and tell how long it held the writer.
+    /// Makes a change for the host. Answers with the time that it held the writer.
     Maintain {
         work: Work,
         done: oneshot::Sender<StoreResult<Duration>>,
     },
-    /// Rows wait in the backlog. Nobody waits for them.
+    /// Rows wait in the backlog, without a waiting caller.
     Backlog,
-    /// Commit what came before.
+    /// Commits all earlier jobs.
     Flush(oneshot::Sender<()>),
-    /// Say that the writer works, whoever waits.
+    /// Reports that the writer is alive, even while jobs wait.
     Pulse(oneshot::Sender<()>),
 }
 
 impl Job {
-    /// Share of the job. Jobs of the host itself come in turn with the calls.
+    /// Share of the job. Jobs of the host itself take turns with the calls.
     pub(super) fn share(&self) -> Share {
         match self {
             Job::Call { draft, .. } | Job::Admit { draft, .. } => draft.share.clone(),

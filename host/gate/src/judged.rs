@@ -1,4 +1,4 @@
-//! Calls on their way back from an executor, and who hears of them.
+//! Calls that return from an executor, and the receivers of their outcome.
 
 use tokio::sync::oneshot;
 use tollgate_components::policies::Question;
@@ -16,11 +16,11 @@ use crate::settled::Settled;
 pub(super) enum Judged {
     /// The call is over, with its recording.
     Settled(Settled, Recording),
-    /// The call is over, and its row is to be recorded before the reply, because policies remember it.
+    /// The call is over. Its row must be recorded before the reply, because policies remember the call.
     Unrecorded(Box<PendingOperation>, Box<Settled>, Recording),
-    /// The policies let it through, and it is to run outside any transaction.
+    /// The policies let it through. It must run outside any transaction.
     Passed(Box<GuestCall>, Box<PendingOperation>),
-    /// Policies denied the result, or could not be asked. Nothing is recorded yet.
+    /// Policies denied the result or could not be asked. Nothing is recorded yet.
     Denied(Box<PendingOperation>, ToolError),
     /// Policies let the result through if the client's user agrees.
     Asked(Box<GuestCall>, Box<PendingOperation>, Question),
@@ -30,13 +30,13 @@ pub(super) enum Judged {
 pub(super) enum Waiting {
     /// Its caller.
     Caller(oneshot::Sender<Settled>),
-    /// Its caller, who has not heard yet what the policies said. The call came straight from the reader
-    /// that had it judged, which spares it a way through the caller's task.
+    /// The caller, who does not know the verdicts yet. The call came straight from the reader that had it judged,
+    /// which saves a detour through the caller's task.
     Judged(oneshot::Sender<Judged>, Box<Recording>),
 }
 
 impl Waiting {
-    /// Tells how it ended. A caller that is gone needs no answer: the row is in the ledger.
+    /// Sends the outcome. A caller that is gone needs none: the row is in the ledger.
     pub(super) fn tell(self, settled: Settled) {
         match self {
             Waiting::Caller(reply) => drop(reply.send(settled)),

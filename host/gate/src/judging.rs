@@ -1,4 +1,4 @@
-//! Data with which policies judge a call and its result.
+//! Input of policies that judge a call or its result.
 
 use std::sync::Arc;
 use std::time::Instant;
@@ -11,7 +11,7 @@ use tollgate_sandbox::memory::Memories;
 
 use crate::batch::Member;
 
-/// A call that somebody judges.
+/// A call for policies to judge.
 pub(super) struct Judging {
     pub(super) catalog: Arc<Catalog>,
     pub(super) tool: Arc<ToolEntry>,
@@ -20,7 +20,7 @@ pub(super) struct Judging {
 }
 
 impl Judging {
-    /// Data for judging a call, if a policy judges it or a call inside it.
+    /// Input for judging a call, if a policy judges it or one of its members.
     pub(super) fn of(
         catalog: &Arc<Catalog>,
         tool: &Arc<ToolEntry>,
@@ -50,10 +50,10 @@ impl Judging {
     }
 }
 
-/// Data of a call for policies that judge results.
+/// Input for policies that judge results.
 pub(super) struct Review {
     pub(super) catalog: Arc<Catalog>,
-    /// The call, then those inside it.
+    /// The call, then its members.
     pub(super) requests: Vec<wit::Request>,
     pub(super) notes: Vec<wit::Note>,
     /// Memory of the policies from before the call.

@@ -1,4 +1,4 @@
-//! Remainder of an envelope, for callers that plan their next calls by it.
+//! Remaining units of an envelope, for callers that plan their next calls.
 
 use std::collections::BTreeMap;
 
@@ -7,7 +7,7 @@ use serde::Serialize;
 use tollgate_core::budget::Budget;
 use tollgate_core::envelope::Standing;
 
-/// Least part of each limit, as its divisor, of which replies do not speak yet: below a quarter they do.
+/// Divisor for low limits: replies mention what is left of a limit only below a quarter.
 const LOW: i64 = 4;
 
 /// Remainder of an envelope's limits. Without a limit the field is absent.
@@ -55,12 +55,12 @@ impl Left {
         (found, is_low)
     }
 
-    /// True if nothing is limited.
+    /// True if there are no limits.
     pub fn is_empty(&self) -> bool {
         *self == Left::default()
     }
 
-    /// In words, as `2 mutations, 0 test runs, 40 s, 3 approvals`.
+    /// Remaining units in words, such as `2 mutations, 0 test runs, 40 s, 3 approvals`.
     pub fn in_words(&self) -> String {
         let counted = |count: i64, one: &str| match count {
             1 => format!("1 {one}"),

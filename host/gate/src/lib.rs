@@ -1,7 +1,7 @@
-//! The gate: the one path that every call takes, whichever way it came in.
+//! The gate: the single path that every call takes, over any transport.
 //!
-//! `find tool → check arguments → run in its lane → ledger row → commit → reply`. A write and its
-//! row commit together; a read's row follows on the writer's queue.
+//! `find tool → check arguments → run in its lane → ledger row → commit → reply`. A write and its row are committed
+//! together; a read's row follows on the writer's queue.
 
 mod admission;
 mod approval;
@@ -106,46 +106,47 @@ pub use runtime::Equipment;
 pub use task_slot::Tasking;
 pub use tasks::{Again, Attended, Began, CanAnswer, TASKS_REQUIRED, TaskReply, yes_field};
 
-/// Name of the key for questions to clients' users: a file in the data directory, or a secret of the database on a server.
+/// Name of the key that seals questions to clients' users: a file in the data directory, or a secret in the database
+/// on a server.
 const CONSENT_KEY: &str = "consent.key";
-/// Changes that wait for a listener before it is told that it missed some.
+/// Changes that are buffered for a listener before it is told that it missed some.
 const CHANGES: usize = 256;
 
 /// The gate over one data directory.
 pub struct Gate {
     current: ArcSwap<Generation>,
-    /// Told each time another takes its place.
+    /// Notified each time the generation is replaced.
     replaced: watch::Sender<()>,
     clock: Arc<dyn Clock>,
     connections: Connections,
-    /// Held while an envelope is opened that nobody asked for.
+    /// Held while an envelope is opened automatically.
     opening: tokio::sync::Mutex<()>,
     stopping: Cancel,
     leaving: Cancel,
     /// Calls that have not been answered yet.
     calls: TaskTracker,
-    /// Calls that are not over, by identity.
+    /// Unfinished calls, by identity.
     outstanding: Outstanding,
     lanes: Executors,
-    /// Slots of calls that read.
+    /// Slots of `read` calls.
     slots: HostSlots,
     artifacts: Option<Arc<ArtifactStore>>,
-    /// Seals what clients' users are asked.
+    /// Key that seals questions to clients' users.
     consent_key: [u8; 32],
     reloads: Reloads,
-    /// Calls that outlive their clients' patience.
+    /// Calls that became tasks.
     tasks: Tasks,
-    /// Time at which counting began.
+    /// Start time of the metrics.
     opened_ms: i64,
-    /// Receiver of spans, if somebody wants them.
+    /// Sender of spans, if tracing is on.
     spans: Option<Spans>,
-    /// The packs of calls that may have changed something.
+    /// Packs of calls that may have changed something.
     changes: broadcast::Sender<Arc<str>>,
-    /// Tells of changes by hosts on other machines.
+    /// Watch for changes by hosts on other machines.
     _others: Option<Others>,
-    /// This process, as packs know it.
+    /// Session id that packs see for this process.
     session_id: String,
-    /// Let go last: what is queued is written before this process counts as gone.
+    /// Dropped last: queued rows are written before this process counts as gone.
     host: Arc<Host>,
 }
 
@@ -198,19 +199,18 @@ impl Gate {
         })
     }
 
-    /// Generation by which calls that come now are judged and run.
+    /// Generation for calls that arrive now.
     pub fn generation(&self) -> Arc<Generation> {
         self.current.load_full()
     }
 
-    /// Puts another in its place, for calls that come from now on. Those that are under way end with
-    /// what they began with.
+    /// Replaces the generation for later calls. Calls in progress keep the one they began with.
     pub fn replace(&self, generation: Generation) {
         self.complete(generation);
         self.reloads.taken.fetch_add(1, Ordering::Relaxed);
     }
 
-    /// Puts the same in its place with what was missing.
+    /// Replaces the generation by the same one with the components that were still loading.
     pub fn complete(&self, generation: Generation) {
         self.lanes.know_heads(generation.head_of());
         self.host.note_workspaces(generation.workspaces.names());
@@ -218,23 +218,23 @@ impl Gate {
         self.replaced.send_replace(());
     }
 
-    /// Notes that another was wanted and could not be had.
+    /// Counts a reload that failed.
     pub fn keep(&self) {
         self.reloads.refused.fetch_add(1, Ordering::Relaxed);
     }
 
-    /// The packs behind the gate.
+    /// Catalog of the current generation.
     pub fn catalog(&self) -> Arc<Catalog> {
         Arc::clone(&self.current.load().catalog)
     }
 
-    /// Everything that is counted.
+    /// All counters.
     pub fn figures(&self) -> Figures {
         let times = (self.opened_ms, self.clock.now_ms());
         generation::figures(&self.current.load(), &self.reloads, self.spans.as_ref(), times)
     }
 
-    /// Figures of the moment.
+    /// Current gauges.
     pub async fn vitals(&self) -> Vitals {
         let catalog = self.catalog();
         let policies = catalog.policies();
@@ -252,34 +252,34 @@ impl Gate {
         }
     }
 
-    /// Has every call from now on leave a span in a queue.
+    /// Makes every later call leave a span in a queue.
     pub fn trace(&mut self) -> telemetry::Queue {
         let (spans, queue) = telemetry::queue();
         self.spans = Some(spans);
         queue
     }
 
-    /// This process, as the ledger names it.
+    /// Id of this process in the ledger.
     pub fn host_id(&self) -> &str {
         self.host.id()
     }
 
-    /// Seals what clients' users are asked. Every host on the data directory has the same.
+    /// Key that seals questions to clients' users. All hosts on the data directory share it.
     pub fn consent_key(&self) -> &[u8; 32] {
         &self.consent_key
     }
 
-    /// The names of packs, each time a call of theirs that writes or runs went well.
+    /// Names of packs, sent after each successful call of theirs that writes or runs.
     pub fn changes(&self) -> broadcast::Receiver<Arc<str>> {
         self.changes.subscribe()
     }
 
-    /// A new connection's id.
+    /// Creates a connection id.
     pub fn new_connection(&self) -> String {
         self.clock.new_id("con")
     }
 
-    /// Lets one call through, or refuses it. Either way the ledger gets its row.
+    /// Runs or refuses one call. Either way the ledger gets a row.
     pub async fn call(&self, mut call: Call) -> Result<Outcome, UnknownTool> {
         let generation = self.prepared(&mut call).await;
         match generation.catalog.find(&call.tool) {
@@ -296,8 +296,9 @@ impl Gate {
         }
     }
 
-    /// Calls a tool that reads and is one of these owners', for a component that named it: whoever asks did not
-    /// choose it. `None` if there is none now, whatever there was when the component was loaded.
+    /// Calls a tool that reads and belongs to one of these owners, for a component that named it, because the caller
+    /// did not choose the tool. `None` if there is no such tool now, even if there was one when the component was
+    /// loaded.
     pub async fn look_up(&self, mut call: Call, owners: [&str; 2]) -> Option<Outcome> {
         let generation = self.prepared(&mut call).await;
         let tool = generation.catalog.find(&call.tool)?;
@@ -308,23 +309,23 @@ impl Gate {
         Some(self.pass(&generation, tool, call, Method::Tool).await)
     }
 
-    /// Asks for a prompt, which is judged and recorded like a call that reads. `None` if there is none
-    /// of that name.
+    /// Gets a prompt, which is judged and recorded like a call that reads. `None` if there is no prompt with that
+    /// name.
     pub async fn prompt(&self, mut call: Call) -> Option<Outcome> {
         let generation = self.prepared(&mut call).await;
         let prompt = generation.catalog.find_prompt(&call.tool)?;
         Some(self.pass(&generation, prompt, call, Method::Prompt).await)
     }
 
-    /// Marks what a connection left open as interrupted, now that it is over.
+    /// Marks open work of a connection that ended as interrupted.
     pub async fn end_connection(&self, connection: &str) {
         self.connections.ended(connection);
         self.lanes.unwatch(connection);
         self.lanes.interrupt(Some(connection)).await;
     }
 
-    /// The same for one that nobody waits for. A connection that never had to do with an envelope, and that no component
-    /// asked about, leaves nothing. What connections leave that end with the host is for
+    /// Marks open work of a connection as interrupted, without waiting. A connection that never used an envelope, and
+    /// that no component watches, leaves nothing. Connections that end with the host are left to
     /// [`end_connections`](Gate::end_connections).
     pub fn leave_connection(&self, connection: &str) {
         let is_watched = self.lanes.unwatch(connection);
@@ -333,31 +334,30 @@ impl Gate {
         }
     }
 
-    /// Marks what is still open of any connection as interrupted, now that no call comes any more.
+    /// Marks open work of all connections as interrupted, after the last call.
     pub async fn end_connections(&self) {
         self.lanes.interrupt(None).await;
         self.tasks.end_waits();
         self.lanes.sign_head();
     }
 
-    /// Signs where the ledger is now, as an orderly stop does.
+    /// Signs the current head of the ledger, as an orderly stop does.
     pub fn sign_head(&self) {
         self.lanes.sign_head();
     }
 
-    /// Waits until no call is unanswered.
+    /// Waits until every call is answered.
     pub async fn answered(&self) {
         self.calls.close();
         self.calls.wait().await;
     }
 
-    /// Checks that the writer works. Waits until everything that is queued now is on disk.
+    /// Checks that the writer works. Waits until all queued jobs are on disk.
     pub async fn is_working(&self) -> bool {
         !self.host.is_cut_off() && self.lanes.is_writing().await
     }
 
-    /// Ends the calls that run things. Whatever came from their programs is killed, and they are recorded
-    /// as cancelled.
+    /// Ends all `run` calls. Their programs' processes are killed, and the calls are recorded as cancelled.
     pub fn stop(&self) {
         self.stopping.cancel_because(Reason {
             code: "HOST_STOPPED",
@@ -365,7 +365,8 @@ impl Gate {
         });
     }
 
-    /// Lets no call begin any more, because the one client is gone. Those that wait are recorded as cancelled.
+    /// Prevents further calls from beginning, because the only client is gone. Waiting calls are recorded as
+    /// cancelled.
     pub fn leave(&self) {
         self.leaving.cancel_because(Reason {
             code: "DISCONNECTED",
@@ -373,8 +374,8 @@ impl Gate {
         });
     }
 
-    /// Waits until calls that run things are over, every row that was queued is on disk, and files that
-    /// wait for a commit are written. For the end of the process.
+    /// Waits until `run` calls are over, every queued row is on disk, and files of committed calls are written. For
+    /// the end of the process.
     pub async fn flush(&self) {
         self.lanes.flush().await;
     }

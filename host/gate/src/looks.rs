@@ -1,5 +1,5 @@
-//! Looks at the work tree that a call is about, before and after it, off the writer's thread: so edits count that nobody
-//! tells of.
+//! Scans of a call's work tree before and after the call, off the writer's thread, so that edits count even if no
+//! call reports them.
 
 use std::sync::Arc;
 
@@ -12,21 +12,21 @@ use super::runtime::Runtime;
 use super::seen::LookedAt;
 use super::watched::{Closing, May, Watch, look_at};
 
-/// Work trees at most that are looked at when an envelope is closed.
+/// Most work trees that are scanned when an envelope is closed.
 const MAX_AT_CLOSING: usize = 4;
 /// Bytes of a reason that are kept.
 const MAX_WHY: usize = 200;
 
-/// A look at the work tree after a call.
+/// Scan of the work tree after a call.
 #[derive(Debug)]
 pub(super) struct After {
     seen: Sighting,
-    /// True if somebody edited a file during the call, which ran tests.
+    /// True if a file was edited during the call, which ran tests.
     is_edited: bool,
 }
 
 impl PendingOperation {
-    /// Looks at the work tree before the call, on this thread.
+    /// Scans the work tree before the call, on this thread.
     pub(super) fn look_before(&mut self, runtime: &Runtime, database: &Database) {
         let Some(watch) = self.watch.clone() else {
             return;
@@ -65,12 +65,12 @@ impl PendingOperation {
         self.seen = Some(seen.map(Arc::new));
     }
 
-    /// Looks at the work trees of the envelope that the call closes, on this thread. The row is about the first of them.
+    /// Scans the work trees of the envelope that the call closes, on this thread. The row is about the first of them.
     fn look_at_closing(&mut self, runtime: &Runtime, database: &Database, watch: &Watch, closing: &Closing) {
         let known = watch.known_at_closing(database, closing).unwrap_or_else(|err| {
             tracing::warn!(
                 op_id = self.operation.op_id,
-                "nothing is looked at before a closing: {err:#}"
+                "work trees are not checked before envelopes are closed: {err:#}"
             );
             Vec::new()
         });
@@ -78,7 +78,7 @@ impl PendingOperation {
             let workspace = watch.registered(&name);
             let seen = match &workspace {
                 _ if place >= MAX_AT_CLOSING => Err(format!(
-                    "at most {MAX_AT_CLOSING} work trees are looked at when an envelope is closed"
+                    "at most {MAX_AT_CLOSING} work trees are checked when an envelope is closed"
                 )),
                 Ok(workspace) => look_at(workspace, runtime).map(Arc::new),
                 Err(why) => Err(why.clone()),
@@ -99,7 +99,7 @@ impl PendingOperation {
         }
     }
 
-    /// Tells what changed between two looks: in the row, and in a diff that is kept.
+    /// Records the change between two scans: in the row, and in a diff that is stored.
     fn tell_change(
         &mut self,
         runtime: &Runtime,
@@ -121,13 +121,13 @@ impl PendingOperation {
                 tracing::warn!(
                     op_id = self.operation.op_id,
                     why,
-                    "a change of the work tree is not told"
+                    "a change of the work tree is not reported"
                 );
             }
         }
     }
 
-    /// Looks at the work tree after the call, on this thread, if there was something to see before. Tells the change.
+    /// Scans the work tree after the call, on this thread, if the scan before succeeded. Records the change.
     pub(super) fn look_after(&mut self, runtime: &Runtime, database: &Database) -> Option<After> {
         let after = self.look_after_row(runtime, database)?;
         if let (Some(before), Some(watch)) = (self.sighting().cloned(), self.watch.clone()) {
@@ -137,12 +137,12 @@ impl PendingOperation {
         Some(after)
     }
 
-    /// The same for a call whose row is written already, and can tell nothing more.
+    /// Scans the work tree after a call whose row is already written, so that nothing can be added to it.
     pub(super) fn look_after_row(&self, runtime: &Runtime, database: &Database) -> Option<After> {
         let (Some(watch), Some(Ok(_))) = (&self.watch, &self.seen) else {
             return None;
         };
-        // What changes during a call that changes nothing is for the next look.
+        // A change during a call that changes nothing is left to the next scan.
         if !watch.may.leaves() {
             return None;
         }
@@ -152,7 +152,7 @@ impl PendingOperation {
                 tracing::warn!(
                     op_id = self.operation.op_id,
                     why,
-                    "the work tree was not seen after a call"
+                    "the work tree was not checked after a call"
                 );
             })
             .ok()?;
@@ -162,7 +162,7 @@ impl PendingOperation {
         })
     }
 
-    /// True if a file that Git does not track, and that somebody edited in this envelope before, changed while tests ran.
+    /// True if an untracked file that was edited in this envelope before changed while tests ran.
     fn is_edited_in_run(&self, database: &Database, after: &Sighting) -> bool {
         let (Some(watch), Some(before), Some(envelope)) =
             (&self.watch, self.sighting(), &self.operation.envelope_id)
@@ -195,7 +195,8 @@ impl PendingOperation {
         changed.decide(&workspace)
     }
 
-    /// Notes how the call left the work tree. What it cannot have done is left to the next look, as an edit.
+    /// Records how the call left the work tree. Changes that it cannot have made are left to the next scan, as an
+    /// edit.
     pub(super) fn leave_behind(&mut self, after: Option<After>) {
         let (
             Some(After {
@@ -211,24 +212,24 @@ impl PendingOperation {
         self.operation.repo_after_hash = Some(after.state.clone());
         let cause = match watch.may {
             May::Change => Cause::Call,
-            // Tests leave files that nobody tracks. Who changes others edits.
+            // Tests leave untracked files. Any change to tracked files is an edit.
             May::Test if after.tracked == before.tracked && !is_edited => Cause::TestRun,
             May::Test | May::Nothing | May::Record | May::Open | May::Close => return,
         };
         self.operation.left_behind = Some((after, cause));
     }
 
-    /// Returns whether the call closes an envelope, which is refused for nothing that a look finds.
+    /// Returns whether the call closes an envelope. Such a call is not refused because of a scan.
     pub(super) fn closes_envelope(&self) -> bool {
         self.watch.as_ref().is_some_and(|watch| watch.may == May::Close)
     }
 
-    /// State of the work tree before the call, if the look succeeded.
+    /// State of the work tree before the call, if the scan succeeded.
     pub(super) fn sighting(&self) -> Option<&Sighting> {
         self.seen.as_ref()?.as_ref().ok().map(|seen| &**seen)
     }
 
-    /// The same, unless the call only records what holds of the work tree.
+    /// State of the work tree before the call, unless the call only records it.
     pub(super) fn edited_sighting(&self) -> Option<&Sighting> {
         let records = self.watch.as_ref().is_some_and(|watch| watch.may == May::Record);
         self.sighting().filter(|_| !records)

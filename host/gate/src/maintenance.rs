@@ -17,15 +17,15 @@ use tollgate_store::storage::{Database, PruneError, Pruned, Retention, Session};
 
 use super::job::{Job, Work};
 
-/// Interval of looking for expired content.
+/// Interval of collecting expired content.
 const EVERY: Duration = Duration::from_secs(3_600);
-/// Time between two signed heads of a ledger that hosts on several machines share.
+/// Interval of signing the head of a ledger that hosts on several machines share.
 const SIGN: Duration = Duration::from_secs(30);
-/// Least time between two looks whether there are too many artifacts.
+/// Least time between two checks for too many artifacts.
 const PAUSE: Duration = Duration::from_millis(100);
-/// Time between two looks for rows of hosts on other machines.
+/// Interval of checking for rows of hosts on other machines.
 const LOOK: Duration = Duration::from_secs(1);
-/// Time that committed rows wait for others on their way into the mirror.
+/// Time that committed rows wait for others on their way to the mirror.
 const LINGER: Duration = Duration::from_millis(100);
 
 /// Background work and its settings.
@@ -34,22 +34,22 @@ pub struct Maintenance {
     pub data: Arc<DataDir>,
     /// Settings of the ledger.
     pub settings: LedgerSettings,
-    /// Stored content, if any is kept.
+    /// Artifact store, if content is stored.
     pub artifacts: Option<Arc<ArtifactStore>>,
 }
 
-/// The thread that takes away what is over. Its changes go through the writer.
+/// Thread that prunes and collects. Its changes go through the writer.
 pub(super) struct MaintenanceThread {
     keeping: Arc<Maintenance>,
     database: Database,
     clock: Arc<dyn Clock>,
     writer: Sender<Job>,
-    /// Nothing comes over it; it is closed when the host ends.
+    /// Receives nothing; closed when the host ends.
     stop: Receiver<()>,
 }
 
 impl MaintenanceThread {
-    /// A keeper that works until the sender is dropped.
+    /// A maintenance thread that works until the sender is dropped.
     pub(super) fn new(
         keeping: Arc<Maintenance>,
         database: Database,
@@ -77,8 +77,8 @@ impl MaintenanceThread {
         }
     }
 
-    /// Waits until it is time to look, and makes room for artifacts meanwhile as often as it is needed. `false` if the
-    /// host ends.
+    /// Waits until the next maintenance is due, and collects artifacts whenever that is needed. Returns `false` if
+    /// the host ends.
     fn wait(&self, due: &Receiver<Instant>) -> bool {
         let never = crossbeam_channel::never();
         let called = self
@@ -86,7 +86,7 @@ impl MaintenanceThread {
             .artifacts
             .as_ref()
             .map_or(never, |store| store.called());
-        // Each host is a witness of what the others write.
+        // Each host attests what the others write.
         let to_sign = match self.database.is_on_server() {
             true => crossbeam_channel::tick(SIGN),
             false => crossbeam_channel::never(),
@@ -114,7 +114,7 @@ impl MaintenanceThread {
         }
     }
 
-    /// Takes artifacts away if there are more than there may be.
+    /// Removes artifacts if they exceed the limit.
     fn make_room(&self) -> anyhow::Result<()> {
         let Some(store) = &self.keeping.artifacts else {
             return Ok(());
@@ -132,7 +132,7 @@ impl MaintenanceThread {
             Ok(retention) => retention,
             Err(err) => return tracing::error!("the ledger cannot be read: {err:#}"),
         };
-        // What one of them runs into does not keep the others from their work.
+        // A failure of one task does not prevent the others.
         for (what, done) in [
             ("ending detached envelopes", self.end_detached(now_ms)),
             ("pruning", self.prune(&retention, now_ms)),
@@ -161,13 +161,14 @@ impl MaintenanceThread {
         Ok(())
     }
 
-    /// Notes where the ledger is, so that rows that are taken from its end or replaced later are missed.
+    /// Signs and stores the current head of the ledger, so that rows that are later cut from its end or replaced are
+    /// detected.
     fn sign_head(&self, now_ms: i64) -> anyhow::Result<()> {
         let session = self.database.read_session()?;
         if let Some(regression) = heads::regression(&self.keeping.data, &session)? {
-            // The head that was noted stays, for `ledger verify` to find.
+            // The stored head is kept, so that `ledger verify` finds it.
             tracing::error!(
-                "the ledger does not go on from where it was: {regression}; see `tollgate ledger verify`"
+                "the ledger does not continue from its last known end: {regression}; see `tollgate ledger verify`"
             );
             return Ok(());
         }
@@ -190,7 +191,7 @@ impl MaintenanceThread {
         let Some(store) = &self.keeping.artifacts else {
             return Ok(());
         };
-        // One collector at a time. Whoever finds another at work has nothing to do but for files that no other host reaches.
+        // One collector at a time. A host that finds another at work only handles files that no other host reaches.
         let Some(_lock) = exclusive::try_lock(&self.keeping.data, &self.database, "collect.lock")? else {
             return match self.database.is_on_server() {
                 true => store.sweep_files(&self.database.read_session()?),
@@ -213,8 +214,8 @@ impl MaintenanceThread {
         Ok(())
     }
 
-    /// Has the writer make a change, and leaves it to others for as long as it was held. `None` if the
-    /// host ends.
+    /// Has the writer make a change, then leaves the writer to others for as long as the change held it. `None` if
+    /// the host ends.
     fn commit(&self, work: Work) -> Result<Option<Duration>, PruneError> {
         let (done, committed) = oneshot::channel();
         let _ = self.writer.send(Job::Maintain { work, done });
@@ -227,18 +228,18 @@ impl MaintenanceThread {
     }
 }
 
-/// The thread that mirrors what was committed.
+/// Thread that mirrors committed rows.
 pub(super) struct Mirrorer {
     mirror: Mirror,
     session: Session,
-    /// Told after a commit; closed when the writer ends.
+    /// Notified after a commit; closed when the writer ends.
     committed: Receiver<()>,
-    /// Time after which it looks without being told.
+    /// Time after which it checks without a notification.
     patience: Duration,
 }
 
 impl Mirrorer {
-    /// A mirrorer that wants to be told of commits, until the sender is dropped.
+    /// A mirrorer that is notified of commits until the sender is dropped.
     pub(super) fn open(database: &Database, keeping: &Maintenance) -> anyhow::Result<(Sender<()>, Mirrorer)> {
         let (committed, heard) = crossbeam_channel::bounded(1);
         let mirrorer = Mirrorer {
@@ -258,7 +259,7 @@ impl Mirrorer {
             if let Err(err) = self.mirror.catch_up(&self.session) {
                 tracing::error!("the ledger's mirror is behind: {err:#}");
             }
-            // Rows of other hosts come without a word.
+            // Rows of other hosts come without a notification.
             match self.committed.recv_timeout(self.patience) {
                 Ok(()) | Err(RecvTimeoutError::Timeout) => {}
                 Err(RecvTimeoutError::Disconnected) => break,

@@ -1,22 +1,22 @@
-//! Change of a call: as its component states it, else as the host saw it.
+//! Mutation of a call: as its component reports it, otherwise as the host observed it.
 
 use tollgate_sandbox::annotations::Annotations;
 use tollgate_store::storage::{Operation, Session, Sighting, StoreResult};
 
-/// Change of a call, as far as the host sees it.
+/// Mutation of a call, as far as the host observed it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Mutation {
     /// Fingerprint from the component, or SHA-256 over tool, arguments and the rows changed in each table.
     pub fingerprint: String,
-    /// The entities that the component names, or the tables.
+    /// Entities that the component names, or the changed tables.
     pub changed: Vec<String>,
-    /// Distance to the same change in this envelope in mutations, 1 being the one before.
+    /// Number of mutations back to the same one in this envelope. 1 means the previous one.
     pub repeated: Option<usize>,
 }
 
 impl Mutation {
-    /// Change of a call: as its component states it, else as the host saw it. `edited` is the work tree before a call
-    /// that may have edited it.
+    /// Mutation of a call: as its component reports it, otherwise as the host observed it. `edited` is the work tree
+    /// before a call that may have edited it.
     pub(super) fn of(
         session: &Session,
         operation: &Operation,
@@ -34,7 +34,7 @@ impl Mutation {
             named => named.to_vec(),
         };
         let repeated = match &operation.envelope_id {
-            // Its states say more than fingerprints do, whoever edited it.
+            // States of the work tree say more than fingerprints, whoever made the edit.
             Some(envelope) if edited.is_some() => match edited {
                 Some(_) if additions.has_event("mutation.no_op") => Some(1),
                 Some(seen) if additions.has_event("mutation.oscillation") => session

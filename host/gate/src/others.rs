@@ -1,4 +1,4 @@
-//! Changes that hosts on other machines made, for those who listen on this one.
+//! Notifications about changes that hosts on other machines made, for listeners on this host.
 
 use std::sync::Arc;
 use std::thread::JoinHandle;
@@ -8,18 +8,18 @@ use crossbeam_channel::{Receiver, RecvTimeoutError, Sender};
 use tokio::sync::broadcast;
 use tollgate_store::storage::{Database, OpenError, Session, StoreResult};
 
-/// Time between two looks, while somebody listens.
+/// Interval of checking, while there are listeners.
 const EVERY: Duration = Duration::from_secs(1);
 
-/// A thread that looks for rows of other hosts. It ends when this is dropped.
+/// Thread that checks for rows of other hosts. It ends when this is dropped.
 pub(super) struct Others {
     stop: Option<Sender<()>>,
     thread: Option<JoinHandle<()>>,
 }
 
 impl Others {
-    /// Tells of changes by other hosts of a server's database from now on. Hosts of a file are on one machine, and their
-    /// clients hear of changes by their own host alone.
+    /// Watches for changes by other hosts of a server's database. Hosts of a file run on one machine, and their
+    /// clients are notified only of changes by their own host.
     pub(super) fn listen(
         database: &Database,
         host: &str,
@@ -61,7 +61,7 @@ struct Listening {
     host: String,
     changes: broadcast::Sender<Arc<str>>,
     session: Option<Session>,
-    /// Place in the ledger up to which was told, while somebody listens.
+    /// Place in the ledger up to which listeners were notified, while there are any.
     seen: Option<i64>,
 }
 
@@ -74,7 +74,7 @@ impl Listening {
                 continue;
             }
             if let Err(err) = self.look() {
-                tracing::debug!(%err, "changes by other hosts were not read; looking again");
+                tracing::debug!(%err, "changes by other hosts were not read; trying again");
                 self.session = None;
             }
         }
@@ -89,7 +89,7 @@ impl Listening {
         let head = session.ledger().head()?.seq;
         if let Some(seen) = self.seen.filter(|seen| *seen < head) {
             for pack in session.operations().changed_by_others(&self.host, seen, head)? {
-                // The last listener may just have gone.
+                // The last listener may just have left.
                 let _ = self.changes.send(Arc::from(pack));
             }
         }

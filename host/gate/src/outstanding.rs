@@ -1,4 +1,4 @@
-//! Calls that are not over, by identity: how many may wait in the host at once, whether their callers still wait or not.
+//! Limit on unfinished calls by identity. A call counts until it is over, even if its caller has left.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -6,12 +6,12 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use tollgate_core::share::Share;
 use tollgate_sdk::ToolError;
 
-/// Calls of one identity at once.
+/// Most unfinished calls of one identity.
 const MAX_CALLS: usize = 1_024;
-/// Bytes of their arguments together.
+/// Most bytes of their arguments in total.
 const MAX_BYTES: usize = 64 << 20;
 
-/// Calls that are not over.
+/// Unfinished calls by share.
 #[derive(Clone, Default)]
 pub(super) struct Outstanding(Arc<Mutex<HashMap<Share, Load>>>);
 
@@ -21,7 +21,7 @@ struct Load {
     bytes: usize,
 }
 
-/// One of them. Dropping it makes room.
+/// One unfinished call. Dropping it makes room.
 pub(super) struct Ticket {
     share: Share,
     bytes: usize,
@@ -29,8 +29,8 @@ pub(super) struct Ticket {
 }
 
 impl Outstanding {
-    /// Lets one more call in, unless its identity has as many as it may. A caller that has the process to itself keeps
-    /// nobody from anything and is not counted.
+    /// Admits one more call, unless its identity has reached the limit. A caller that has the process to itself
+    /// cannot affect others and is not counted.
     pub(super) fn enter(&self, share: &Share, arguments: usize) -> Result<Option<Ticket>, ToolError> {
         if share.is_alone() {
             return Ok(None);
@@ -70,7 +70,7 @@ impl Drop for Ticket {
 
 fn too_many(load: Load) -> ToolError {
     let message = format!(
-        "{} calls of this identity with {} bytes of arguments are not over; at most {MAX_CALLS} calls and {MAX_BYTES} \
+        "{} calls of this identity with {} bytes of arguments have not ended; at most {MAX_CALLS} calls and {MAX_BYTES} \
          bytes may wait at once",
         load.calls, load.bytes
     );

@@ -1,4 +1,4 @@
-//! The one path of every call: checked, judged, run in its lane, recorded.
+//! The path of every call: checked, judged, run in its lane, recorded.
 
 use std::sync::Arc;
 
@@ -27,7 +27,7 @@ use crate::core_tools::{self, EnvelopeChange};
 use crate::telemetry::Method;
 
 impl Gate {
-    /// The one path.
+    /// Path of a call through the gate.
     pub(super) async fn pass(
         &self,
         generation: &Arc<Generation>,
@@ -36,7 +36,7 @@ impl Gate {
         method: Method,
     ) -> Outcome {
         let _unanswered = self.calls.token();
-        // Without a connection that lasts there is nothing to remember, and nobody to forget it.
+        // A connection that does not last has no state to remember or forget.
         let connection = call.caller.stateful.then(|| call.caller.connection.clone());
         let consent = call.answers.consent.take();
         let calls = callable::calls_of(call.caller.identity.as_ref());
@@ -49,7 +49,7 @@ impl Gate {
             unready => unready,
         };
         let (draft, admitted) = self.admit(generation, tool, call);
-        // What is wrong with the call itself is said first.
+        // Problems of the call itself are reported first.
         let admitted = admitted.and_then(|guest| unready.map_or(Ok(guest), Err));
         let spans = self.spans.as_ref();
         let span = spans.map(|spans| spans.begin(parent, method, &draft.operation));
@@ -59,7 +59,7 @@ impl Gate {
         let (settled, recording) = match admitted {
             Err(refusal) => {
                 let mut draft = draft;
-                // Nobody has judged what it says.
+                // No policy has judged its words.
                 if generation.catalog.policies().judges_words_of(&tool.spec) {
                     draft.forget_words();
                 }
@@ -120,8 +120,8 @@ impl Gate {
         }
     }
 
-    /// Lets a call through that may write files, with a look at the work tree before and after. A call that writes goes
-    /// from its judges to the writer at once, which waits for nothing.
+    /// Runs a call that may write files, with a scan of the work tree before and after. A `write` call goes from its
+    /// judges straight to the writer, which waits for nothing.
     async fn let_through_seen(
         &self,
         mut guest: GuestCall,
@@ -146,8 +146,7 @@ impl Gate {
         (settled, recording)
     }
 
-    /// Judges a call if somebody judges it, and runs it in its lane. Returns what is kept of it as well,
-    /// which a policy may have changed.
+    /// Has a call judged and runs it in its lane. Also returns what is stored of it, which a policy may have changed.
     async fn let_through(
         &self,
         mut guest: GuestCall,
@@ -187,7 +186,8 @@ impl Gate {
         (settled, recording)
     }
 
-    /// Runs a call that reads and takes something that counts. It has no commit of its own, so that is taken before it.
+    /// Runs a call that reads and takes permits. The call has no commit of its own, so the permits are taken before
+    /// it.
     async fn read_once(&self, guest: GuestCall, mut draft: PendingOperation) -> (Settled, Recording) {
         let permits = std::mem::take(&mut draft.permits);
         let op_id = draft.operation.op_id.clone();
@@ -203,7 +203,7 @@ impl Gate {
                 (self.lanes.settle(*draft, *settled).await, recording)
             }
             Judged::Denied(draft, refusal) => self.refuse(*draft, refusal).await,
-            // It was judged, and nobody judges it again.
+            // It was judged already and is not judged again.
             Judged::Passed(_, draft) | Judged::Asked(_, draft, _) => {
                 let lost = ToolError::new("HOST_FAILED", "the host failed; nothing was run");
                 self.refuse(*draft, lost).await
@@ -217,7 +217,7 @@ impl Gate {
         (settled, recording)
     }
 
-    /// Notes that a connection works in an envelope that another one may have opened, though its call only read.
+    /// Records that a connection works in an envelope that another one may have opened, although its call only read.
     async fn join_by_reading(&self, connection: &str, envelope: Option<&str>, settled: &Settled) {
         let Some(envelope) = envelope.filter(|_| settled.refusal().is_none()) else {
             return;
@@ -238,7 +238,7 @@ impl Gate {
         (refused, recording)
     }
 
-    /// Stores the content that the call's row names, now that nobody waits for the writer.
+    /// Stores the content that the call's row names, after the writer is done.
     async fn store_content(&self, recording: Recording, result: &Result<Reply, ToolError>) {
         let result = recording.keeps_result().then(|| content(result).into_owned());
         let Recording {
@@ -259,7 +259,7 @@ impl Gate {
         let _ = stored.await;
     }
 
-    /// Says that there is no room for more artifacts.
+    /// Error because there is no room for more artifacts.
     fn no_room(&self) -> ToolError {
         let limit = self
             .artifacts
@@ -267,21 +267,21 @@ impl Gate {
             .map_or(0, |store| store.settings().max_mib);
         ToolError::new(
             "ARTIFACTS_FULL",
-            format!("artifacts of the call are not kept or not whole: there is twice as much as artifacts.max_mib = {limit} allows"),
+            format!("artifacts of the call are missing or incomplete: all content takes twice what artifacts.max_mib = {limit} allows"),
         )
-        .remediation("The call itself is done; do not repeat it. Room is made within seconds.")
+        .remediation("The call itself is done; do not repeat it. Space is freed within seconds.")
         .context("limit_mib", limit)
     }
 
-    /// Tells who listens that a call may have changed something.
+    /// Notifies listeners that a call may have changed something.
     fn announce(&self, tool: &ToolEntry) {
         if self.changes.receiver_count() > 0 {
-            // The last listener may just have gone.
+            // The last listener may just have left.
             let _ = self.changes.send(Arc::from(tool.pack_name()));
         }
     }
 
-    /// Remembers which envelope a connection opened or closed.
+    /// Remembers the envelope that a connection opened or closed.
     fn follow_envelopes(&self, tool: &ToolEntry, connection: &str, settled: &Settled) {
         let (Body::Core(_), Ok(reply)) = (&tool.body, &settled.result) else {
             return;
@@ -298,7 +298,7 @@ impl Gate {
         }
     }
 
-    /// Checks what can be checked before any guest runs.
+    /// Runs all checks that are possible before any guest runs.
     fn admit(
         &self,
         generation: &Arc<Generation>,
@@ -404,7 +404,7 @@ impl Gate {
     }
 }
 
-/// Requests for approval that policies name in the row of a call that they refuse.
+/// Requests for approval that policies named in the row of a refused call.
 fn open_approvals(draft: &PendingOperation) -> Vec<String> {
     let rows = draft.operation.policy_rows.iter();
     let asked = rows.filter_map(|row| match row {

@@ -1,4 +1,4 @@
-//! The row of a call, from reaching the gate to its end.
+//! Ledger row of a call, from its arrival at the gate to its end.
 
 use std::borrow::Cow;
 use std::io::Write as _;
@@ -29,57 +29,57 @@ use super::watched::Watch;
 use super::window_use::Use;
 use super::{Gate, admission};
 
-/// The row of a call whose end is not known yet.
+/// Row of a call whose end is not known yet.
 #[derive(Clone)]
 pub(super) struct PendingOperation {
     pub(super) started: Instant,
     /// Share of the call, for executors that are shared.
     pub(super) share: Share,
-    /// Its arguments may name who calls.
+    /// True if its arguments may claim a caller.
     claims: bool,
     pub(super) charge: Charge,
-    /// Envelope that it belongs to. Its row may name another one that it is about.
+    /// Envelope of the call. Its row may name another one that it is about.
     envelope: Option<String>,
     pub(super) operation: Operation,
     pub(super) recording: Recording,
-    /// Budgets of time windows that it counts in, and what it uses of them.
+    /// Time windows that it counts in, and its use of them.
     pub(super) windows: Arc<Vec<Window>>,
     pub(super) window_use: Use,
-    /// Name of a registered test that its arguments hold, or that its tool takes without one.
+    /// Name of a registered test from its arguments, or from its tool's default.
     pub(super) test: Option<String>,
-    /// The work tree that it is about, if edits of that count.
+    /// Work tree that it is about, if edits of that count.
     pub(super) watch: Option<Watch>,
-    /// State of that work tree before the call, or the reason why it is unknown.
+    /// State of that work tree before the call, or the reason for which it is unknown.
     pub(super) seen: Option<Seen>,
     /// Work trees of the envelope that the call closes.
     pub(super) closing: Vec<LookedAt>,
-    /// Changes in that work tree since the last look at it, before and during the call.
+    /// Changes in that work tree since the last scan, before and during the call.
     pub(super) changes: Vec<Change>,
-    /// Its connection lasts, so that an envelope can become its.
+    /// True if its connection lasts, so that an envelope can be assigned to it.
     pub(super) joins: bool,
-    /// Permits that the call takes, which count once, as policies that let it through require.
+    /// Permits that the call must take, as required by the policies that let it through.
     pub(super) permits: Vec<Permit>,
     /// Verdicts before the call.
     pub(super) verdicts: Vec<Verdict>,
     /// Memory of the policies from before the call.
     pub(super) remembered: Vec<PolicyRow>,
-    /// Place of the task that the call may become.
+    /// The task that the call may become.
     pub(super) task: Option<TaskSlot>,
 }
 
-/// Recording of a call beside its row.
+/// Data of a call that is stored beside its row.
 #[derive(Clone, Default)]
 pub(super) struct Recording {
     pub(super) artifacts: CallArtifacts,
-    /// Its arguments, if they are kept.
+    /// Its arguments, if they are stored.
     pub(super) arguments: Option<(Artifact, Arc<str>)>,
-    /// Nothing is kept, nor what was answered.
+    /// True if neither arguments nor result are stored.
     is_forgotten: bool,
-    /// Diffs of the work tree, which are there whatever becomes of the call.
+    /// Diffs of the work tree, stored whatever the call's outcome.
     diffs: CallArtifacts,
 }
 
-/// A result as it is kept: what the component wrote, or the error.
+/// Stored form of a result: what the component wrote, or the error.
 pub(super) fn content(result: &Result<Reply, ToolError>) -> Cow<'_, str> {
     match result {
         Ok(reply) => Cow::Borrowed(&reply.json),
@@ -88,7 +88,7 @@ pub(super) fn content(result: &Result<Reply, ToolError>) -> Cow<'_, str> {
 }
 
 impl Gate {
-    /// The row of a call that reached the gate.
+    /// Row of a call that reached the gate.
     pub(super) fn draft(
         &self,
         tool: &ToolEntry,
@@ -103,7 +103,7 @@ impl Gate {
         let mut draft = PendingOperation {
             started: Instant::now(),
             share: caller.share.clone(),
-            // Queries of the host's own name an actor to look for, and claim nothing.
+            // Queries of the host's own tools name an actor as a filter, not as a claim.
             claims: !matches!(tool.body, Body::Core(_)) || tool.spec.effect != Effect::Read,
             charge: admission::charge(tool, &[]),
             recording: Recording {
@@ -172,9 +172,9 @@ impl Gate {
 }
 
 impl PendingOperation {
-    /// Says which arguments the call has.
+    /// Records the call's arguments.
     pub(super) fn describe(&mut self, arguments: &Value) {
-        // Of amended arguments the row has no other actor either.
+        // The row has the actor of the amended arguments too.
         if self.operation.identity.is_none() && self.claims {
             self.operation.actor = claimed_in(|key| arguments.get(key));
         }
@@ -187,20 +187,21 @@ impl PendingOperation {
         self.recording.arguments = described.map(|described| (described, Arc::from(canonical)));
     }
 
-    /// Keeps nothing that the caller says: nobody let the call in, perhaps for what it holds. Who proved to be somebody
-    /// stays in the row.
+    /// Discards everything that the caller said: the call was not admitted, perhaps because of its content. An
+    /// authenticated identity stays in the row.
     pub(super) fn forget_words(&mut self) {
         self.recording.arguments = None;
         self.recording.is_forgotten = true;
         if self.operation.identity.is_none() {
             self.operation.actor = None;
         }
-        // A client may write anything as an id; what most of them write are numbers.
+        // A client may use any text as an id. Most use numbers.
         let is_number = |id: &String| id.bytes().all(|byte| byte.is_ascii_digit());
         self.operation.request_id = self.operation.request_id.take().filter(is_number);
     }
 
-    /// Forgets what an earlier run of the call said of envelopes: its transaction is gone, and the envelope that it opened with it.
+    /// Discards statements about envelopes from an earlier run of the call: its transaction is gone, and with it the
+    /// envelope that it opened.
     pub(super) fn run_again(&mut self) {
         self.operation.envelope_id.clone_from(&self.envelope);
     }
@@ -211,7 +212,7 @@ impl PendingOperation {
         self.operation
     }
 
-    /// Completes the row. A call that runs again is finished again.
+    /// Completes the row. A call that runs again is completed again.
     pub(super) fn finish(&mut self, settled: &Settled) -> &Operation {
         let operation = &mut self.operation;
         operation.duration_ms = self.started.elapsed().as_secs_f64() * 1000.0;
@@ -228,7 +229,7 @@ impl PendingOperation {
         operation.mutation_fingerprint = mutation.map(|mutation| mutation.fingerprint.clone());
         operation.changed_paths = mutation.and_then(|mutation| serde_json::to_string(&mutation.changed).ok());
         let done = settled.result.as_ref().ok().filter(|_| refusal.is_none());
-        // The state after a call whose files follow its row is stored when they are written.
+        // If a call's files are written after its row, the state is stored when they are written.
         if operation.effect == Effect::Write && done.is_none_or(|reply| reply.deferred_writes.is_empty()) {
             operation.repo_after_hash.clone_from(&operation.repo_before_hash);
         }
@@ -256,7 +257,7 @@ impl PendingOperation {
         fill_runs(settled, operation);
         settled.told.fill(operation);
         operation.counters.clone_from(&settled.counters);
-        // The call did what it was asked to; what it looked at fails.
+        // The call itself succeeded; the tests that it ran failed.
         let ran_tests = operation.op_type == OpType::TestRun || operation.outcome.is_some();
         if refusal.is_none() && ran_tests && operation.failure_fingerprint.is_some() {
             operation.failure_class = Some("test_failure".to_owned());
@@ -273,7 +274,7 @@ impl PendingOperation {
 }
 
 impl PendingOperation {
-    /// The row that is left of the call if its host dies. It names the test that the call runs.
+    /// Row for the case that the host dies during the call. It names the test that the call runs.
     pub(super) fn intent(&self) -> Operation {
         let mut operation = self.operation.clone();
         if let (Charge::TestRun, Some(test)) = (self.charge, &self.test) {
@@ -284,12 +285,12 @@ impl PendingOperation {
 }
 
 impl Recording {
-    /// True if the answer is kept. The answer to a call that nobody let in may repeat the call's content.
+    /// True if the result is stored. The result of a call that was not admitted may repeat the call's content.
     pub(super) fn keeps_result(&self) -> bool {
         !self.is_forgotten && self.artifacts.wants(ArtifactKind::Result)
     }
 
-    /// Keeps the diff of a change, if diffs are kept. What keeps it from that is in the log.
+    /// Stores the diff of a change, if diffs are stored. Failures go to the log.
     pub(super) fn keep_diff(&self, change: &Change) {
         let kept = self.diffs.create(ArtifactKind::Diff).and_then(|writer| {
             let Some(mut writer) = writer else { return Ok(None) };
@@ -308,7 +309,7 @@ impl Recording {
         }
     }
 
-    /// All that is kept of a call that ended like this.
+    /// All content that is stored for a call that ended like this.
     fn kept(&self, result: &Result<Reply, ToolError>) -> Vec<Artifact> {
         let mut kept = self.artifacts.kept();
         kept.extend(self.diffs.kept());
@@ -320,13 +321,13 @@ impl Recording {
     }
 }
 
-/// Outcome of several tests. One that did not pass outweighs those that did.
+/// Combined outcome of several tests. A failing test outweighs passing ones.
 fn outcome_of(runs: &[TestRun]) -> Option<Ran> {
     let failed = runs.iter().find(|run| run.result != Ran::Passed);
     failed.or(runs.first()).map(|run| run.result)
 }
 
-/// Names the tests that the host ran, and their outcome if the component told none.
+/// Adds the tests that the host ran, and their outcome if the component reported none.
 fn fill_runs(settled: &Settled, operation: &mut Operation) {
     let Some(result) = outcome_of(&settled.tests) else {
         return;
@@ -341,24 +342,25 @@ fn fill_runs(settled: &Settled, operation: &mut Operation) {
         ..Outcome::default()
     });
     outcome.runs.clone_from(&settled.tests);
-    // The component read what the only run printed, such as that there were no tests.
+    // The component read the output of the only run, for example that there were no tests.
     if let ([run], true) = (outcome.runs.as_mut_slice(), is_told) {
         run.result = outcome.result;
     }
     let is_stopped = settled.refusal().is_some();
     if !is_told && is_stopped && outcome.is_failure() && operation.failure_fingerprint.is_none() {
-        // The call was stopped before anybody read what failed. Tests that end like this again are the same failure.
+        // The call was stopped before anything read the failure. Tests that end like this again are the same failure.
         let runs = serde_json::to_string(&outcome.runs).unwrap_or_default();
         operation.failure_fingerprint = Some(hash::sha256_hex(runs.as_bytes()));
     }
     operation.outcome = serde_json::to_string(&outcome).ok();
 }
 
-/// Events by which a component tells the whole difference from the last commit.
+/// Events in which a component reports the whole difference from the last commit.
 const DIFFERENCES: [&str; 3] = ["mutation.recorded", "mutation.no_op", "mutation.oscillation"];
 
-/// Fills in what changed in the work tree since the last look, which outweighs what a component says of the whole
-/// difference from the last commit. What else it names stays, such as entities of its own and the paths of a commit.
+/// Adds the changes in the work tree since the last scan. They take precedence over a component's report of the whole
+/// difference from the last commit. Other names in the report are kept, such as entities of the component and the
+/// paths of a commit.
 pub(super) fn fill_changes(changes: &[Change], additions: &Annotations, operation: &mut Operation) {
     let Some((first, others)) = changes.split_first() else {
         return;
@@ -386,7 +388,7 @@ pub(super) fn fill_changes(changes: &[Change], additions: &Annotations, operatio
     operation.short_diff = Some(all.short());
 }
 
-/// The caller as the ledger names it: the proven identity, or the claim in its arguments.
+/// Caller as the ledger names it: the authenticated identity, or the claim in the arguments.
 pub(super) fn recorded_actor(caller: &Caller, arguments: &Map<String, Value>) -> Option<String> {
     let identity = caller.identity.as_ref();
     identity
@@ -394,13 +396,13 @@ pub(super) fn recorded_actor(caller: &Caller, arguments: &Map<String, Value>) ->
         .or_else(|| claimed_in(|key| arguments.get(key)))
 }
 
-/// The claim of who calls, in arguments.
+/// Claimed name of the caller in the arguments.
 fn claimed_in<'a>(argument: impl Fn(&str) -> Option<&'a Value>) -> Option<String> {
     let named = |key: &str| argument(key).and_then(Value::as_str).and_then(claimed_actor);
     named("actor").or_else(|| named("actor_name"))
 }
 
-/// Verdicts before and after a call, as the ledger keeps them.
+/// Verdicts before and after a call, in the ledger's format.
 fn verdicts(before: &[Verdict], after: &[Verdict]) -> Option<String> {
     if before.is_empty() && after.is_empty() {
         return None;
@@ -409,14 +411,14 @@ fn verdicts(before: &[Verdict], after: &[Verdict]) -> Option<String> {
     serde_json::to_string(&all).ok()
 }
 
-/// The code itself, if it is that of a limit which is not one of the envelope's own.
+/// The code itself, if it belongs to a limit that is not one of the envelope's own.
 fn limit_of_others(code: &str) -> Option<&'static str> {
     ["WINDOW_EXHAUSTED", "BUDGET_EXHAUSTED"]
         .into_iter()
         .find(|limit| *limit == code)
 }
 
-/// Class of a failure by its code.
+/// Failure class of an error code.
 pub(super) fn failure_class(code: &str) -> &'static str {
     match code {
         "DEADLINE_EXCEEDED" => "timeout",

@@ -1,6 +1,6 @@
-//! Permits that count once, such as an approval, slots that calls share, and units of budgets. A call takes them in its own
-//! commit, so that of several that policies let through on the same snapshot, on any host of the data directory, no more
-//! run than may.
+//! Permits that count once: approvals, slots that calls share, and units of budgets. A call takes them in its own
+//! commit. If policies let several calls through on the same snapshot, on any host of the data directory, only as
+//! many run as are allowed.
 
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -19,26 +19,26 @@ use super::settled::Settled;
 /// Longest text of a refusal, in bytes.
 const MAX_TEXT: usize = 2 << 10;
 
-/// Code of the refusal of a call whose permit counts once and was used by another call.
+/// Error code of a call whose permit counts once and was used by another call.
 pub(super) const PERMIT_USED: &str = "PERMIT_USED";
 
-/// The refusal of a call because another was faster.
+/// Refusal of a call because another call was faster.
 #[derive(Debug, Clone)]
 pub(super) struct Overtaken {
     refusal: ToolError,
-    /// The policy's verdict now, if it gave a refusal of its own.
+    /// New verdict of the policy, if it gave a refusal of its own.
     verdict: Option<Verdict>,
 }
 
 impl Overtaken {
-    /// The refusal of a call that needs what counts once.
+    /// Refusal of a call that needs a permit that counts once.
     fn by_one(policy: &str) -> Overtaken {
         let policy = policy.strip_prefix(Namespace::POLICIES).unwrap_or(policy);
         let refusal = ToolError::new(
             PERMIT_USED,
-            format!("what let this call pass policy `{policy}` counts once, and another call used it just now; nothing was run"),
+            format!("the permit with which this call passed policy `{policy}` counts once, and another call has just used it; nothing was run"),
         )
-        .remediation("Call again: the policy then says what it wants before this runs once more.")
+        .remediation("Call again: the policy then says what this call needs to run once more.")
         .context("policy", policy);
         Overtaken {
             refusal,
@@ -46,7 +46,7 @@ impl Overtaken {
         }
     }
 
-    /// The refusal of a call that needs a slot, in the policy's own words.
+    /// Refusal of a call that needs a slot, in the policy's own words.
     pub(super) fn by_many(slot: &Slot, policy: &str, wait_ms: i64) -> Overtaken {
         let line = |said: &str| text::clean(text::cut(said, MAX_TEXT));
         let code = text::code(&slot.code);
@@ -64,7 +64,7 @@ impl Overtaken {
         }
     }
 
-    /// The refusal of a call that needs more units of a budget than are left.
+    /// Refusal of a call that needs more units of a budget than are left.
     fn by_budget(policy: &str, name: &str, budget: Option<Budget>) -> Overtaken {
         let budget = budget.unwrap_or(Budget {
             limit: 0,
@@ -78,7 +78,7 @@ impl Overtaken {
                 budget.limit
             ),
         )
-        .remediation("Report to the user what was reached. To continue, open a new envelope with envelope_open.")
+        .remediation("Report to the user what was achieved. To continue, open a new envelope with envelope_open.")
         .context("policy", policy)
         .context("budget", name)
         .context("limit", budget.limit)
@@ -89,7 +89,7 @@ impl Overtaken {
         }
     }
 
-    /// The end of a call that has not run.
+    /// End of a call that did not run.
     pub(super) fn settled(self) -> Settled {
         let is_overtaken = self.refusal.code == PERMIT_USED;
         let mut settled = Settled::refused(self.refusal);
@@ -98,14 +98,14 @@ impl Overtaken {
         settled
     }
 
-    /// The refusal of a call that has no commit of its own.
+    /// Refusal of a call that has no commit of its own.
     pub(super) fn refuse(self, draft: &mut PendingOperation) -> ToolError {
         draft.verdicts.extend(self.verdict);
         self.refusal
     }
 }
 
-/// Takes all that a call needs, or says why it gets none of it. Wants a write transaction.
+/// Takes all permits of a call, or none and returns why. Requires a write transaction.
 pub(super) fn take(
     session: &Session,
     permits: &[Permit],
@@ -131,7 +131,7 @@ pub(super) fn take(
                 let policy = permit.needed_by.as_deref().unwrap_or_default();
                 taken.map_err(|wait_ms| Overtaken::by_many(slot, policy, wait_ms))
             }
-            // A policy that only looks on takes nothing.
+            // A policy in audit mode takes nothing.
             Terms::Units(_) if permit.needed_by.is_none() => Ok(()),
             Terms::Units(units) => set_aside(session, permit, *units, (taker, number))?,
         };
@@ -164,7 +164,7 @@ impl<'a> Taker<'a> {
     }
 }
 
-/// Sets units of a budget aside until the call is over. If its host ends before, they come back.
+/// Reserves units of a budget until the call is over. If its host ends first, the units are released.
 fn set_aside(
     session: &Session,
     permit: &Permit,
@@ -205,8 +205,8 @@ fn slots<'a>(permit: &'a Permit, slot: &Slot) -> Slots<'a> {
     }
 }
 
-/// True if a call of a `run` tool that ended this way surely did not do its work: its tool says so itself. A call that
-/// was cut short, or whose result nobody may see, may have done it.
+/// True if a call of a `run` tool that ended this way certainly did not do its work, because its tool says so. A call
+/// that was cut short, or whose result was withheld, may have done its work.
 pub(super) fn gives_back(operation: &Operation) -> bool {
     operation.effect == Effect::Run
         && operation.success == Some(false)
@@ -214,7 +214,7 @@ pub(super) fn gives_back(operation: &Operation) -> bool {
 }
 
 impl Gate {
-    /// Takes what a call that reads needs: slots of this host in memory, and all else in a commit of its own.
+    /// Takes the permits of a `read` call: slots of this host in memory, and all others in a commit of their own.
     pub(super) async fn take_permits(
         &self,
         permits: &[Permit],
@@ -241,7 +241,7 @@ impl Gate {
         Err(refused)
     }
 
-    /// Takes keys and slots in a commit. `None` if nobody knows whether that is on disk.
+    /// Takes keys and slots in a commit. `None` if it is unknown whether that is on disk.
     async fn write_permits(
         &self,
         permits: Vec<Permit>,
@@ -250,7 +250,7 @@ impl Gate {
         let outcome = Arc::new(Mutex::new(None));
         let (seen, clock) = (Arc::clone(&outcome), Arc::clone(&self.clock));
         let is_on_disk = self.lanes.change(Box::new(move |session| {
-            // The transaction may run again, and only the last time counts.
+            // The transaction may run again; only the last run counts.
             let taken = take(session, &permits, &Taker::of(&operation), clock.now_ms())?;
             *seen.lock().unwrap_or_else(PoisonError::into_inner) = Some(taken);
             Ok(())
@@ -261,14 +261,14 @@ impl Gate {
         outcome.lock().unwrap_or_else(PoisonError::into_inner).take()
     }
 
-    /// Books the units of budgets that a call that reads took.
+    /// Books the units of budgets that a `read` call took.
     pub(super) async fn book_units(&self, op_id: String) {
         let work = Box::new(move |session: &Session| session.budgets().book_for_policies(&op_id));
-        // Without a commit they stay set aside until this host ends.
+        // Without a commit they stay reserved until this host ends.
         let _ = self.lanes.change(work).await;
     }
 
-    /// Gives back what a call that reads took and that then failed.
+    /// Gives back the permits of a `read` call that failed.
     pub(super) async fn give_permits_back(&self, permits: &[Permit], op_id: String) {
         let is_by_host = |permit: &&Permit| permit.slot().is_some_and(|slot| slot.reads_by_host);
         let by_host: Vec<&Permit> = permits.iter().filter(is_by_host).collect();
@@ -278,7 +278,7 @@ impl Gate {
                 session.permits().give_back(&op_id)?;
                 session.budgets().give_back_of_operation(&op_id)
             });
-            // Without a commit it counts as used.
+            // Without a commit the permit counts as used.
             let _ = self.lanes.change(work).await;
         }
     }
@@ -294,7 +294,7 @@ pub(super) fn has_units(permits: &[Permit]) -> bool {
 fn unknown() -> ToolError {
     ToolError::new(
         "STORAGE_FAILED",
-        "it could not be written down that the call uses up what counts; nothing was run",
+        "the permits that the call uses up could not be recorded; nothing was run",
     )
     .remediation("Call again; the host's log has the reason.")
 }

@@ -1,7 +1,8 @@
-//! Instances of packs that are made before a call needs them, by threads that have answered one.
+//! Pool of pack instances, filled by threads that have just answered a call.
 //!
-//! A reader or the writer whose caller has its reply clears away what the call used, and makes the instance that the next
-//! call of the same pack will mostly want. Making one and clearing it away takes as long as what a small tool does in it.
+//! After its caller has the reply, a reader or the writer clears away the resources of the call and creates an
+//! instance for the next call of the same pack. Creating and clearing an instance takes as long as the work of a
+//! small tool.
 
 use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
@@ -22,7 +23,7 @@ use tollgate_store::storage::{self, Session};
 use super::runtime::Runtime;
 
 impl Runtime {
-    /// Clears away what calls used of a pack, and makes what the next will use, now that nobody waits.
+    /// Clears used instances of a pack, and creates instances for coming calls, while no caller waits.
     pub(super) fn prepare_pack(&self, pack: &Pack) {
         let prepare = AssertUnwindSafe(|| self.stock(pack));
         if std::panic::catch_unwind(prepare).is_err() {
@@ -47,14 +48,14 @@ impl Runtime {
                     pack.spares().add(PooledInstance { instance, used });
                 }
                 Err(err) => {
-                    tracing::debug!(pack = pack.manifest.name, %err, "no instance is made in advance");
+                    tracing::debug!(pack = pack.manifest.name, %err, "no instance was created in advance");
                     pack.spares().give_up();
                 }
             }
         }
     }
 
-    /// An instance that is no call's yet, under a deadline and with an empty database.
+    /// Instance for any later call, under a deadline and with an empty database.
     fn make(&self, pack: &Pack, stand_in: Box<Session>) -> GuestResult<(CallStore, ToolPack)> {
         let sandbox = &self.equipment.sandbox;
         let deadline = Deadline::after(pack.limits.read, Cancel::default());

@@ -1,4 +1,4 @@
-//! Waiting for what a call needs and a host that began in haste does not have yet.
+//! Waiting for components that a call needs and that are still loading after the host's start.
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -10,16 +10,17 @@ use tollgate_sdk::ToolError;
 use super::{Call, Gate, Generation};
 use crate::core_tools::RELAY;
 
-/// Time a list waits for packs that nobody has asked before. Clients ask for lists once and give a start 10 s and more.
+/// Time that a list request waits for packs that have never been described. Clients ask for lists once and allow a
+/// start 10 s and more.
 const LISTING: Duration = Duration::from_secs(5);
-/// Time between two looks if the caller still waits.
+/// Interval of checking whether the caller still waits.
 const LOOK: Duration = Duration::from_millis(100);
-/// Time between two notes to the caller.
+/// Interval of progress notes to the caller.
 const NOTE: Duration = Duration::from_secs(5);
 
 impl Gate {
-    /// The generation that a call is judged and run by. While policies are being prepared none is, and a tool that does
-    /// not exist may be one of a pack that is being prepared. Whoever waited in vain gets what there is.
+    /// Generation that a call is judged and run by. No call runs while policies are loading, and an unknown tool may
+    /// belong to a pack that is loading. After the time limit the caller gets the current generation.
     async fn prepared_in(&self, call: &mut Call, limit: Duration) -> Arc<Generation> {
         let mut replaced = self.replaced.subscribe();
         let started = Instant::now();
@@ -45,7 +46,8 @@ impl Gate {
         self.prepared_in(call, Limits::default().run).await
     }
 
-    /// Waits until it is known whether there is a tool, as long as a call would. False if nobody knows by then.
+    /// Waits until it is known whether a tool exists, as long as a call would. Returns `false` if that is still
+    /// unknown.
     pub async fn knows_of(&self, tool: &str) -> bool {
         let mut replaced = self.replaced.subscribe();
         let known = async {
@@ -65,8 +67,8 @@ impl Gate {
             .unwrap_or(false)
     }
 
-    /// Waits for packs of which nobody knows yet what they offer, but not for long: whoever listens is told of those
-    /// that come later.
+    /// Waits a short time for packs whose tools are not known yet. Clients are notified of packs that become known
+    /// later.
     pub async fn introduced(&self) {
         let mut replaced = self.replaced.subscribe();
         let introduced = async {
@@ -80,7 +82,7 @@ impl Gate {
     }
 }
 
-/// Components that a call has to wait for before it can be judged.
+/// Components that must be loaded before a call can be judged.
 fn missing(catalog: &Catalog, call: &Call) -> Vec<String> {
     let preparing = catalog.preparing();
     if !preparing.policies.is_empty() {
@@ -96,7 +98,7 @@ fn missing(catalog: &Catalog, call: &Call) -> Vec<String> {
     }
 }
 
-/// Waits for the code of a tool's pack, as long as the longest of the pack's calls may take. Nothing passes
+/// Waits for the code of a tool's pack, at most as long as the longest of the pack's calls may take. No call passes
 /// while policies are missing.
 pub(super) async fn code(
     generation: &Generation,
@@ -132,11 +134,11 @@ fn unready(kind: &str, name: &str) -> ToolError {
         "PREPARING",
         format!("{kind} {name} is being prepared, which happens once"),
     )
-    .remediation("Nothing was done. Call again in some seconds.")
+    .remediation("Nothing was done. Call again in a few seconds.")
     .context(kind, name)
 }
 
-/// Waits for something, at most so long and as long as the caller does. The caller is told why.
+/// Waits for a future, up to a limit and until the caller cancels. The caller gets progress notes.
 async fn wait<T>(ready: impl Future<Output = T>, limit: Duration, what: &str, call: &mut Call) -> Option<T> {
     let started = Instant::now();
     let mut ready = std::pin::pin!(ready);

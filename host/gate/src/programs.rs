@@ -1,5 +1,5 @@
-//! Programs that a call starts, counted in its envelope and its time windows: a gate of a job that runs tests spends test
-//! runs as `test_run` does, and each program of a tool that is no test tool takes from the budget `commands`.
+//! Programs that a call starts, charged to its envelope and its time windows. A job's gate that runs tests spends
+//! test runs like `test_run`. Each program of a tool that is not a test tool takes from the budget `commands`.
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
@@ -16,42 +16,42 @@ use super::pending_operation::PendingOperation;
 use super::settled::Settled;
 use super::{envelope_refusal, windows};
 
-/// Named budget that programs take from, if the operator configures it.
+/// Named budget that programs take from, if the operator configured it.
 const COMMANDS: &str = "commands";
-/// Code of the limit that a named budget is.
+/// Error code of an exhausted named budget.
 const EXHAUSTED: &str = "BUDGET_EXHAUSTED";
 
-/// Most test runs that a row names.
+/// Most test runs in a row.
 const MAX_RUNS: usize = 100;
 
-/// The programs of one call.
+/// Programs of one call.
 pub(super) struct Programs {
     draft: PendingOperation,
     clock: Arc<dyn Clock>,
     noted: Mutex<Noted>,
 }
 
-/// Counts for the call's row and reply.
+/// Counters for the call's row and reply.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Noted {
-    /// Tests that were started.
+    /// Tests that started.
     started: u32,
-    /// Standing of the envelope after the last count.
+    /// State of the envelope after the last count.
     standing: Option<Standing>,
-    /// The counters that belong to it.
+    /// Counters of that envelope.
     counters: Option<String>,
     /// Events of an envelope that a refused test closed.
     events: Vec<Value>,
-    /// The limit that refused a test.
+    /// Limit that refused a test.
     limit: Option<Refusal>,
-    /// Code of the limit that refused a program, if it is not one of the envelope's own.
+    /// Code of the limit that refused a program, if the limit is not one of the envelope's own.
     other_limit: Option<&'static str>,
     /// Tests that ended.
     runs: Vec<TestRun>,
 }
 
 impl Noted {
-    /// Tells the end of the call.
+    /// Adds the counters to the end of the call.
     pub(super) fn tell(self, settled: &mut Settled) {
         settled.standing = self.standing.or(settled.standing);
         settled.counters = self.counters.or(settled.counters.take());
@@ -71,7 +71,7 @@ impl Programs {
         }
     }
 
-    /// Counts until now.
+    /// Counters so far.
     pub(super) fn noted(&self) -> Noted {
         self.lock().clone()
     }
@@ -80,11 +80,11 @@ impl Programs {
         self.noted.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Takes a test run of the windows and of the envelope.
+    /// Takes a test run from the time windows and from the envelope.
     fn take(&self, session: &Session, noted: &mut Noted) -> StoreResult<Result<(), ToolError>> {
         let mut draft = self.draft.clone();
         draft.charge = Charge::TestRun;
-        // What the call itself took of windows is kept under its own id.
+        // Units of windows that the call itself took are stored under its own id.
         draft.operation.op_id = format!("{}+{}", draft.operation.op_id, noted.started);
         if let Err(refusal) = windows::take(session, &draft.windows, &draft, self.clock.now_ms())? {
             return Ok(Err(refusal));
@@ -119,7 +119,7 @@ impl Programs {
 }
 
 impl Programs {
-    /// Envelopes of the call, outwards, that have a budget for programs.
+    /// Envelopes of the call, from inner to outer, that have a budget for programs.
     fn budgets(&self, session: &Session) -> StoreResult<Vec<(String, Budget)>> {
         let mut found = Vec::new();
         // A tool that runs tests pays with test runs.
@@ -140,7 +140,7 @@ impl Programs {
         Ok(found)
     }
 
-    /// Takes what a program costs, or says what there is too little of. Nothing is taken then.
+    /// Takes the cost of a program, or takes nothing and returns the limit that has too little left.
     fn charge(
         &self,
         session: &Session,
@@ -164,7 +164,7 @@ impl Programs {
         Ok(Ok(()))
     }
 
-    /// True if the program costs nothing of a limit that there is.
+    /// True if the program costs nothing from any limit.
     fn is_free(&self, session: &Session, counts_as_test: bool) -> StoreResult<bool> {
         let has_limits = !self.draft.windows.is_empty() || self.draft.operation.envelope_id.is_some();
         Ok(!(counts_as_test && has_limits) && self.budgets(session)?.is_empty())
@@ -181,7 +181,7 @@ impl CountPrograms for Programs {
         let mut noted = self.lock();
         let is_test = program == Counted::Test;
         noted.started += u32::from(is_test);
-        // The call was admitted for the first of its tests.
+        // The admission of the call paid for the first of its tests.
         let is_paid = noted.started == 1 && self.draft.charge == Charge::TestRun;
         let counts_as_test = is_test && !is_paid;
         if self.is_free(session, counts_as_test)? {
@@ -205,7 +205,7 @@ impl CountPrograms for Programs {
     }
 
     fn test_ended(&self, mut run: TestRun, alike: &[&str]) {
-        // Of several tests with the same words it is the one that the call asks for.
+        // If several tests have the same words, the one that the call names counts.
         if let Some(asked) = self.draft.test.as_deref().filter(|asked| alike.contains(asked)) {
             asked.clone_into(&mut run.test);
         }

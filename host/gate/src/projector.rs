@@ -1,5 +1,5 @@
-//! The projector: writes to workspaces what `write` calls wanted there, after their commit and in its
-//! order, off the writer's thread and before the reply leaves.
+//! The projector: writes the files that `write` calls requested to workspaces, after their commit and in commit
+//! order, off the writer's thread and before the reply is sent.
 
 use std::collections::BTreeSet;
 use std::thread::JoinHandle;
@@ -17,19 +17,19 @@ use super::judged::Waiting;
 use super::reply::Reply;
 use super::settled::Settled;
 
-/// Queued work.
+/// Work of the projector.
 pub(super) enum Work {
-    /// A committed call with files, and who waits for it.
+    /// A committed call with files, and the receiver of its outcome.
     Files {
         guest: Box<GuestCall>,
         settled: Box<Settled>,
         reply: Waiting,
     },
-    /// Tell when everything before is done.
+    /// Reports when all earlier work is done.
     Flush(oneshot::Sender<()>),
 }
 
-/// Starts the projector. It ends when nobody can send it work any more.
+/// Starts the projector. It ends when no sender is left.
 pub(super) fn start() -> (Sender<Work>, JoinHandle<()>) {
     let (sender, work) = crossbeam_channel::unbounded();
     let thread = std::thread::Builder::new()
@@ -57,7 +57,7 @@ fn project(work: &Receiver<Work>) {
     }
 }
 
-/// Notes where a call's files will be, before the commit they follow: if this process is killed in
+/// Records where a call's files will be written, before the commit that they follow. If this process is killed in
 /// between, the next one has the pack write them.
 pub(super) fn announce(host: &Host, guest: &GuestCall, ended: &Ended) {
     let (Body::Guest(pack), Ok(reply)) = (&guest.body, &ended.result) else {
@@ -82,8 +82,8 @@ pub(super) fn announce(host: &Host, guest: &GuestCall, ended: &Ended) {
     }
 }
 
-/// Writes a call's files. What cannot be written makes the reply stale, not the call a failure: its
-/// rows are committed.
+/// Writes a call's files. A failed write marks the reply as stale, but the call does not fail, because its rows are
+/// committed.
 fn apply(guest: &GuestCall, settled: &mut Settled) {
     let Ok(reply) = &mut settled.result else { return };
     for held in reply.deferred_writes.iter() {
@@ -98,7 +98,7 @@ fn apply(guest: &GuestCall, settled: &mut Settled) {
     }
 }
 
-/// Says in the reply itself that files are stale, where its schema has a place for it.
+/// Marks the reply as stale, if its schema has a field for that.
 fn tell(guest: &GuestCall, reply: &mut Reply, reasons: &[String]) {
     let Body::Guest(pack) = &guest.body else { return };
     let Some(spec) = pack.manifest.tools.iter().find(|tool| tool.name == guest.tool) else {

@@ -1,6 +1,6 @@
-//! The queue in front of the readers. It keeps as few of them awake as the machine has cores, and the one
-//! that slept last wakes first: its caches are warm. Readers beyond that are for when guests stall, and for identities
-//! that come while others keep those awake busy.
+//! Queue in front of the readers. Keeps only as many readers awake as the machine has cores, and wakes the one that
+//! slept last first, because its caches are warm. Further readers wake when guests stall, or when calls of another
+//! identity arrive while all awake readers are busy.
 
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::thread::Thread;
@@ -9,23 +9,23 @@ use tollgate_core::share::Share;
 
 use super::turns::Turns;
 
-/// Jobs, and the readers that wait for one.
+/// Jobs, and the readers that wait for them.
 pub(super) struct Queue<T> {
     state: Mutex<State<T>>,
-    /// Readers that are woken without anybody having waited for long.
+    /// Number of readers that are woken immediately.
     enough: usize,
 }
 
 struct State<T> {
     jobs: Turns<T>,
-    /// Readers that sleep, the last to fall asleep last.
+    /// Sleeping readers. The last one fell asleep last.
     asleep: Vec<Thread>,
     awake: usize,
     closed: bool,
 }
 
 impl<T> Queue<T> {
-    /// For this many readers, all of which are awake until they find nothing to do.
+    /// Queue for this many readers, all of which are awake until they find no job.
     pub(super) fn new(readers: usize) -> Queue<T> {
         Queue {
             state: Mutex::new(State {
@@ -41,7 +41,7 @@ impl<T> Queue<T> {
     /// Adds a job.
     pub(super) fn push(&self, share: Share, job: T) {
         let mut state = self.state();
-        // Readers that are awake work for others: the next job of those may take long.
+        // Awake readers work for others, and the next job of those may take long.
         let wants_its_own = state.jobs.is_newcomer(&share);
         state.jobs.push(share, job);
         if state.awake < self.enough || wants_its_own {
@@ -49,7 +49,7 @@ impl<T> Queue<T> {
         }
     }
 
-    /// Wakes one more reader if jobs wait that may have one: those that are awake have stalled.
+    /// Wakes one more reader if jobs wait that may run now, because the awake readers have stalled.
     pub(super) fn hurry(&self) {
         let state = self.state();
         if state.jobs.has_next() {
@@ -57,8 +57,8 @@ impl<T> Queue<T> {
         }
     }
 
-    /// The next job and whose it is, for a reader that is done with one of `done`. `None` once the queue is closed
-    /// and empty.
+    /// Next job and its share, for a reader that has finished a job of `done`. `None` once the queue is closed and
+    /// empty.
     pub(super) fn pop(&self, done: Option<Share>) -> Option<(Share, T)> {
         let mut state = self.state();
         if let Some(share) = done {
@@ -69,13 +69,13 @@ impl<T> Queue<T> {
             if let Some(next) = state.jobs.next() {
                 return Some(next);
             }
-            // Jobs that wait for readers of their identity are done by those readers.
+            // Jobs that wait for a reader of their identity are run by the readers that finish.
             if state.closed {
                 return None;
             }
             state.awake -= 1;
             state.asleep.push(me.clone());
-            // Whoever wakes a reader takes it off the list, so anything else that ends its sleep is seen.
+            // The waker removes a reader from the list, so a spurious wake-up is detected.
             while state.asleep.iter().any(|asleep| asleep.id() == me.id()) {
                 drop(state);
                 std::thread::park();
@@ -84,7 +84,7 @@ impl<T> Queue<T> {
         }
     }
 
-    /// Lets readers end when the jobs are done.
+    /// Closes the queue: readers end when all jobs are done.
     pub(super) fn close(&self) {
         let mut state = self.state();
         state.closed = true;
@@ -111,8 +111,33 @@ fn wake_one<T>(mut state: MutexGuard<'_, State<T>>) {
 mod tests {
     use std::sync::Arc;
     use std::sync::mpsc;
+    use std::thread::JoinHandle;
 
     use super::*;
+
+    /// Job that stalls until its channel is closed or has a message.
+    type Stall = Option<mpsc::Receiver<()>>;
+
+    /// Identity of a finished job, and whether the job stalled.
+    type Done = (String, bool);
+
+    /// Readers of a queue, and the jobs that they finish.
+    fn readers(queue: &Arc<Queue<Stall>>, count: usize) -> (Vec<JoinHandle<()>>, mpsc::Receiver<Done>) {
+        let (done, heard) = mpsc::channel();
+        let reader = |_| {
+            let (queue, done) = (Arc::clone(queue), done.clone());
+            std::thread::spawn(move || {
+                let mut last = None;
+                while let Some((share, job)) = queue.pop(last.take()) {
+                    let stalled = job.is_some();
+                    job.map(|stall| stall.recv());
+                    done.send((share.to_string(), stalled)).unwrap();
+                    last = Some(share);
+                }
+            })
+        };
+        ((0..count).map(reader).collect(), heard)
+    }
 
     #[test]
     fn every_job_is_done_once_and_a_stalled_reader_holds_up_nobody() {
@@ -120,31 +145,16 @@ mod tests {
             enough: 1,
             ..Queue::new(3)
         });
-        let (done, heard) = mpsc::channel();
-        let readers: Vec<_> = (0..3)
-            .map(|_| {
-                let (queue, done) = (Arc::clone(&queue), done.clone());
-                std::thread::spawn(move || {
-                    let mut last = None;
-                    while let Some((share, job)) = queue.pop(last.take()) {
-                        let stall: Option<mpsc::Receiver<()>> = job;
-                        let stalled = stall.is_some();
-                        stall.map(|stall| stall.recv());
-                        done.send(stalled).unwrap();
-                        last = Some(share);
-                    }
-                })
-            })
-            .collect();
+        let (readers, heard) = readers(&queue, 3);
         let (release, stall) = mpsc::channel();
         queue.push(Share::default(), Some(stall));
         for _ in 0..100 {
             queue.push(Share::default(), None);
             queue.hurry();
         }
-        assert!((0..100).all(|_| !heard.recv().unwrap()));
+        assert!((0..100).all(|_| !heard.recv().unwrap().1));
         release.send(()).unwrap();
-        assert!(heard.recv().unwrap());
+        assert!(heard.recv().unwrap().1);
         queue.close();
         for reader in readers {
             reader.join().unwrap();
@@ -158,23 +168,7 @@ mod tests {
             enough: 2,
             ..Queue::new(8)
         });
-        let (done, heard) = mpsc::channel();
-        let readers: Vec<_> = (0..8)
-            .map(|_| {
-                let (queue, done) = (Arc::clone(&queue), done.clone());
-                std::thread::spawn(move || {
-                    let mut last = None;
-                    while let Some((share, job)) = queue.pop(last.take()) {
-                        let stall: Option<mpsc::Receiver<()>> = job;
-                        if let Some(stall) = stall {
-                            let _ = stall.recv();
-                        }
-                        done.send(share.to_string()).unwrap();
-                        last = Some(share);
-                    }
-                })
-            })
-            .collect();
+        let (readers, heard) = readers(&queue, 8);
         let mut releases = Vec::new();
         for _ in 0..100 {
             let (release, stall) = mpsc::channel();
@@ -184,10 +178,10 @@ mod tests {
         }
         for _ in 0..100 {
             queue.push(Share::named("bob"), None);
-            assert_eq!(heard.recv().unwrap(), "bob");
+            assert_eq!(heard.recv().unwrap().0, "bob");
         }
         drop(releases);
-        assert!((0..100).all(|_| heard.recv().unwrap() == "ada"));
+        assert!((0..100).all(|_| heard.recv().unwrap().0 == "ada"));
         queue.close();
         for reader in readers {
             reader.join().unwrap();

@@ -1,5 +1,5 @@
-//! Work trees after a restart: the state of each is compared with what the last call of an envelope left whose host is
-//! gone, commit and contents, and a row tells what changed since.
+//! Work trees after a restart. Compares each with the state, commit and contents, after the last call in an envelope
+//! whose host is gone, and records changes since then in a ledger row.
 
 use std::sync::Arc;
 
@@ -12,14 +12,14 @@ use super::pending_operation::fill_changes;
 use super::runtime::Runtime;
 use super::{Gate, Generation};
 
-/// A work tree of an interrupted envelope, and the row that tells of its change, if there is one.
+/// Work tree of an interrupted envelope, and the row about its change, if it changed.
 struct Compared {
     envelope: String,
     row: Option<Operation>,
 }
 
 impl Gate {
-    /// Compares work trees with what hosts that are gone left.
+    /// Compares work trees with the state that dead hosts left.
     pub(super) async fn reconcile(&self) {
         let generation = self.generation();
         let compared = self
@@ -69,7 +69,7 @@ fn compare(
             continue;
         };
         let equipment = &runtime.equipment;
-        // Where nothing is to be seen now, another start may compare.
+        // If the scan fails now, a later start may compare.
         let Ok(found) = work_tree::look(workspace, &equipment.launcher, &*equipment.clock) else {
             continue;
         };

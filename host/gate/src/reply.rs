@@ -1,4 +1,4 @@
-//! Replies of components, checked before anybody sees them.
+//! Replies of components, validated before policies and clients see them.
 
 use std::fmt;
 use std::sync::Arc;
@@ -13,7 +13,7 @@ use tollgate_sdk::{Content, ToolError};
 
 use super::elicit;
 
-/// Largest reply of a component, in bytes of JSON.
+/// Size limit of a component's reply, in bytes of JSON.
 const MAX_REPLY: usize = 1 << 20;
 
 /// Most pieces of content beside a reply's text.
@@ -22,21 +22,21 @@ const MAX_CONTENT: usize = 20;
 /// A successful reply.
 #[derive(Debug, Clone, Default)]
 pub struct Reply {
-    /// The structured result as the component wrote it: a JSON object in one line.
+    /// Structured result as the component wrote it: a JSON object on one line.
     pub json: String,
     /// Text to show instead of the JSON.
     pub text: Option<String>,
-    /// Content to show beside that.
+    /// Further content to show.
     pub content: Arc<[Content]>,
-    /// The call was refused, and what it wrote to say so is kept. Everywhere inside the gate it is a call
-    /// that went well; its row and its caller get the refusal.
+    /// Set if the call was refused but its writes are kept. Inside the gate such a call counts as successful; its row
+    /// and its caller get the refusal.
     pub refusal: Option<Box<ToolError>>,
     /// Files to write to workspaces once the call is committed.
     pub deferred_writes: Arc<[DeferredWrite]>,
 }
 
 impl Reply {
-    /// The structured result.
+    /// Structured result.
     pub fn structured(&self) -> Map<String, Value> {
         serde_json::from_str(&self.json).unwrap_or_default()
     }
@@ -55,10 +55,10 @@ impl Reply {
     }
 }
 
-/// A component's reply, unless it breaks its contract.
+/// Validated reply of a component.
 pub(super) fn read(pack: &str, said: wit::Reply) -> Result<Reply, ToolError> {
     let bad = |why: String| {
-        ToolError::new("BAD_REPLY", format!("pack `{pack}` replied badly: {why}"))
+        ToolError::new("BAD_REPLY", format!("pack `{pack}` sent an invalid reply: {why}"))
             .remediation("Report the operation's id to the pack's author.")
     };
     if said.structured.len() > MAX_REPLY {
@@ -85,8 +85,8 @@ pub(super) fn read(pack: &str, said: wit::Reply) -> Result<Reply, ToolError> {
     })
 }
 
-/// A JSON object that every reader understands in the same way. It travels to the client as it is, so it
-/// is looked at to its end, but a tree is only made of one that is spread over several lines.
+/// Validates a JSON object that every parser must understand in the same way. It is sent to the client unchanged, so
+/// it is read to its end. A tree is built only for an object that spans several lines.
 fn object(json: String) -> serde_json::Result<String> {
     if json.contains(['\n', '\r']) {
         return Ok(Value::Object(serde_json::from_str(&json)?).to_string());
@@ -97,7 +97,7 @@ fn object(json: String) -> serde_json::Result<String> {
     Ok(json)
 }
 
-/// Reads JSON to its end without keeping any of it.
+/// Validates JSON to its end without storing any of it.
 struct Sound;
 
 impl<'de> DeserializeSeed<'de> for Sound {
@@ -144,7 +144,7 @@ impl<'de> Visitor<'de> for Sound {
         Ok(())
     }
 
-    /// A name that stands twice would be one value to some readers and another to others.
+    /// A duplicate name would be one value to some parsers and another to others.
     fn visit_map<A: MapAccess<'de>>(self, mut members: A) -> Result<(), A::Error> {
         let mut names = Vec::new();
         while let Some(Name(name)) = members.next_key()? {
@@ -153,13 +153,13 @@ impl<'de> Visitor<'de> for Sound {
         }
         names.sort_unstable();
         if names.windows(2).any(|pair| pair.first() == pair.last()) {
-            return Err(A::Error::custom("a name stands twice in one object"));
+            return Err(A::Error::custom("a name occurs twice in one object"));
         }
         Ok(())
     }
 }
 
-/// A member's name, as its hash: two that are the same are told apart from the rest by that.
+/// Hash of a member's name, which suffices to detect duplicates.
 struct Name(u64);
 
 impl<'de> Deserialize<'de> for Name {

@@ -1,4 +1,4 @@
-//! Places for `run` calls, which take long: served by identity, with some left to whoever comes next.
+//! Slots for `run` calls, which take long: assigned by identity, with some reserved for identities that hold none.
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
@@ -9,22 +9,22 @@ use tollgate_core::share::Share;
 
 use super::turns::Turns;
 
-/// The places, and who waits for one.
+/// Slots, and the calls that wait for one.
 #[derive(Clone)]
 pub(super) struct Runners {
     turns: Arc<Mutex<Turns<oneshot::Sender<Place>>>>,
-    /// Calls that have a place or wait for one.
+    /// Calls that hold a slot or wait for one.
     calls: TaskTracker,
 }
 
-/// A place of a call. Dropping it lets the next one run.
+/// Slot of a call. Dropping it lets the next call run.
 pub(super) struct Place {
     share: Share,
     runners: Runners,
 }
 
 impl Runners {
-    /// So many places, of which a caller that has the process to itself may have `alone`.
+    /// Runners with this many slots, of which a caller that has the process to itself may use `alone`.
     pub(super) fn new(places: u64, alone: u64) -> Runners {
         Runners {
             turns: Arc::new(Mutex::new(Turns::new(places, alone))),
@@ -32,12 +32,12 @@ impl Runners {
         }
     }
 
-    /// Notes that a call is about to ask for a place.
+    /// Announces that a call is about to request a slot.
     pub(super) fn announce(&self) -> TaskTrackerToken {
         self.calls.token()
     }
 
-    /// Waits for a place.
+    /// Waits for a slot.
     pub(super) async fn enter(&self, share: &Share) -> Option<Place> {
         let (ready, place) = oneshot::channel();
         self.turns().push(share.clone(), ready);
@@ -45,13 +45,13 @@ impl Runners {
         place.await.ok()
     }
 
-    /// Waits until no call has a place or waits for one.
+    /// Waits until no call holds a slot or waits for one.
     pub(super) async fn idle(&self) {
         self.calls.close();
         self.calls.wait().await;
     }
 
-    /// Gives places to all that may have one.
+    /// Assigns slots to all calls that may have one.
     fn start(&self) {
         loop {
             let next = self.turns().next();
@@ -59,7 +59,7 @@ impl Runners {
                 return;
             };
             let runners = self.clone();
-            // Whoever is gone lets go of its place, which begins this anew.
+            // If the receiver is gone, the slot is dropped, which starts this again.
             drop(ready.send(Place { share, runners }));
         }
     }

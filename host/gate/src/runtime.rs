@@ -1,4 +1,4 @@
-//! Everything on this host that calls run with.
+//! Runtime that all calls on this host share.
 
 use std::sync::Arc;
 
@@ -9,10 +9,10 @@ use tollgate_sdk::Timestamp;
 use tollgate_store::artifacts::ArtifactStore;
 use tollgate_store::liveness::Host;
 
-/// Equipment of calls.
+/// Shared equipment of calls.
 #[derive(Clone)]
 pub struct Equipment {
-    /// The engine.
+    /// The WebAssembly engine.
     pub sandbox: Arc<Sandbox>,
     /// Starts programs.
     pub launcher: Arc<Launcher>,
@@ -20,18 +20,18 @@ pub struct Equipment {
     pub clock: Arc<dyn Clock>,
 }
 
-/// Runtime of guests.
+/// Runtime for guests.
 #[derive(Clone)]
 pub(super) struct Runtime {
     pub(super) equipment: Equipment,
     pub(super) host: Arc<Host>,
     pub(super) artifacts: Option<Arc<ArtifactStore>>,
-    /// True if reads that succeed leave rows.
+    /// True if successful reads are recorded.
     pub(super) records_reads: bool,
 }
 
 impl Runtime {
-    /// The time as RFC 3339 text.
+    /// Current time as RFC 3339 text.
     pub(super) fn now(&self) -> String {
         Timestamp::from_ms(self.equipment.clock.now_ms()).to_string()
     }

@@ -1,32 +1,32 @@
-//! Work trees as they were seen before a call, and the reasons why some were not.
+//! Scans of work trees before a call, and the reasons for failed scans.
 
 use std::sync::Arc;
 
 use serde_json::{Value, json};
 use tollgate_store::storage::Sighting;
 
-/// A work tree before a call, or why it was not seen.
+/// Scan of a work tree before a call, or the reason for which it failed.
 pub(super) type Seen = Result<Arc<Sighting>, Unseen>;
 
-/// Why a work tree was not seen.
+/// Reason for which a work tree was not scanned.
 #[derive(Debug, Clone)]
 pub(super) struct Unseen {
     pub(super) why: String,
-    /// The operator gave access to its repository, so it should have been.
+    /// True if the operator granted access to its repository, so that the scan should have succeeded.
     pub(super) has_git: bool,
 }
 
-/// Look at a work tree of an envelope that a call closes.
+/// Scan of a work tree of an envelope that a call closes.
 #[derive(Debug, Clone)]
 pub(crate) struct LookedAt {
     /// Name of the workspace.
     pub(crate) workspace: String,
-    /// Its state, or why nobody knows it.
+    /// State of the work tree, or the reason for which it is unknown.
     pub(crate) seen: Result<Arc<Sighting>, String>,
 }
 
 impl LookedAt {
-    /// The look as the row of the closing has it.
+    /// The scan as stored in the row of the closing.
     pub(crate) fn as_json(&self) -> Value {
         match &self.seen {
             Ok(seen) => json!({"workspace": self.workspace, "state": seen.state}),

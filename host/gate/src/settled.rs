@@ -1,4 +1,4 @@
-//! End of a call.
+//! End of a call: its result, its statements for the ledger and the data of its reply.
 
 use std::collections::BTreeMap;
 
@@ -16,19 +16,19 @@ use super::mutation::Mutation;
 use super::reply::Reply;
 use super::told::Told;
 
-/// End of a call, with the statements of the ledger and the reply beside the result.
+/// End of a call, with everything that the ledger and the reply record besides the result.
 #[derive(Debug, Clone)]
 pub(super) struct Settled {
     pub(super) result: Result<Reply, ToolError>,
     pub(super) standing: Option<Standing>,
     pub(super) limit: Option<Refusal>,
-    /// Code of the limit that refused one of its programs, if it is not one of the envelope's own.
+    /// Code of the limit that refused one of its programs, if the limit is not one of the envelope's own.
     pub(super) other_limit: Option<&'static str>,
-    /// The counters of its envelope and of those around it, for its row.
+    /// Counters of its envelope and of enclosing envelopes, for its row.
     pub(super) counters: Option<String>,
-    /// Milliseconds until the time of its envelope is over.
+    /// Milliseconds until the time of its envelope is up.
     pub(super) remaining_ms: Option<i64>,
-    /// Statements of the row about envelopes.
+    /// Statements about envelopes for the row.
     pub(super) told: Told,
     pub(super) budgets: BTreeMap<String, Budget>,
     pub(super) mutation: Option<Mutation>,
@@ -36,18 +36,18 @@ pub(super) struct Settled {
     pub(super) stale: Vec<String>,
     /// Verdicts on the result.
     pub(super) verdicts: Vec<Verdict>,
-    /// All that policies remember of the call, if one judged the result.
+    /// Everything that policies remember about the call, if one judged the result.
     pub(super) remembered: Option<Vec<PolicyRow>>,
     pub(super) question: Option<Pending>,
-    /// Open requests for approval that its refusal is about.
+    /// Open requests for approval that the refusal is about.
     pub(super) approvals: Vec<String>,
-    /// Another call used the permit that let the call pass, and nothing was run.
+    /// True if another call used the permit that let the call pass, so that nothing ran.
     pub(super) is_overtaken: bool,
-    /// The call was not admitted: nothing was run, and nothing counted.
+    /// True if the call was not admitted, so that nothing ran and nothing was counted.
     pub(super) is_turned_away: bool,
-    /// Registered tests that the call started, as the host saw them end.
+    /// Registered tests that the call started, with their results as observed by the host.
     pub(super) tests: Vec<TestRun>,
-    /// Log lines of the component, if they waited for policies that judge the result.
+    /// Log lines of the component, if they were held back until policies judged the result.
     pub(super) lines: Vec<Line>,
 }
 
@@ -76,14 +76,14 @@ impl Settled {
         }
     }
 
-    /// Takes over what a guest came to.
+    /// Takes over the outcome of a guest.
     pub(super) fn end(&mut self, ended: Ended) {
         self.result = ended.result;
         self.additions = ended.additions;
         self.verdicts = ended.verdicts;
         self.lines = ended.lines;
         self.remembered = ended.remembered;
-        // What was undone is not told.
+        // Changes that were undone are not reported.
         if self.result.is_ok() {
             self.told.add(ended.told);
         }
@@ -93,7 +93,7 @@ impl Settled {
         Settled::of(Err(refusal))
     }
 
-    /// The end of a call that was not admitted.
+    /// End of a call that was not admitted.
     pub(super) fn turned_away(refusal: ToolError) -> Settled {
         Settled {
             is_turned_away: true,
@@ -110,7 +110,7 @@ impl Settled {
     }
 }
 
-/// Names the envelope whose named budget is used up, and the call that tells what used it.
+/// Adds to a refusal the envelope whose named budget is exhausted, and the call that shows its use.
 pub(super) fn name_envelope(mut refusal: ToolError, envelope: Option<&str>) -> ToolError {
     let Some(envelope) = envelope.filter(|_| refusal.code == "BUDGET_EXHAUSTED") else {
         return refusal;

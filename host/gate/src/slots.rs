@@ -1,5 +1,5 @@
-//! Slots of calls that read, as far as a policy counts those for each host by itself: kept in memory, so that no call
-//! that reads waits for a commit.
+//! Slots of `read` calls that a policy counts for each host separately. Kept in memory, so that no `read` call waits
+//! for a commit.
 
 use std::collections::HashMap;
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -9,20 +9,20 @@ use tollgate_sandbox::permit::Permit;
 
 use super::permits::Overtaken;
 
-/// Keys in memory after which those whose slots all ended are looked for.
+/// Number of keys in memory above which expired ones are removed.
 const SWEEP: usize = 1_024;
-/// Most keys in memory. One more, and the half whose slots end first is forgotten.
+/// Most keys in memory. Beyond that, the half whose slots end first is dropped.
 const MAX_KEYS: usize = 100_000;
 
-/// The slots of this host.
+/// Slots of this host.
 #[derive(Default)]
 pub(super) struct HostSlots(Mutex<Taken>);
 
 #[derive(Default)]
 struct Taken {
-    /// By policy and key.
+    /// Slots by policy and key.
     held: HashMap<(String, String), Vec<Held>>,
-    /// Keys that the last sweep left.
+    /// Number of keys after the last sweep.
     swept: usize,
 }
 
@@ -32,7 +32,7 @@ struct Held {
 }
 
 impl HostSlots {
-    /// Takes a slot of each, or none.
+    /// Takes one slot of each kind, or none.
     pub(super) fn take(&self, permits: &[&Permit], op_id: &str) -> Result<(), Overtaken> {
         if permits.is_empty() {
             return Ok(());
@@ -44,7 +44,7 @@ impl HostSlots {
         taken
     }
 
-    /// Gives back what a call took that did not run.
+    /// Gives back the slots of a call that did not run.
     pub(super) fn undo(&self, permits: &[&Permit], op_id: &str) {
         let mut taken = self.taken();
         for permit in permits {
@@ -52,7 +52,7 @@ impl HostSlots {
         }
     }
 
-    /// Gives back what a call took that failed.
+    /// Gives back the slots of a call that failed.
     pub(super) fn give_back(&self, permits: &[&Permit], op_id: &str) {
         let is_kept = |permit: &Permit| permit.slot().is_some_and(|slot| slot.kept_by_failed);
         let back: Vec<&Permit> = permits
@@ -99,7 +99,7 @@ impl Taken {
         Ok(())
     }
 
-    /// Forgets the keys whose slots end first, since a caller with that many keys must not end the counting of others.
+    /// Drops the keys whose slots end first. A caller with very many keys must not stop the counting of others.
     fn forget_half(&mut self) {
         let last = |held: &[Held]| held.iter().map(|held| held.until).max();
         let mut ends: Vec<_> = self.held.values().map(|held| last(held)).collect();
@@ -116,7 +116,7 @@ impl Taken {
         }
     }
 
-    /// Forgets keys of which no slot is taken, each time there are twice as many as the last time.
+    /// Removes keys without a taken slot, whenever their number has doubled since the last sweep.
     fn sweep(&mut self, now: Instant) {
         if self.held.len() < SWEEP.max(self.swept.saturating_mul(2)).min(MAX_KEYS) {
             return;

@@ -1,4 +1,4 @@
-//! Link between a call and the task that it may become, shared by whoever runs it.
+//! Link between a call and the task that it may become, shared by everything that runs the call.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -11,9 +11,9 @@ pub enum Tasking {
     /// The caller waits for every reply, however long it takes.
     #[default]
     Waiting,
-    /// A client without tasks. Tools that require them refuse it.
+    /// A client without tasks. Tools that require tasks refuse it.
     Lacking,
-    /// The call has a place for a task, which it may become.
+    /// The call may become the task of this slot.
     Place(TaskSlot),
 }
 
@@ -26,7 +26,7 @@ impl Tasking {
     }
 }
 
-/// A call's place for a task. Clones are about the same task.
+/// Slot for the task that a call may become. Clones refer to the same task.
 #[derive(Debug, Clone)]
 pub struct TaskSlot(Arc<Inner>);
 
@@ -39,7 +39,7 @@ struct Inner {
     latest: Mutex<Option<Latest>>,
 }
 
-/// The latest call of a task, as the ledger names it.
+/// Latest call of a task, as the ledger names it.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Latest {
     pub(super) op_id: String,
@@ -49,7 +49,7 @@ pub(super) struct Latest {
 }
 
 impl TaskSlot {
-    /// A place with an id that nobody can guess.
+    /// Slot with an unguessable id.
     pub(super) fn new() -> TaskSlot {
         TaskSlot(Arc::new(Inner {
             id: format!("tsk_{}", uuid::Uuid::new_v4().simple()),
@@ -60,7 +60,7 @@ impl TaskSlot {
         }))
     }
 
-    /// The place of a task that is stored.
+    /// Slot of a stored task.
     pub(super) fn of(task: &StoredTask) -> TaskSlot {
         let latest = Latest {
             op_id: task.op_id.clone(),
@@ -82,7 +82,7 @@ impl TaskSlot {
         &self.0.id
     }
 
-    /// Notes which call it is about.
+    /// Records the call that the task is about.
     pub(super) fn drafted(&self, operation: &Operation) {
         self.set_latest(Latest {
             op_id: operation.op_id.clone(),
@@ -101,7 +101,7 @@ impl TaskSlot {
         latest.clone()
     }
 
-    /// True once the task is stored. Said by the writer, so that what it does next knows.
+    /// True once the task is stored. Set by the writer, so that its next steps know.
     pub(super) fn is_stored(&self) -> bool {
         self.0.is_stored.load(Ordering::Acquire)
     }
@@ -110,7 +110,7 @@ impl TaskSlot {
         self.0.is_stored.store(is_stored, Ordering::Release);
     }
 
-    /// True if the task's latest question is in the list of approvals. Said by the writer.
+    /// True if the task's latest question is in the list of approvals. Set by the writer.
     pub(super) fn is_listed(&self) -> bool {
         self.0.is_listed.load(Ordering::Acquire)
     }

@@ -1,14 +1,14 @@
-//! Statements of a call's row about envelopes.
+//! Statements about envelopes in a call's row.
 
 use serde_json::Value;
 use tollgate_store::storage::Operation;
 
-/// Statements of a row about envelopes: one was opened, one ended.
+/// Statements about envelopes for a row: an envelope was opened or ended.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Told {
-    /// The envelope that the call is about, though it does not belong to it.
+    /// Envelope that the call is about, although it does not belong to it.
     pub(super) envelope: Option<String>,
-    /// Events of the host's own.
+    /// Events that the host adds.
     pub(super) events: Vec<Value>,
 }
 
@@ -18,7 +18,7 @@ impl Told {
         self.events.extend(other.events);
     }
 
-    /// Puts it into a row, beside the events of its component.
+    /// Adds the statements to a row, after the events of its component.
     pub(super) fn fill(&self, operation: &mut Operation) {
         if self.envelope.is_some() {
             operation.envelope_id.clone_from(&self.envelope);

@@ -1,22 +1,22 @@
-//! Jobs that wait for one of a number of places, each identity's in a line of its own: no identity's jobs keep
-//! another's from a place.
+//! Fair queue for jobs that wait for one of a number of places, with a separate line for each identity, so that no
+//! identity's jobs can block another's.
 //!
-//! The next job is of the identity that holds the fewest places. A line that waits is overtaken a few times at most,
-//! and is served in turn then.
+//! The next job comes from the identity that holds the fewest places. A waiting line is overtaken a limited number of
+//! times and is then served in turn.
 
 use std::collections::VecDeque;
 
 use tollgate_core::share::{Holdings, Share};
 
-/// Number of times that a line is overtaken by those that hold less before it is served in turn.
+/// Number of times that a line is overtaken by lines that hold less before it is served in turn.
 const MOST_PASSED: u32 = 8;
-/// Empty lines that are kept for the next job, so that queueing one costs no allocation.
+/// Empty lines that are kept for reuse, so that queueing a job costs no allocation.
 const SPARES: usize = 16;
 
-/// Lines of jobs before places.
+/// Lines of jobs that wait for places.
 pub(super) struct Turns<T> {
     places: Holdings,
-    /// Lines with jobs, the one served last at the end.
+    /// Lines with jobs. The one that was served last is at the end.
     lines: VecDeque<Line<T>>,
     spares: Vec<VecDeque<T>>,
 }
@@ -29,7 +29,7 @@ struct Line<T> {
 }
 
 impl<T> Turns<T> {
-    /// For so many places, of which a caller that has the process to itself may have `alone`.
+    /// Turns for this many places, of which a caller that has the process to itself may use `alone`.
     pub(super) fn new(places: u64, alone: u64) -> Turns<T> {
         Turns {
             places: Holdings::new(places, alone),
@@ -47,7 +47,7 @@ impl<T> Turns<T> {
         self.lines.push_back(line);
     }
 
-    /// Puts a job back that was not begun, before all others of its line, and the line before all others.
+    /// Puts back a job that did not begin, before all others of its line, and the line before all others.
     pub(super) fn put_back(&mut self, share: Share, job: T) {
         let line = self.lines.iter().position(|line| line.share == share);
         let line = match line.and_then(|index| self.lines.remove(index)) {
@@ -60,8 +60,8 @@ impl<T> Turns<T> {
         self.lines.push_front(line);
     }
 
-    /// Moves the line of a share that was just served behind all others. A line that comes to be while that share is
-    /// served waits for nobody's second turn.
+    /// Moves the line of a share that was just served behind all others. A line that is created while that share is
+    /// served does not wait for a second turn of any other.
     pub(super) fn move_to_end(&mut self, share: &Share) {
         let line = self.lines.iter().position(|line| line.share == *share);
         if let Some(line) = line.and_then(|index| self.lines.remove(index)) {
@@ -69,7 +69,7 @@ impl<T> Turns<T> {
         }
     }
 
-    /// The next job and whose it is, which takes a place. `None` if no job waits that may have one.
+    /// Next job and its share, which takes a place. `None` if no waiting job may have one.
     pub(super) fn next(&mut self) -> Option<(Share, T)> {
         let chosen = self.choose()?;
         for line in self.lines.iter_mut().take(chosen) {
@@ -90,7 +90,7 @@ impl<T> Turns<T> {
         Some((share, job))
     }
 
-    /// True if a job waits that may have a place.
+    /// True if a waiting job may have a place.
     pub(super) fn has_next(&self) -> bool {
         self.lines.iter().any(|line| self.places.allows(&line.share, 1))
     }
@@ -105,27 +105,27 @@ impl<T> Turns<T> {
         self.lines.iter().map(|line| &line.share)
     }
 
-    /// The first job of each line.
+    /// First job of each line.
     pub(super) fn heads(&self) -> impl Iterator<Item = &T> {
         self.lines.iter().filter_map(|line| line.jobs.front())
     }
 
-    /// True if others have places, and this share has none.
+    /// True if others hold places and this share holds none.
     pub(super) fn is_newcomer(&self, share: &Share) -> bool {
         !self.places.is_unused() && self.places.held(share) == 0
     }
 
-    /// Takes back the place of a job that is done.
+    /// Releases the place of a finished job.
     pub(super) fn give_back(&mut self, share: &Share) {
         self.places.give_back(share, 1);
     }
 
-    /// Takes back all places.
+    /// Releases all places.
     pub(super) fn clear(&mut self) {
         self.places.clear();
     }
 
-    /// The first line that was overtaken too often, or else the first of those that hold the fewest places.
+    /// The first line that was overtaken too often, otherwise the first of the lines that hold the fewest places.
     fn choose(&self) -> Option<usize> {
         let may = |line: &&Line<T>| self.places.allows(&line.share, 1);
         if self.lines.len() == 1 {
@@ -136,7 +136,7 @@ impl<T> Turns<T> {
             MOST_PASSED.. => None,
             _ => Some(self.places.held(&line.share)),
         };
-        // The first of several that are equal.
+        // Among equal ones, the first.
         lines.min_by_key(|(_, line)| rank(line)).map(|(index, _)| index)
     }
 

@@ -1,4 +1,4 @@
-//! The work tree that a call is about, if edits of it count, and what the call may do to it.
+//! The work tree that a call is about, if edits of it count, and the changes that the call may make to it.
 
 use std::sync::Arc;
 
@@ -18,21 +18,21 @@ use crate::runtime::Runtime;
 use crate::seen::Unseen;
 use crate::workspace_name;
 
-/// Work tree to look at, and the possible effect of the call on it.
+/// Work tree to scan, and the possible effect of the call on it.
 #[derive(Clone)]
 pub(super) struct Watch {
     generation: Arc<Generation>,
-    /// The workspace that the call names. Without one it is the envelope's.
+    /// Workspace that the call names. Default: the envelope's.
     named: Option<String>,
-    /// Place of the workspace's name in a table of the pack, which outweighs the envelope's.
+    /// Location of the workspace's name in a table of the pack, which takes precedence over the envelope's.
     stored: Option<TextOf>,
-    /// The envelope that the call closes. Without it the call's own is meant.
+    /// Envelope that the call closes. Default: the call's own envelope.
     pub(super) closes: Option<Closing>,
     /// Possible effect of the call on the work tree.
     pub(super) may: May,
 }
 
-/// An envelope that a call closes, and who calls.
+/// An envelope that a call closes, and the caller.
 #[derive(Clone)]
 pub(super) struct Closing {
     envelope: String,
@@ -48,16 +48,16 @@ pub(super) enum May {
     Close,
     /// Changes nothing itself.
     Nothing,
-    /// Records what holds of the work tree: its tool asks for a look.
+    /// Records the state of the work tree: its tool requests a scan.
     Record,
-    /// Runs tests, which leave files behind.
+    /// Runs tests, which leave files.
     Test,
     /// Changes files.
     Change,
 }
 
 impl May {
-    /// True if the call may leave the work tree in another state.
+    /// True if the call may change the state of the work tree.
     pub(super) const fn leaves(self) -> bool {
         match self {
             May::Test | May::Change => true,
@@ -67,7 +67,7 @@ impl May {
 }
 
 impl Watch {
-    /// The work tree that a call is about, if it is one whose edits count.
+    /// Work tree that a call is about, if edits of it count.
     pub(super) fn of(
         generation: &Arc<Generation>,
         tool: &ToolEntry,
@@ -93,7 +93,7 @@ impl Watch {
                 }
             },
             Body::Guest(pack) => {
-                // Tests are compared outside of envelopes as well, where they name their workspace.
+                // Test runs that name their workspace are compared outside envelopes as well.
                 let is_test = charge == Charge::TestRun && named.is_some();
                 let own = operation.envelope_id.is_some() || stored.is_some() || is_test;
                 let own = own.then(|| in_envelope(tool, charge, pack, named.as_deref()));
@@ -113,7 +113,7 @@ impl Watch {
         })
     }
 
-    /// Workspaces to look at before an envelope is closed, with the newest state of each that is known there.
+    /// Workspaces to scan before an envelope is closed, with the newest known state of each.
     pub(super) fn known_at_closing(
         &self,
         database: &Database,
@@ -128,13 +128,13 @@ impl Watch {
         Ok(known)
     }
 
-    /// Workspaces to look at before an envelope is closed: its own, then the others that its calls looked at, the one of
-    /// the newest look first.
+    /// Workspaces to scan before an envelope is closed: its own, then the others that its calls scanned, most
+    /// recently scanned first.
     fn at_closing(&self, session: &Session, closing: &Closing) -> StoreResult<Vec<String>> {
         let Some(envelope) = session.envelopes().get(&closing.envelope)? else {
             return Ok(Vec::new());
         };
-        // A call that is refused looks at nothing.
+        // A call that will be refused scans nothing.
         let is_open = envelope.standing.state == State::Open;
         if !is_open || !envelope.is_visible(closing.identity.as_ref()) {
             return Ok(Vec::new());
@@ -190,7 +190,7 @@ impl Watch {
         })
     }
 
-    /// Why nothing was to be seen.
+    /// Reason for which the scan failed.
     pub(super) fn unseen(&self, why: String, database: &Database, envelope: Option<&str>) -> Unseen {
         let workspace = self.workspace(database, envelope);
         Unseen {
@@ -199,7 +199,7 @@ impl Watch {
         }
     }
 
-    /// Looks at the work tree, on this thread.
+    /// Scans the work tree, on this thread.
     pub(super) fn look(
         &self,
         runtime: &Runtime,
@@ -211,13 +211,13 @@ impl Watch {
     }
 }
 
-/// Looks at a work tree, on this thread.
+/// Scans a work tree, on this thread.
 pub(super) fn look_at(workspace: &Workspace, runtime: &Runtime) -> Result<Sighting, String> {
     let equipment = &runtime.equipment;
     work_tree::look(workspace, &equipment.launcher, &*equipment.clock)
 }
 
-/// Possible effect of a call in an envelope, if that is one to look for.
+/// Possible effect of a call in an envelope, if that requires a scan.
 fn in_envelope(tool: &ToolEntry, charge: Charge, pack: &Pack, named: Option<&str>) -> Option<May> {
     let reach = named.and_then(|name| pack.access.workspace(name).ok());
     let info = reach.map(|reach| &reach.info);
@@ -229,7 +229,7 @@ fn in_envelope(tool: &ToolEntry, charge: Charge, pack: &Pack, named: Option<&str
         (Effect::Run, Charge::TestRun) => Some(May::Test),
         (Effect::Run, Charge::Mutations(_)) if changes => Some(May::Change),
         (Effect::Run, Charge::Mutations(_)) | (Effect::Write, Charge::TestRun) => Some(May::Nothing),
-        // Only files that the call writes are of interest.
+        // Only files that the call writes matter.
         (Effect::Write, Charge::Mutations(_)) if writes && info.is_some() => Some(May::Change),
         _ => None,
     }

@@ -1,4 +1,4 @@
-//! Use of windows of time by a call: the workspaces that it counts for, and whether it opens an envelope.
+//! Use of time windows by a call: the workspaces that it counts for, and whether it opens an envelope.
 
 use std::collections::BTreeMap;
 
@@ -12,26 +12,26 @@ use crate::batch::{self, Member};
 use crate::core_tools::{self, EnvelopeChange};
 use crate::workspace_name;
 
-/// Subject of callers and clients that have no name, and of calls that name no registered workspace.
+/// Subject for callers and clients without a name, and for calls that name no registered workspace.
 pub(super) const UNNAMED: &str = "(unnamed)";
 
-/// Use of windows by a call.
+/// Use of time windows by a call.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Use {
-    /// The workspace that its arguments name, or that its tool takes without a name.
+    /// Workspace from its arguments, or from its tool's default.
     workspace: Option<String>,
-    /// Place of the workspace's name in a table of the pack, for a call that names none.
+    /// Location of the workspace's name in a table of the pack, for a call that names none.
     stored: Option<TextOf>,
-    /// The registered ones.
+    /// Registered workspaces.
     known: Workspaces,
-    /// Calls inside of the call that write, by the workspace that they name.
+    /// Members of the call that write, by the workspace that they name.
     members: BTreeMap<String, i64>,
     /// True if the call opens an envelope.
     pub(super) opens_envelope: bool,
 }
 
 impl Use {
-    /// Use of a call with these arguments, in which members have theirs as they run.
+    /// Use of a call with these arguments, in which members have complete arguments.
     pub(super) fn of(tool: &ToolEntry, arguments: &Value, members: &[Member], known: &Workspaces) -> Use {
         let workspace = workspace_name::given(tool, arguments).map(str::to_owned);
         let declared = tool.workspace.as_ref().filter(|_| workspace.is_none());
@@ -58,10 +58,10 @@ impl Use {
         }
     }
 
-    /// Text that a row of the pack has for the workspace. A pack that declares a table which it does not have has none.
+    /// Text for the workspace in a row of the pack. Nothing if the pack declares a table that it does not have.
     fn found(&self, session: &Session) -> Option<TextFound> {
         let found = session.components().text_at(self.stored.as_ref()?);
-        // A transaction that has to wait for others begins anew, and the call is looked at once more.
+        // A transaction that must wait for others begins again, and the lookup is repeated.
         let failed = found.as_ref().err().filter(|_| !session.must_begin_anew());
         if let Some(err) = failed {
             tracing::warn!(%err, "the workspace of a call was not read");
@@ -69,8 +69,8 @@ impl Use {
         found.ok()
     }
 
-    /// Subject for the name of a workspace. Names that nobody registered are one, so that no spelling of a name is a way
-    /// around a limit.
+    /// Subject for the name of a workspace. All unregistered names share one subject, so that respelling a name does
+    /// not bypass a limit.
     fn subject<'a>(&self, name: &'a str) -> &'a str {
         match self.known.get(name) {
             Some(_) => name,
@@ -78,8 +78,8 @@ impl Use {
         }
     }
 
-    /// Subject for the workspace that a row of the pack names. Calls that name no row that the host knows count together,
-    /// so that no spelling of an id is a way around a limit.
+    /// Subject for the workspace that a row of the pack names. All calls without a known row share one subject, so
+    /// that respelling an id does not bypass a limit.
     fn stored(&self, session: &Session) -> Option<String> {
         match self.found(session)? {
             TextFound::Text(text) => Some(self.subject(workspace_name::in_row(&text)).to_owned()),
@@ -88,8 +88,8 @@ impl Use {
         }
     }
 
-    /// Subjects of a call in windows by workspace, with how many of its units each has. `around` is the workspace that its
-    /// envelope names.
+    /// Subjects of a call in windows by workspace, with the number of its units for each. `around` is the workspace
+    /// that its envelope names.
     pub(super) fn workspaces(
         &self,
         session: &Session,
@@ -100,7 +100,7 @@ impl Use {
         for (name, count) in &self.members {
             *all.entry(self.subject(name).to_owned()).or_default() += count;
         }
-        // What the call itself is about counts with all that it costs.
+        // The subject of the call itself counts the whole cost.
         let named = self
             .workspace
             .as_deref()
@@ -119,7 +119,7 @@ impl Use {
         all
     }
 
-    /// The registered workspace that a row of the pack names.
+    /// Registered workspace that a row of the pack names.
     pub(super) fn registered(&self, session: &Session) -> Option<String> {
         let text = self.found(session)?.text()?;
         let name = workspace_name::in_row(&text);

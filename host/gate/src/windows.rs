@@ -1,8 +1,9 @@
-//! Budgets of time windows, which hold over envelopes: so many mutations, test runs, edits or new envelopes within an
-//! hour, for each workspace, caller or client. Without them an agent whose envelope is used up opens the next.
+//! Limits over time windows, which span envelopes: a maximum of mutations, test runs, edits or new envelopes within,
+//! for example, an hour, for each workspace, caller or client. Without them an agent whose envelope is exhausted
+//! simply opens the next.
 //!
-//! A call takes a slot for each unit in its own commit, as calls do for policies (see `permits`), so that the counts are
-//! exact over all hosts of the data directory.
+//! A call takes a slot for each unit in its own commit, as calls do for policies (see `permits`), so that the counts
+//! are exact across all hosts of the data directory.
 
 use std::collections::BTreeMap;
 
@@ -17,12 +18,12 @@ use super::pending_operation::PendingOperation;
 use crate::envelope_settings::{By, Window};
 use crate::window_use::UNNAMED;
 
-/// Owner of the slots. Components' names have none of these characters alone, and policies' a prefix.
+/// Owner of the slots. Names of components have more characters, and those of policies have a prefix.
 const OWNER: &str = "core";
-/// Longest name that is counted by, in bytes.
+/// Longest name that is counted separately, in bytes.
 const MAX_SUBJECT: usize = 200;
 
-/// A unit that is counted, and how many of it a call uses.
+/// A counted unit, and the number of it that a call uses.
 struct Units {
     what: &'static str,
     count: i64,
@@ -31,7 +32,7 @@ struct Units {
 const EDITS: &str = "edits";
 
 impl Units {
-    /// All that a call uses: what it costs, and an edit that it found.
+    /// Units that a call uses: its cost, and an edit that its scan found.
     fn of(session: &Session, draft: &PendingOperation) -> StoreResult<Vec<Units>> {
         let cost = match draft.charge {
             Charge::Mutations(count) => Some(("mutations", count)),
@@ -57,8 +58,8 @@ impl Units {
     }
 }
 
-/// Takes what a call uses of the windows, or says which one has nothing left. Wants a write transaction; what was taken
-/// before a refusal is undone with the operation's other permits.
+/// Takes a call's units from the windows, or returns the window that has nothing left. Requires a write transaction.
+/// Units taken before a refusal are undone with the operation's other permits.
 pub(super) fn take(
     session: &Session,
     windows: &[Window],
@@ -113,7 +114,7 @@ fn take_units(
     Ok(Ok(()))
 }
 
-/// Gives back what a call took that was not admitted.
+/// Gives back the units of a call that was not admitted.
 pub(super) fn undo(session: &Session, windows: &[Window], draft: &PendingOperation) -> StoreResult<()> {
     for place in 0..windows.len() {
         session
@@ -123,7 +124,7 @@ pub(super) fn undo(session: &Session, windows: &[Window], draft: &PendingOperati
     Ok(())
 }
 
-/// Subjects whose windows a call counts in, with how many units of each.
+/// Subjects in whose windows a call counts, with the number of units for each.
 fn subjects(
     session: &Session,
     by: By,
@@ -134,7 +135,7 @@ fn subjects(
     let named = |name: &str| text::clean(text::cut(name, MAX_SUBJECT));
     let one = |name: &str| BTreeMap::from([(named(name), units.count)]);
     Ok(match by {
-        // An edit is one of the work tree in which it was found.
+        // An edit counts for the work tree in which it was found.
         By::Workspace if units.what == EDITS => {
             let seen = draft.sighting().map(|seen| one(&seen.workspace));
             seen.unwrap_or_default()
@@ -159,7 +160,7 @@ fn subjects(
     })
 }
 
-/// The call that shows what used a window up.
+/// Suggested call that shows what exhausted a window.
 fn look_back(draft: &PendingOperation) -> NextCall {
     match &draft.operation.envelope_id {
         Some(envelope) => NextCall::new("ledger_report", json!({ "envelope_id": envelope })),
@@ -182,12 +183,12 @@ fn refused(window: &Window, units: &Units, subject: &str, limit: u32, wait_ms: i
     ToolError::new(
         "WINDOW_EXHAUSTED",
         format!(
-            "{whose} may have {limit} {} within {}, and no more of them are left; nothing was run",
+            "{whose} may have {limit} {} within {}, and none of them are left; nothing was run",
             units.what, window.per
         ),
     )
     .remediation(format!(
-        "Stop, and report to your owner what was reached. The operator's limit leaves room again in {wait_sec} s; a new \
+        "Stop, and report to your owner what was achieved. The operator's limit leaves room again in {wait_sec} s; a new \
          envelope does not change it.{another}"
     ))
     .context("by", window.by.as_str())

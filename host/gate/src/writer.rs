@@ -1,12 +1,11 @@
-//! The writer: one thread, one connection, one commit for all that waits.
+//! The writer: one thread, one connection, one commit for all waiting jobs.
 //!
-//! Each call runs under a savepoint of its own, so a call that fails takes back only its own rows.
-//! No reply leaves before the commit that holds its row. Some failures make SQLite give up the
-//! whole transaction; then the calls before the failing one run again, because nobody has been
-//! told of them yet.
+//! Each call runs under its own savepoint, so a failed call undoes only its own rows. No reply is sent before the
+//! commit that holds its row. Some failures make SQLite roll back the whole transaction. In that case the calls
+//! before the failing one run again, because none of their callers has been answered.
 //!
-//! While more than one identity has calls, a commit holds few of them: see `intake`. On a server, calls about different things have
-//! transactions of their own, side by side with those of other hosts: see `lanes` and `among`.
+//! While several identities have calls, a commit holds few of them: see `intake`. On a database server, calls about
+//! different things have transactions of their own, parallel to those of other hosts: see `lanes` and `among`.
 
 mod admit;
 mod among;
@@ -41,16 +40,16 @@ use lanes::Lanes;
 use outage::{Outage, PATIENCE};
 use process::record;
 
-/// Most commits of one batch that nobody answers.
+/// Most commits of one batch without an answer from the server.
 const MAX_UNKNOWN: u32 = 3;
-/// Most times that a transaction begins anew because it met another.
+/// Most restarts of a transaction because of conflicts.
 const MAX_CONFLICTS: u32 = 5;
-/// Most runs of a call that end because the connection is lost. One that costs it each time is told of its own failure then.
+/// Most runs of a call that end with a lost connection. After that, the call gets the error itself.
 const MAX_LOSSES: u32 = 2;
-/// Time for which beginnings of transactions are sent by themselves after one that travelled with a statement had to wait: others
-/// are busy with the same.
+/// Time for which BEGIN is sent separately, after a BEGIN that was sent together with a statement had to wait: others
+/// compete for the same lock.
 const BUSY: Duration = Duration::from_secs(1);
-/// Time between two looks for it.
+/// Interval of checking for the commit.
 const BETWEEN_LOOKS: Duration = Duration::from_millis(100);
 
 /// Starts the writer.
@@ -94,14 +93,14 @@ pub(super) fn start(
         .expect("a thread can be started"))
 }
 
-/// The transaction is gone, and with it what its members wrote.
+/// The transaction is gone, and with it all writes of its members.
 struct Lost;
 
-/// End of a call inside the writer.
+/// Outcome of a call inside the writer.
 enum Ran {
-    /// The transaction goes on.
+    /// The transaction continues.
     Kept(Ended),
-    /// The call cost the transaction, and ended in a failure.
+    /// The call aborted the transaction and failed.
     Lost(Ended),
 }
 
@@ -109,22 +108,23 @@ struct Writer {
     database: Database,
     runtime: Runtime,
     session: Option<Box<Session>>,
-    /// Told after each commit, if somebody wants to know.
+    /// Notified after each commit, if there is a listener.
     committed: Option<Sender<()>>,
     projector: Sender<Projection>,
-    /// Envelopes with connections that are known to work in them. Forgotten with a transaction that is lost.
+    /// Envelopes with connections that are known to work in them. Cleared if a transaction is lost.
     joined: HashSet<(String, String)>,
-    /// The pack whose tool ran last. Mostly the next call is for the same.
+    /// Pack whose tool ran last. The next call is usually for the same pack.
     ran: Option<Arc<Pack>>,
     outage: Outage,
-    /// Until then beginnings of transactions are sent by themselves.
+    /// Time until which BEGIN is sent separately.
     busy_until: Option<Instant>,
-    /// Time that calls of the last commit took, and whose they were.
+    /// Time that calls of the last commit took, and their shares.
     took: Vec<(Share, Duration)>,
 }
 
 impl Writer {
-    /// Runs a batch, commits it, and answers. What does not fit into its transaction is put back, if it came from the intake.
+    /// Runs a batch, commits it, and answers. Jobs that do not fit into the transaction are put back, if they came
+    /// from the intake.
     fn commit(
         &mut self,
         turn: &Turn,
@@ -142,7 +142,7 @@ impl Writer {
             let attempted = self.attempt(turn, &mut batch, rows, intake.as_deref_mut());
             if !matches!(attempted, Ok(Ok(()))) && self.must_begin_anew() {
                 conflicts += 1;
-                tracing::debug!("a transaction has to begin anew");
+                tracing::debug!("a transaction has to start again");
                 self.busy_until = Some(Instant::now() + BUSY);
                 self.abandon();
                 batch.iter_mut().for_each(|pending| pending.settled = None);
@@ -158,10 +158,11 @@ impl Writer {
                 }
                 Err(err) if err.failure() == StoreFailure::Unknown && unknown < MAX_UNKNOWN => {
                     unknown += 1;
-                    tracing::warn!(%err, "nobody answered a commit; looking for its rows");
+                    tracing::warn!(%err, "a commit was not answered; looking for its rows");
                     match self.look_for_last() {
                         Some(true) => return self.answer(batch),
-                        // It will not come later either, so its calls run again. Nobody was told of them yet.
+                        // The commit will not arrive later either, so its calls run again. None of their callers was
+                        // answered yet.
                         Some(false) => {
                             self.joined.clear();
                             batch.iter_mut().for_each(|pending| pending.settled = None);
@@ -173,7 +174,7 @@ impl Writer {
                         }
                     }
                 }
-                // Nothing of the transaction was kept, so its calls run again when the server is back.
+                // Nothing of the transaction was stored, so its calls run again when the server is back.
                 Err(err) if err.failure() == StoreFailure::Lost => {
                     self.abandon();
                     batch.iter_mut().for_each(|pending| pending.settled = None);
@@ -186,14 +187,15 @@ impl Writer {
                     tracing::debug!(%err, "the database cannot be reached; trying again");
                     std::thread::sleep(BETWEEN_LOOKS);
                 }
-                // Another host had one of the same rows, and the server undid this transaction so that both can go on.
+                // Another host held some of the same rows, and the server rolled back this transaction so that both
+                // can proceed.
                 Err(err) if err.failure() == StoreFailure::Conflict && conflicts < MAX_CONFLICTS => {
                     conflicts += 1;
                     tracing::debug!(%err, "a transaction met another host's; trying again");
                     self.abandon();
                     batch.iter_mut().for_each(|pending| pending.settled = None);
                 }
-                // The call that cost the transaction is settled or ran once more, so this ends.
+                // The call that aborted the transaction is settled or ran once more, so the loop ends.
                 Ok(Err(Lost)) => {
                     self.joined.clear();
                     batch.iter_mut().for_each(|pending| pending.settled = None);
@@ -209,7 +211,7 @@ impl Writer {
                 }
                 Err(err) => {
                     if is_busy(&err) && self.database.lanes().is_some() {
-                        // A server that others keep busy is tried again.
+                        // A server that is busy with others is tried again.
                         tracing::error!(%err, "a commit failed; rows of reads wait");
                         self.outage.keep(rows, &mut []);
                         self.outage.keep_what_happened(&mut batch);
@@ -224,7 +226,7 @@ impl Writer {
         }
     }
 
-    /// Refuses calls while the database cannot be reached. Their rows are written when it is back.
+    /// Refuses calls while the database is unreachable. Their rows are written when it is back.
     fn refuse(&mut self, mut batch: Vec<Pending>, rows: &[Operation]) {
         self.outage.keep(rows, &mut batch);
         self.outage.keep_what_happened(&mut batch);
@@ -233,13 +235,14 @@ impl Writer {
 
     fn answer(&self, batch: Vec<Pending>) {
         if let Some(committed) = &self.committed {
-            // One that was not heard yet is enough.
+            // One pending notification is enough.
             let _ = committed.try_send(());
         }
         answer(batch, &self.projector);
     }
 
-    /// Looks if the last transaction was committed. None if the database cannot be asked, or there is no row to look for.
+    /// Checks whether the last transaction was committed. `None` if the database is unreachable, or if there is no
+    /// row to look for.
     fn look_for_last(&mut self) -> Option<bool> {
         let written = self.session.as_ref()?.written()?;
         let until = Instant::now() + PATIENCE;
@@ -247,7 +250,7 @@ impl Writer {
             match self.look_for(&written) {
                 Ok(is_there) => return Some(is_there),
                 Err(err) if Instant::now() < until => {
-                    tracing::debug!(%err, "the database cannot be asked yet");
+                    tracing::debug!(%err, "the database cannot be queried yet");
                     self.abandon();
                     std::thread::sleep(BETWEEN_LOOKS);
                 }
@@ -256,7 +259,8 @@ impl Writer {
         }
     }
 
-    /// Looks for what a transaction wrote. Whoever has the turn to write sees how every transaction before ended.
+    /// Checks for the rows of a transaction. Under the write lock, the outcome of every earlier transaction is
+    /// visible.
     fn look_for(&mut self, written: &Written) -> StoreResult<bool> {
         let session = self.session()?;
         session.begin_late(false);
@@ -266,7 +270,7 @@ impl Writer {
         Ok(is_there)
     }
 
-    /// Runs the calls of a batch, as far as their turn goes, and commits them. The others are put back.
+    /// Runs the calls of a batch, as far as their turn allows, and commits them. The others are put back.
     fn attempt(
         &mut self,
         turn: &Turn,
@@ -310,7 +314,7 @@ impl Writer {
         Ok(Ok(()))
     }
 
-    /// The failure, with what in the database is in the way of the host's own statements, if something is.
+    /// Adds to an error the database object that blocks the host's own statements, if there is one.
     fn explain(&self, err: StoreError) -> StoreError {
         match &self.session {
             Some(session) => session.maintenance().explain(err),
@@ -338,7 +342,7 @@ impl Writer {
             .map_err(OpenError::into_cause)
     }
 
-    /// Leaves no transaction behind.
+    /// Rolls back any open transaction.
     fn abandon(&mut self) {
         self.joined.clear();
         let rolled_back = self

@@ -1,5 +1,5 @@
-//! MCP Apps (SEP-1865): results of some tools as pages inside of clients that show pages. Other clients get what they
-//! always got.
+//! MCP Apps (SEP-1865): results of some tools as pages, for clients that can show pages. Other clients get the usual
+//! results.
 
 use rmcp::RoleServer;
 use rmcp::model::{CallToolResult, MetaObject, ReadResourceResult, ResourceContents, Tool};
@@ -14,19 +14,19 @@ use tollgate_gate::Outcome;
 const EXTENSION: &str = "io.modelcontextprotocol/ui";
 /// Media type of a page.
 const MIME: &str = "text/html;profile=mcp-app";
-/// Key of a result's markup.
+/// Key of the markup in a result.
 const HTML: &str = "tollgate/html";
 /// Largest markup of a result, in bytes. Longer results are shown as text.
 const MAX_HTML: usize = 256 << 10;
 
-/// True if the client of a request shows pages.
+/// Returns whether the client of a request shows pages.
 pub(super) fn wanted(context: &RequestContext<RoleServer>) -> bool {
     let declared = context.client_capabilities();
     let extensions = declared.and_then(|declared| declared.extensions.clone());
     extensions.is_some_and(|extensions| extensions.contains_key(EXTENSION))
 }
 
-/// Names their pages beside the tools that have one.
+/// Adds the addresses of their pages to the tools that have one.
 pub(super) fn link(tools: &mut [Tool], catalog: &Catalog) {
     for tool in tools {
         if let Some(view) = view(catalog, &tool.name) {
@@ -36,7 +36,7 @@ pub(super) fn link(tools: &mut [Tool], catalog: &Catalog) {
     }
 }
 
-/// The page of a tool's result, if it has one.
+/// Page of a tool's result, if the tool has one.
 pub(super) fn view(catalog: &Catalog, tool: &str) -> Option<View> {
     let view = catalog.find(tool)?.view.clone();
     view.filter(|view| view.app)
@@ -49,13 +49,13 @@ pub(super) fn markup(view: &View, outcome: &Outcome) -> Option<String> {
     Some(app::result(&view.title, &lists, &reply)).filter(|html| html.len() <= MAX_HTML)
 }
 
-/// Puts the markup beside a result, where no model reads it.
+/// Adds the markup to a result's metadata, which models do not read.
 pub(super) fn add(result: &mut CallToolResult, html: String) {
     let meta = result.meta.get_or_insert_default();
     meta.0.insert(HTML.to_owned(), Value::from(html));
 }
 
-/// The page at an address.
+/// Page at an address.
 pub(super) fn resource(catalog: &Catalog, asked: &str) -> Option<ReadResourceResult> {
     let tools = catalog.all();
     let view = tools

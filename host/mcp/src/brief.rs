@@ -1,25 +1,25 @@
-//! Schemas as lists show them: what a model needs to make a call, in few words.
+//! Shortened schemas for lists of tools: enough for a model to make a call, in few words.
 //!
-//! Whoever lists tools pays for every character in each session. So lists have the names, types and choices of arguments
-//! and say what those do not tell by themselves, and of results they have the names and types. Nothing that is left out changes which
-//! calls are accepted: those are checked against the whole schema, which `tool_describe` shows. An argument with `deprecated`
-//! or `x-unlisted` is accepted and not listed.
+//! Every character of a tool list costs tokens in each session. For arguments, lists therefore show names, types,
+//! choices and whatever those do not make clear. For results, they show names and types. The shortening does not change
+//! which calls are accepted: calls are checked against the full schema, which `tool_describe` shows. An argument with
+//! `deprecated` or `x-unlisted` is accepted and not listed.
 
 use serde_json::{Map, Value, json};
 use tollgate_components::catalog::ENVELOPE_ARGUMENT;
 use tollgate_sdk::surface;
 
-/// An input schema of more characters than this loses more words.
+/// Input schemas with more characters than this are shortened further.
 const LONG: usize = 700;
-/// An optional object of more characters than this is shown without its members.
+/// Optional objects with more characters than this are shown without their members.
 const LONG_OBJECT: usize = 160;
 /// Longest description of an argument in a long schema, in characters.
 const LONG_DESCRIPTION: usize = 100;
 
-/// Marks an object that is shown without its members. Other words tell the model which ones it takes.
+/// Marks an object that is shown without its members. Other text tells the model which members the object takes.
 const BRIEF: &str = "x-brief";
 
-/// Keys that the host checks, and names when they do not hold.
+/// Keywords that the host checks, and names in its error if they do not hold.
 const CHECKS: &[&str] = &[
     "$schema",
     "title",
@@ -40,14 +40,14 @@ const CHECKS: &[&str] = &[
     "maxProperties",
 ];
 
-/// Words that tell nothing about an argument beside its name.
+/// Words that add nothing to an argument's name.
 const EMPTY_WORDS: &[&str] = &[
     "a", "an", "and", "are", "as", "at", "be", "by", "for", "in", "is", "it", "its", "of", "on", "one", "or",
     "so", "that", "the", "this", "to", "was", "what", "which", "who", "with",
 ];
 
-/// The arguments of a tool in short. A schema that uses all of JSON Schema stays whole, because its keywords depend on
-/// each other.
+/// Shortened schema of a tool's arguments. A schema that uses all of JSON Schema is not shortened, because its keywords
+/// depend on each other.
 pub(super) fn input(tool: &str, schema: &Map<String, Value>) -> Map<String, Value> {
     if surface::is_full(schema) {
         return schema.clone();
@@ -67,7 +67,7 @@ pub(super) fn input(tool: &str, schema: &Map<String, Value>) -> Map<String, Valu
     brief
 }
 
-/// The result of a tool in short: the names and types of its members.
+/// Shortened schema of a tool's result: the names and types of its members.
 pub(super) fn output(schema: &Map<String, Value>) -> Map<String, Value> {
     let members = schema.get("properties").and_then(Value::as_object);
     let members = members.into_iter().flatten().map(|(name, member)| {
@@ -82,7 +82,7 @@ pub(super) fn output(schema: &Map<String, Value>) -> Map<String, Value> {
     brief
 }
 
-/// Without what the host checks, and without descriptions that say nothing.
+/// Removes the keywords that the host checks, and descriptions that say nothing.
 fn shorten(schema: &Value, name: &str, tool: &str, is_optional: bool) -> Value {
     let Value::Object(schema) = schema else {
         return schema.clone();
@@ -128,9 +128,9 @@ fn shorten(schema: &Value, name: &str, tool: &str, is_optional: bool) -> Value {
     Value::Object(brief)
 }
 
-/// A description in one line, if it tells more than names do.
+/// Description on one line, if it says more than the names do.
 fn description(text: &str, name: &str, tool: &str) -> Option<String> {
-    // What documents a type for programmers shows how it is used in a block of code.
+    // Documentation of types is written for programmers and may contain example code.
     let prose = text.split("```").step_by(2).collect::<String>();
     let line = prose.split_whitespace().collect::<Vec<_>>().join(" ");
     let line = line.trim_end_matches('.');
@@ -139,7 +139,7 @@ fn description(text: &str, name: &str, tool: &str) -> Option<String> {
     (tells && name != ENVELOPE_ARGUMENT).then(|| line.to_owned())
 }
 
-/// The words of a text without their endings.
+/// Words of a text without their endings.
 fn stems(text: &str) -> impl Iterator<Item = String> {
     let words = text.split(|c: char| !c.is_ascii_alphanumeric());
     let stems = words.map(|word| {
@@ -151,7 +151,7 @@ fn stems(text: &str) -> impl Iterator<Item = String> {
     stems.filter(|stem| !stem.is_empty())
 }
 
-/// Leaves the first sentence of each description.
+/// Keeps only the first sentence of each description.
 fn cut_descriptions(schema: &mut Map<String, Value>) {
     if let Some(Value::String(text)) = schema.get_mut("description") {
         let end = [". ", "; "].iter().filter_map(|end| text.find(end)).min();
@@ -164,7 +164,7 @@ fn cut_descriptions(schema: &mut Map<String, Value>) {
     each_below(schema, cut_descriptions);
 }
 
-/// Takes descriptions away from optional members of lists' items, and from the items themselves.
+/// Removes descriptions from lists' items and from the items' optional members.
 fn quiet_members(schema: &mut Map<String, Value>) {
     if let Some(Value::Object(items)) = schema.get_mut("items") {
         items.remove("description");
@@ -173,7 +173,8 @@ fn quiet_members(schema: &mut Map<String, Value>) {
     each_below(schema, quiet_members);
 }
 
-/// Takes descriptions away from optional arguments whose names have several words, and so tell most.
+/// Removes descriptions from optional arguments whose names have several words, because such names are mostly
+/// self-explanatory.
 fn quiet_options(schema: &mut Map<String, Value>) {
     quiet(schema, |name| name.contains('_'));
 }
@@ -197,7 +198,7 @@ fn quiet(schema: &mut Map<String, Value>, which: fn(&str) -> bool) {
     }
 }
 
-/// Does something with each schema right below one.
+/// Applies a function to each direct subschema.
 fn each_below(schema: &mut Map<String, Value>, act: fn(&mut Map<String, Value>)) {
     for (key, value) in schema {
         match (key.as_str(), value) {

@@ -1,7 +1,7 @@
-//! Asking a client and its user, in both eras of the protocol: for policies and for tools.
+//! Elicitation: questions of policies and tools to a client and its user, in both eras of the protocol.
 //!
-//! Before 2026-07-28 the server asks while the request is open. Since then the request ends with the questions and
-//! a sealed state, and the client sends it again with the answers.
+//! Before protocol version 2026-07-28, the server asks while the request is open. Since that version, the response
+//! contains the questions and a sealed state, and the client sends the request again with the answers.
 
 use std::collections::BTreeMap;
 
@@ -24,10 +24,10 @@ use super::request::{self, ClientRequest, ENVELOPE};
 
 /// Maximum number of rounds of questions in one request.
 const MAX_ROUNDS: usize = 10;
-/// Most answers that a request brings to what it was not asked.
+/// Maximum number of answers that a request may contain without having been asked.
 const MAX_UNASKED: usize = 20;
 
-/// Seals what was asked, so that nobody answers what was not.
+/// Seals the state of the questions, so that a client can answer only questions that it was asked.
 #[derive(Clone)]
 pub(super) struct Seal(Option<RequestStateCodec>);
 
@@ -36,7 +36,7 @@ impl Seal {
         Seal(RequestStateCodec::try_new(key.as_slice()).ok())
     }
 
-    /// Seals what is kept under an id of its own, which counts once.
+    /// Seals a state under a new id. Each id is accepted once.
     fn close(&self, kept: &mut Kept, subject: &str) -> Option<String> {
         kept.id = uuid::Uuid::new_v4().to_string();
         let kept = &*kept;
@@ -52,10 +52,10 @@ impl Seal {
             .map(|codec| codec.open_json_with(sealed, subject.as_bytes()));
         match opened {
             Some(Ok(kept)) => Ok(kept),
-            // The user took too long. The question is asked again.
+            // The user took too long, so the question is asked again.
             Some(Err(RequestStateError::Expired)) => Ok(Kept::default()),
             Some(Err(err)) => {
-                tracing::debug!(%err, "a request came with a state that is not to be trusted");
+                tracing::debug!(%err, "a request came with a state that cannot be trusted");
                 let why = "the requestState is not what this request was given";
                 Err(ErrorData::invalid_params(why, None))
             }
@@ -64,27 +64,27 @@ impl Seal {
     }
 }
 
-/// State of a request that asked. In the newer era the client keeps it, sealed.
+/// State of a request that asked questions. In the newer era, the client keeps it sealed.
 #[derive(Debug, Default, Serialize, Deserialize)]
 #[serde(default)]
 struct Kept {
-    /// Told from everything else that was ever sealed.
+    /// Unique id of the state.
     id: String,
     /// Number of rounds so far.
     rounds: usize,
-    /// Latest questions, with who answers each.
+    /// Latest questions, with the party that answers each.
     asked: BTreeMap<String, Who>,
-    /// Which question of a policy that was, if a policy asked.
+    /// Policy's open question, if a policy asked.
     open: Option<String>,
-    /// The policy's question that was agreed to.
+    /// Policy's question that the user agreed to.
     agreed: Option<String>,
-    /// State that the tool wants back when it runs again.
+    /// State that the tool gets back when it runs again.
     remembered: Option<String>,
 }
 
 impl Kept {
-    /// Assumed state of a request that brings answers and no state: it tells a tool beforehand what that
-    /// will ask. No policy takes that for an answer.
+    /// State assumed for a request that contains answers but no state. The answers are for questions that the tool may
+    /// ask. Policies do not accept such answers.
     fn unasked(responses: &InputResponses) -> Kept {
         let asked = responses.iter().take(MAX_UNASKED);
         let asked = asked.filter_map(|(key, response)| Some((key.clone(), Who::from_answer(response)?)));
@@ -94,8 +94,8 @@ impl Kept {
         }
     }
 
-    /// Itself, the first time that it comes back to any host. Later it is as if nobody had answered: the question is
-    /// asked again.
+    /// Returns the state if no host has seen it before. A repeated state counts as unanswered, so the question is asked
+    /// again.
     async fn once(self, gate: &Gate) -> Kept {
         if !self.id.is_empty() && gate.use_answer(&self.id).await {
             return self;
@@ -107,11 +107,11 @@ impl Kept {
     }
 }
 
-/// A request, its client, and what became of its questions so far.
+/// A request, its client, and the state of its questions.
 pub(super) struct Conversation<'a> {
     context: &'a RequestContext<RoleServer>,
     seal: &'a Seal,
-    /// Subject of the request's states.
+    /// Subject that the request's states are valid for.
     subject: String,
     abilities: Abilities,
     kept: Kept,
@@ -119,17 +119,17 @@ pub(super) struct Conversation<'a> {
 
 /// Next step after a run.
 pub(super) enum Step {
-    /// Nothing: its outcome is the outcome.
+    /// The outcome is final.
     Over,
-    /// The client gets questions instead.
+    /// The client gets questions instead of an outcome.
     Required(InputRequiredResult),
-    /// There are answers, and it runs again.
+    /// The call runs again with these answers.
     Again(Answers),
 }
 
 impl<'a> Conversation<'a> {
-    /// Begins with the answers that came with the request, if it asked before. An error if its state was
-    /// changed, or belongs to another request or caller.
+    /// Starts with the answers in the request, if the request asked questions before. Fails if the state was modified,
+    /// or belongs to another request or caller.
     pub(super) async fn begin(
         context: &'a RequestContext<RoleServer>,
         handler: &'a Handler,
@@ -154,7 +154,7 @@ impl<'a> Conversation<'a> {
         Ok((conversation, answers))
     }
 
-    /// True if anything could be asked.
+    /// Returns whether the client can be asked anything.
     pub(super) fn is_possible(&self) -> bool {
         self.abilities.any()
     }
@@ -202,7 +202,7 @@ impl<'a> Conversation<'a> {
         }
     }
 
-    /// The questions, with a note of who asked them.
+    /// Takes the questions of an outcome and records who asked them.
     fn take_up(&mut self, asked: Asked) -> Vec<Question> {
         match asked {
             Asked::Policy(pending) => {
@@ -219,7 +219,7 @@ impl<'a> Conversation<'a> {
         }
     }
 
-    /// Answers for the gate to the latest questions.
+    /// Answers to the latest questions, for the gate.
     fn answered(&mut self, mut responses: InputResponses) -> Answers {
         let asked = std::mem::take(&mut self.kept.asked);
         let answers = asked.into_iter().filter_map(|(key, who)| {
@@ -234,7 +234,7 @@ impl<'a> Conversation<'a> {
                 self.kept.agreed = agreed.map(|consent| consent.about.clone());
                 consent
             }
-            // A yes holds for the rounds that follow it.
+            // An agreement remains valid in the following rounds.
             None => self
                 .kept
                 .agreed
@@ -248,8 +248,8 @@ impl<'a> Conversation<'a> {
         }
     }
 
-    /// Result for a client that can answer nothing: the refusal, unless it is a tool's that knows nothing to do
-    /// instead. Then it is MCP's own error, in the era that has one.
+    /// Decides the result for a client that cannot answer the questions: usually the refusal. In the newer era, a
+    /// tool's refusal without a remediation or next call becomes MCP's error for a missing client capability.
     fn without(&self, cannot: &[Question], outcome: &Outcome) -> Result<(), ErrorData> {
         let Err(refusal) = &outcome.result else {
             return Ok(());
@@ -268,7 +268,7 @@ impl<'a> Conversation<'a> {
         ))
     }
 
-    /// A client's answer. `None` if it does not come.
+    /// Waits for a client's answer. `None` if none arrives.
     async fn wait_for(
         &self,
         asking: impl Future<Output = Result<Value, rmcp::ServiceError>>,
@@ -287,8 +287,8 @@ impl<'a> Conversation<'a> {
     }
 }
 
-/// Subject that a state is valid for: the sender, the connection if it lasts, the called thing, the arguments and the
-/// envelope.
+/// Subject that a state is valid for: the sender, the connection if it lasts, the called tool or prompt, the arguments
+/// and the envelope.
 fn subject(context: &RequestContext<RoleServer>, connection: &str, errand: &ClientRequest<'_>) -> String {
     let identity = request::identity(context);
     let all = json!([

@@ -1,4 +1,4 @@
-//! Questions as MCP's requests, and MCP's results as answers.
+//! Conversion of questions to MCP requests, and of MCP results to answers.
 
 use std::time::Duration;
 
@@ -36,14 +36,14 @@ impl Who {
         }
     }
 
-    /// Party that gave an answer, by its form.
+    /// Party that gave an answer, derived from the answer's form.
     pub(super) fn from_answer(result: &Value) -> Option<Who> {
         let looks = [("action", Who::User), ("role", Who::Model), ("roots", Who::Roots)];
         let who = looks.into_iter().find(|(member, _)| result.get(member).is_some());
         who.map(|(_, who)| who)
     }
 
-    /// The capability that a client needs for it, as MCP writes it.
+    /// Capability that the client needs in order to answer, as MCP writes it.
     pub(super) fn capability(self) -> (&'static str, Value) {
         match self {
             Who::User => ("elicitation", json!({"form": {}})),
@@ -56,13 +56,13 @@ impl Who {
 /// Time at which a client is asked.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum When {
-    /// While its request is open.
+    /// While the client's request is open.
     Meanwhile,
-    /// The client gets the questions, and sends its request again with the answers.
+    /// After the request: the client gets the questions, and sends its request again with the answers.
     Between,
 }
 
-/// Questions that a client can answer, and when it is asked.
+/// Questions that a client can answer, and when it can be asked.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Abilities {
     pub(super) when: When,
@@ -83,7 +83,7 @@ impl Abilities {
     }
 
     fn declared(when: When, declared: Option<&ClientCapabilities>) -> Abilities {
-        // One that elicits and names no mode knows forms.
+        // A client that supports elicitation and names no mode supports forms.
         let elicitation = declared.and_then(|declared| declared.elicitation.as_ref());
         let user = elicitation.is_some_and(|modes| modes.form.is_some() || modes.url.is_none());
         Abilities {
@@ -94,7 +94,7 @@ impl Abilities {
         }
     }
 
-    /// The same for calls that become tasks.
+    /// Abilities for calls that become tasks.
     pub(super) fn in_tasks(self) -> CanAnswer {
         CanAnswer {
             user: self.user,
@@ -116,7 +116,7 @@ impl Abilities {
     }
 }
 
-/// Questions as a client gets them. Forms that MCP does not have are left out.
+/// Questions as MCP requests. Forms that MCP does not support are left out.
 pub(super) fn requests(questions: &[Question]) -> InputRequests {
     let requests = questions.iter().filter_map(|question| {
         let request = match &question.by {
@@ -138,7 +138,7 @@ pub(super) fn requests(questions: &[Question]) -> InputRequests {
     requests.collect()
 }
 
-/// Sends one question, and waits for the client's result.
+/// Sends one question and waits for the client's result.
 pub(super) async fn send(peer: &Peer<RoleServer>, request: InputRequest) -> Result<Value, ServiceError> {
     let request = match request {
         InputRequest::Elicitation(request) => ServerRequest::ElicitRequest(request),
@@ -152,7 +152,7 @@ pub(super) async fn send(peer: &Peer<RoleServer>, request: InputRequest) -> Resu
     serde_json::to_value(result).map_err(|_| ServiceError::UnexpectedResponse)
 }
 
-/// An answer as a client writes it. What is none is left out, as if it had not come.
+/// Converts a client's result to an answer. An invalid result is ignored, as if none had arrived.
 pub(super) fn answer(who: Who, key: &str, result: Value) -> Option<Answer> {
     if result.to_string().len() > MAX_ANSWER {
         return None;
@@ -163,7 +163,7 @@ pub(super) fn answer(who: Who, key: &str, result: Value) -> Option<Answer> {
             let action = match result.action {
                 ElicitationAction::Accept => Action::Accept,
                 ElicitationAction::Decline => Action::Decline,
-                // What is not known today is no consent.
+                // An unknown action does not count as consent.
                 _ => Action::Cancel,
             };
             (action, result.content.unwrap_or_default())

@@ -1,5 +1,5 @@
-//! Requests of methods that exist, with params that the methods do not take. The library hands them on as requests of
-//! methods that it does not know.
+//! Errors for requests of known methods with invalid params. The library reports such requests as requests of unknown
+//! methods.
 
 use rmcp::model::{CancelTaskParams, ErrorData, GetTaskParams, UpdateTaskParams};
 use serde::de::DeserializeOwned;
@@ -10,8 +10,8 @@ use tollgate_sdk::ToolError;
 /// Longest reason, in bytes.
 const MAX_REASON: usize = 300;
 
-/// Methods with params of which some are required. Those that the newest revision removed are unknown there, whatever
-/// their params are.
+/// Methods with required params. Methods that the newest revision removed are unknown in that revision, whatever their
+/// params are.
 const METHODS: [&str; 9] = [
     "completion/complete",
     "prompts/get",
@@ -24,7 +24,7 @@ const METHODS: [&str; 9] = [
     "tools/list",
 ];
 
-/// Error for a method whose params the library did not take. `None` if there is no such method.
+/// Error for a method whose params the library rejected. `None` if there is no such method.
 pub(super) fn of(method: &str, params: Option<Value>) -> Option<ErrorData> {
     if !METHODS.contains(&method) {
         return None;

@@ -1,4 +1,4 @@
-//! MCP requests, turned into calls of the gate and back.
+//! Handler of MCP requests: calls the gate and converts its outcomes.
 #![expect(deprecated, reason = "sessions of older eras subscribe and set a level")]
 
 use std::sync::{Arc, Mutex, PoisonError};
@@ -39,11 +39,11 @@ pub struct Handler {
     wanted_lines: Arc<WantedLines>,
     subscriptions: Arc<Subscriptions>,
     seen: Arc<Mutex<Seen>>,
-    /// While the connection lasts, its client hears of changes.
+    /// Guard of the task that notifies the client of changes while the connection lasts.
     hearing: Arc<Mutex<Option<DropGuard>>>,
 }
 
-/// A connection that the gate knows, until its last handler is gone.
+/// A connection registered with the gate, until its last handler is dropped.
 struct Connection {
     id: String,
     gate: Arc<Gate>,
@@ -55,17 +55,17 @@ impl Drop for Connection {
     }
 }
 
-/// Form in which structured results are handed to the transport.
+/// Form in which structured results are passed to the transport.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Structured {
-    /// As JSON. Any transport takes that.
+    /// As JSON, for any transport.
     Json,
-    /// As text that holds the JSON. The transport must know; see `lines.rs`.
+    /// As text that contains the JSON. The transport must support this, see `ndjson.rs`.
     Text,
 }
 
 impl Handler {
-    /// A handler for a new connection.
+    /// Creates a handler for a new connection.
     pub fn new(gate: Arc<Gate>, listings: Arc<Listings>) -> Handler {
         Handler {
             connection: Arc::new(Connection {
@@ -83,13 +83,13 @@ impl Handler {
         }
     }
 
-    /// The same for a transport that takes structured results in this way.
+    /// Sets the form of structured results, for a transport that supports it.
     #[must_use]
     pub fn replying_with(self, structured: Structured) -> Handler {
         Handler { structured, ..self }
     }
 
-    /// The connection's id.
+    /// Id of the connection.
     pub fn connection(&self) -> &str {
         &self.connection.id
     }
@@ -98,7 +98,7 @@ impl Handler {
         &self.seal
     }
 
-    /// True if a request is the first of this session with its id.
+    /// Returns whether this is the session's first request with its id.
     pub(super) fn is_first(&self, id: &RequestId) -> bool {
         self.seen
             .lock()
@@ -132,7 +132,7 @@ impl ServerHandler for Handler {
         config
     }
 
-    /// Begins a session. Its revisions of the protocol have no tasks of the extension.
+    /// Starts a session. Protocol versions with sessions do not have the extension for tasks.
     async fn initialize(
         &self,
         request: InitializeRequestParams,
@@ -144,7 +144,7 @@ impl ServerHandler for Handler {
         Ok(result)
     }
 
-    /// A tool whose arguments are repeated in headers, which the transport compares with them.
+    /// Finds a tool, so that the transport can compare arguments with the headers that repeat them.
     fn get_tool(&self, name: &str) -> Option<Tool> {
         let catalog = self.gate.catalog();
         let tool = catalog.find(name).filter(|tool| tool.has_headers)?;
@@ -157,7 +157,7 @@ impl ServerHandler for Handler {
     }
 
     fn accepted_subscription_filter(&self, requested: &SubscriptionFilter) -> Option<SubscriptionFilter> {
-        // What else of it is offered is decided by the capabilities.
+        // The capabilities decide which other notifications are offered.
         let mut accepted = requested.clone();
         if let Some(addresses) = &mut accepted.resource_subscriptions {
             addresses.retain(|address| subscriptions::owner(&self.gate, address).is_some());

@@ -1,4 +1,4 @@
-//! MCP: the gate as a server over stdio and HTTP.
+//! MCP server over stdio and HTTP, backed by the gate.
 
 mod apps;
 pub mod auth;
@@ -29,8 +29,8 @@ pub use listing::{Listing, Schemas};
 pub use listings::Listings;
 pub use stdio::serve as serve_stdio;
 
-/// Resolves when the process is asked to stop. Signals are noticed from this call on, and not only once the future is
-/// polled.
+/// Resolves when the process receives a stop signal. Signals are caught from the moment of this call, not only once the
+/// future is polled.
 fn stop_signals() -> std::io::Result<impl Future<Output = ()> + Send + 'static> {
     use tokio::signal::unix::{SignalKind, signal};
     let mut terminate = signal(SignalKind::terminate())?;

@@ -1,4 +1,4 @@
-//! Tools as clients see them, made once.
+//! List of tools as clients see it, built once.
 
 use std::sync::Arc;
 
@@ -13,7 +13,7 @@ use tollgate_gate::core_tools::RELAY;
 
 use super::brief;
 
-/// Tools of one page.
+/// Maximum number of tools on one page.
 const PAGE: usize = 50;
 /// Longest instructions, in bytes: clients show them to the model in every session.
 const MAX_INSTRUCTIONS: usize = 1_600;
@@ -21,13 +21,13 @@ const MAX_INSTRUCTIONS: usize = 1_600;
 /// The detail of schemas in a list.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Schemas {
-    /// In short: names, types, and what those do not tell.
+    /// Shortened: names, types, and whatever those do not make clear.
     Brief,
-    /// As packs wrote them.
+    /// As the packs wrote them.
     Whole,
 }
 
-/// The listed tools, by name, and what a client is told at the start.
+/// Listed tools by name, and the instructions for clients.
 #[derive(PartialEq)]
 pub struct Listing {
     tools: Vec<Tool>,
@@ -35,7 +35,7 @@ pub struct Listing {
     instructions: String,
 }
 
-/// A cursor that this listing did not give.
+/// Error for a cursor that this listing did not issue.
 #[derive(Debug, PartialEq, Eq)]
 pub struct UnknownCursor;
 
@@ -68,12 +68,12 @@ impl Listing {
         &self.prompts
     }
 
-    /// Instructions for a client at the start.
+    /// Instructions for a client at the start of a session.
     pub fn instructions(&self) -> &str {
         &self.instructions
     }
 
-    /// A page after a cursor, and the cursor of the next.
+    /// Page after a cursor, and the cursor of the next page.
     pub fn page(&self, cursor: Option<&str>) -> Result<(Vec<Tool>, Option<String>), UnknownCursor> {
         let start = match cursor {
             None => 0,
@@ -95,7 +95,7 @@ impl Listing {
     }
 }
 
-/// A tool's definition on the wire.
+/// MCP definition of a tool.
 pub(super) fn definition(spec: &ToolSpec, schemas: Schemas) -> Tool {
     let (input, output) = match schemas {
         Schemas::Brief => (
@@ -117,7 +117,7 @@ pub(super) fn definition(spec: &ToolSpec, schemas: Schemas) -> Tool {
         .with_annotations(annotations)
 }
 
-/// The definition of the tool that calls others: it may do whatever one of them may.
+/// MCP definition of the tool that calls other tools. Its hints cover the effects of all of them.
 fn relay_definition(spec: &ToolSpec, catalog: &Catalog, schemas: Schemas) -> Tool {
     let any = |may: fn(&ToolSpec) -> bool| catalog.all().any(|tool| may(&tool.spec));
     let annotations = ToolAnnotations::from_raw(
@@ -130,7 +130,7 @@ fn relay_definition(spec: &ToolSpec, catalog: &Catalog, schemas: Schemas) -> Too
     definition(spec, schemas).with_annotations(annotations)
 }
 
-/// A prompt's definition on the wire.
+/// MCP definition of a prompt.
 fn prompt_definition(spec: &ToolSpec) -> Prompt {
     let required = spec.input_schema.get("required").and_then(Value::as_array);
     let is_required = |name: &str| required.is_some_and(|names| names.iter().any(|known| known == name));
@@ -144,7 +144,7 @@ fn prompt_definition(spec: &ToolSpec) -> Prompt {
     Prompt::new(&spec.name, Some(&spec.description), Some(arguments.collect())).with_title(&spec.title)
 }
 
-/// Instructions for every call, and for each pack as far as there is room.
+/// Instructions that apply to every call, and those of each pack as far as there is room.
 fn instructions(catalog: &Catalog) -> String {
     let mut text = String::from(
         "Each call is one transaction with a row in a ledger. A refusal is a result with an `error`: `blockers` lists every \
@@ -171,7 +171,7 @@ fn instructions(catalog: &Catalog) -> String {
         .collect();
     let mut left = MAX_INSTRUCTIONS.saturating_sub(text.len());
     for (place, (name, guide)) in guides.iter().enumerate() {
-        // What one pack does not need, the next ones have.
+        // Packs share the remaining room equally. Unused room passes to the following packs.
         let share = left / (guides.len() - place);
         let head = format!("\n\n{name}: ");
         let guide = sentences(guide, share.saturating_sub(head.len()));
@@ -184,7 +184,7 @@ fn instructions(catalog: &Catalog) -> String {
     text
 }
 
-/// As many whole sentences as have room.
+/// Leading whole sentences of a text that fit into a number of bytes.
 fn sentences(text: &str, bytes: usize) -> &str {
     if text.len() <= bytes {
         return text;

@@ -1,4 +1,4 @@
-//! The listing of now, and word to those who want to hear when it changes.
+//! Current listing, and notifications to clients when it changes.
 
 use std::sync::Arc;
 
@@ -9,21 +9,21 @@ use tokio_util::sync::{CancellationToken, DropGuard};
 
 use super::listing::Listing;
 
-/// Listings for clients, replaced when the configuration is loaded again.
+/// Listings for clients. A configuration reload replaces them.
 pub struct Listings(watch::Sender<Arc<Listing>>);
 
 impl Listings {
-    /// The first.
+    /// Starts with the first listing.
     pub fn new(listing: Listing) -> Listings {
         Listings(watch::Sender::new(Arc::new(listing)))
     }
 
-    /// The one of now.
+    /// Current listing.
     pub fn current(&self) -> Arc<Listing> {
         Arc::clone(&self.0.borrow())
     }
 
-    /// Puts another in its place and tells every connection that listens, if it is another.
+    /// Replaces the listing. If the new one differs, notifies every connection that listens.
     pub fn replace(&self, listing: Listing) {
         self.0.send_if_modified(|current| {
             let is_other = **current != listing;
@@ -32,7 +32,7 @@ impl Listings {
         });
     }
 
-    /// Tells a client that was asked to listen at its start, until the guard that comes back is dropped.
+    /// Notifies a client of changes until the returned guard is dropped. For clients that listen from their start on.
     pub(super) fn tell(&self, peer: Peer<RoleServer>) -> DropGuard {
         let over = CancellationToken::new();
         let guard = over.clone().drop_guard();
@@ -57,7 +57,7 @@ impl Listings {
         guard
     }
 
-    /// Tells a client that subscribed, until it has enough.
+    /// Notifies a subscribed client of changes until the subscription ends.
     pub(super) async fn tell_subscriber(&self, subscription: &SubscriptionContext) -> Result<(), ErrorData> {
         let mut changes = Changes::of(self);
         let sink = subscription.sink();
@@ -68,7 +68,7 @@ impl Listings {
             };
             let Some(changed) = changed else { return Ok(()) };
             let accepted = subscription.accepted();
-            // One that cannot be told is gone, or will be cancelled in a moment.
+            // If a notification fails, the client is gone or is about to be cancelled.
             if changed.tools && accepted.tools_list_changed == Some(true) {
                 let _ = sink.notify_tool_list_changed().await;
             }
@@ -79,7 +79,7 @@ impl Listings {
     }
 }
 
-/// The changes since somebody began to listen.
+/// Changes since the start of listening.
 struct Changes {
     receiver: watch::Receiver<Arc<Listing>>,
     seen: Arc<Listing>,
@@ -97,7 +97,7 @@ impl Changes {
         Changes { receiver, seen }
     }
 
-    /// The next change, `None` once there will be no more.
+    /// Next change, or `None` if there will be no more.
     async fn next(&mut self) -> Option<Changed> {
         self.receiver.changed().await.ok()?;
         let now = Arc::clone(&self.receiver.borrow_and_update());

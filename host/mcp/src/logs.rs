@@ -1,5 +1,5 @@
-//! Lines of components' logs for clients that want them: in the older era what a session was told, in the newer what
-//! a request says.
+//! Log lines of components for clients that request them. In the older era a session sets the level, in the newer era
+//! each request does.
 #![expect(
     deprecated,
     reason = "MCP gives logging up, and clients of older eras know it"
@@ -13,7 +13,7 @@ use rmcp::{RoleServer, ServiceError};
 use serde_json::Value;
 use tollgate_sandbox::progress::{Line, Severity};
 
-/// Which lines a session wants.
+/// Level of the lines that a session requests.
 #[derive(Debug, Default)]
 pub(super) struct WantedLines(AtomicU8);
 
@@ -38,7 +38,7 @@ impl WantedLines {
     }
 }
 
-/// Which lines a request says that it wants.
+/// Level of the lines that a request asks for.
 pub(super) fn wanted_by(context: &RequestContext<RoleServer>) -> Option<Severity> {
     context.meta.log_level().and_then(severity)
 }
@@ -55,7 +55,7 @@ pub(super) async fn send(peer: &Peer<RoleServer>, line: Line) -> Result<(), Serv
     peer.notify_logging_message(params.with_logger(line.pack)).await
 }
 
-/// The least that is still of a level. Components have no word for what is worse than an error.
+/// Lowest severity that belongs to an MCP level. Components have no severity above an error.
 fn severity(level: LoggingLevel) -> Option<Severity> {
     match level {
         LoggingLevel::Debug => Some(Severity::Debug),

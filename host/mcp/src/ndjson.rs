@@ -1,7 +1,7 @@
-//! JSON-RPC over two pipes, a message in each line.
+//! JSON-RPC over two pipes, one message per line.
 //!
-//! Messages that are ready together leave in one write, and a structured result leaves as its component
-//! wrote it, instead of being taken apart and put together again.
+//! Messages that are ready at the same time are written in one write. A structured result is sent as its component
+//! wrote it, without parsing and serialising it again.
 
 use std::io;
 use std::pin::Pin;
@@ -23,26 +23,26 @@ use super::http::faults;
 use super::opening::Opening;
 use super::sanitize::Sanitized;
 
-/// Most messages of one write.
+/// Maximum number of messages in one write.
 const TOGETHER: usize = 64;
 /// Time that the end of a session waits for a client that does not read.
 const FAREWELL: Duration = Duration::from_secs(5);
-/// Bytes of the buffer that stay for the next write.
+/// Buffer capacity in bytes that is kept for the next write.
 const KEPT: usize = 256 << 10;
 
-/// A session's two pipes.
+/// Transport over the two pipes of a session.
 pub(super) struct Lines<R: AsyncRead + Unpin> {
     incoming: AsyncRwTransport<RoleServer, Sanitized<R>, Outgoing>,
     outgoing: Option<Outgoing>,
     writer: Option<JoinHandle<io::Result<()>>>,
-    /// Cancelled at the end of what the client sends.
+    /// Cancelled when the client closes its end.
     ended: CancellationToken,
-    /// The client has begun a session.
+    /// True once the client has started a session.
     has_begun: bool,
 }
 
 impl<R: AsyncRead + Send + Unpin> Lines<R> {
-    /// Reads from one pipe and writes to the other.
+    /// Creates a transport that reads from one pipe and writes to the other.
     pub(super) fn new<W>(read: R, write: W) -> Lines<R>
     where
         W: AsyncWrite + Send + Unpin + 'static,
@@ -58,7 +58,7 @@ impl<R: AsyncRead + Send + Unpin> Lines<R> {
         }
     }
 
-    /// Cancelled at the end of what the client sends.
+    /// Token that is cancelled when the client closes its end.
     pub(super) fn ended(&self) -> CancellationToken {
         self.ended.clone()
     }
@@ -100,7 +100,7 @@ impl<R: AsyncRead + Send + Unpin> Transport<RoleServer> for Lines<R> {
         }
     }
 
-    /// Ends once everything is written, or the client has not read for long.
+    /// Returns once everything is written, or the client has not read for too long.
     async fn close(&mut self) -> io::Result<()> {
         self.incoming.close().await?;
         self.outgoing = None;
@@ -127,7 +127,7 @@ impl Outgoing {
     }
 }
 
-/// For what the reading half answers by itself.
+/// Writer for responses that the reading half sends itself.
 impl AsyncWrite for Outgoing {
     fn poll_write(self: Pin<&mut Self>, _: &mut Context<'_>, bytes: &[u8]) -> Poll<io::Result<usize>> {
         Poll::Ready(self.send(bytes.to_vec()).map(|()| bytes.len()))
@@ -142,9 +142,9 @@ impl AsyncWrite for Outgoing {
     }
 }
 
-/// Answers a line that is no message, so that whoever sent it does not wait for ever.
+/// Answers a line that is not a message, so that its sender does not wait forever.
 fn refusing(outgoing: &Outgoing) -> impl FnMut(&[u8]) + Send + 'static {
-    // Who ends the session is waited for by whoever holds on to this.
+    // A weak sender, because the session ends only when all strong senders are dropped.
     let outgoing = outgoing.0.downgrade();
     move |line| {
         let (code, id, message) = faults::told(line);
@@ -155,7 +155,7 @@ fn refusing(outgoing: &Outgoing) -> impl FnMut(&[u8]) + Send + 'static {
     }
 }
 
-/// Writes lines until nobody can send any.
+/// Writes lines until all senders are dropped.
 async fn write_lines(
     mut lines: UnboundedReceiver<Vec<u8>>,
     mut write: impl AsyncWrite + Unpin,
@@ -171,12 +171,12 @@ async fn write_lines(
     Ok(())
 }
 
-/// A message as a line.
+/// Encodes a message as a line.
 fn encode(mut message: TxJsonRpcMessage<RoleServer>) -> io::Result<Vec<u8>> {
     let structured = take_structured(&mut message);
     let mut line = serde_json::to_vec(&message)?;
     if let Some(structured) = structured {
-        // The result is the message's last member and has members itself.
+        // The result is the last member of the message, and has members itself.
         line.truncate(line.len().saturating_sub(2));
         line.extend_from_slice(b",\"structuredContent\":");
         line.extend_from_slice(structured.as_bytes());
@@ -186,7 +186,7 @@ fn encode(mut message: TxJsonRpcMessage<RoleServer>) -> io::Result<Vec<u8>> {
     Ok(line)
 }
 
-/// The structured result of a call, if it is [text](super::handler::Structured::Text) that holds JSON.
+/// Takes the structured result of a call, if it is [text](super::handler::Structured::Text) that contains JSON.
 fn take_structured(message: &mut TxJsonRpcMessage<RoleServer>) -> Option<String> {
     let JsonRpcMessage::Response(JsonRpcResponse {
         result: ServerResult::CallToolResult(result),

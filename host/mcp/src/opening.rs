@@ -1,21 +1,21 @@
-//! The start of a session over two pipes: messages that come before it, and answers that say what to send first.
+//! Start of a session over two pipes: messages that arrive too early, and the errors that say what to send first.
 
 use rmcp::RoleServer;
 use rmcp::model::{ClientRequest, ErrorCode, ErrorData, GetMeta as _, JsonRpcMessage, ProtocolVersion};
 use rmcp::service::{RxJsonRpcMessage, TxJsonRpcMessage};
 
-/// Keys by which a request says of itself what a session would say for it.
+/// Prefix of the `_meta` keys with which a request carries what a session would otherwise provide.
 const OWN_KEYS: &str = "io.modelcontextprotocol/";
 
-/// A message of a client that has not begun a session.
+/// Classification of a message from a client that has not started a session.
 pub(super) enum Opening {
-    /// Begins the session, or needs none.
+    /// Starts the session, or does not need one.
     Begins,
-    /// May come before.
+    /// Is allowed before a session starts.
     Before,
-    /// Answers nothing and tells nothing yet.
+    /// Needs neither a session nor a response.
     Ignored,
-    /// Needs a session.
+    /// Needs a session, and is answered with this error.
     Refused(Box<TxJsonRpcMessage<RoleServer>>),
 }
 

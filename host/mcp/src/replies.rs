@@ -1,4 +1,4 @@
-//! Outcomes of the gate as MCP's results.
+//! Conversion of the gate's outcomes to MCP results.
 
 use base64::Engine as _;
 use base64::prelude::BASE64_STANDARD;
@@ -12,10 +12,10 @@ use tollgate_sdk::{Content, ToolError};
 
 use super::handler::Structured;
 
-/// Longest text of a result, in bytes. The structured result beside it is whole.
+/// Longest text of a result, in bytes. The structured result is not shortened.
 const MAX_TEXT: usize = 40 << 10;
 
-/// The result of a tool.
+/// Result of a tool call.
 pub(super) fn result(outcome: Outcome, structured: Structured) -> CallToolResult {
     let meta = meta(&outcome);
     let mut result = match outcome.result {
@@ -31,8 +31,8 @@ pub(super) fn result(outcome: Outcome, structured: Structured) -> CallToolResult
     result
 }
 
-/// Says in a reply what little is left of its envelope, where models read it. The ledger's hash is that of the reply
-/// without it, so that equal results stay equal.
+/// Adds what is left of the envelope's limits to a reply, where models read it. The hash in the ledger excludes this
+/// addition, so that equal results have equal hashes.
 fn tell_left(reply: &mut Reply, left: &Left) {
     let mut structured = reply.structured();
     let text = reply.text.take().unwrap_or_else(|| reply.json.clone());
@@ -43,8 +43,8 @@ fn tell_left(reply: &mut Reply, left: &Left) {
     }
 }
 
-/// Content of a prompt. MCP has no place for a refusal in the result of a prompt, so that it becomes an
-/// error of the protocol, with everything a tool's refusal has.
+/// Result of a prompt. MCP's prompt results cannot represent a refusal, so a refusal becomes a protocol error with
+/// everything that a tool's refusal contains.
 pub(super) fn said(outcome: Outcome) -> Result<GetPromptResponse, ErrorData> {
     let meta = meta(&outcome);
     match outcome.result {
@@ -63,7 +63,7 @@ pub(super) fn said(outcome: Outcome) -> Result<GetPromptResponse, ErrorData> {
     }
 }
 
-/// Metadata of every reply beside its result: its operation, the remaining budget, and what it repeated.
+/// Metadata of every reply: its operation, the remaining budget, and the operation that it repeated.
 pub(super) fn meta(outcome: &Outcome) -> MetaObject {
     let mut meta = MetaObject::new();
     let mut add = |key: &str, value: Value| meta.0.insert(format!("tollgate/{key}"), value);
@@ -125,7 +125,7 @@ fn success(reply: Reply, structured: Structured) -> CallToolResult {
     result
 }
 
-/// A piece of content on the wire.
+/// MCP form of a piece of content.
 fn block(content: &Content) -> ContentBlock {
     match content {
         Content::Text(text) => ContentBlock::text(shortened(text.clone())),

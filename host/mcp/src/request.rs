@@ -1,4 +1,4 @@
-//! Execution of a request by the gate: one call, or several if it asks its client in between.
+//! Execution of a request by the gate: one call, or several if the client is asked questions in between.
 
 use rmcp::RoleServer;
 use rmcp::model::{
@@ -24,14 +24,14 @@ use super::{logs, replies, sanitize};
 /// Key in a request's `_meta` for the envelope of its call.
 pub(super) const ENVELOPE: &str = "tollgate/envelope_id";
 
-/// Something to be done for a request.
+/// A client's request.
 pub(super) struct ClientRequest<'a> {
     pub(super) kind: Kind,
     pub(super) name: &'a str,
     pub(super) arguments: Map<String, Value>,
 }
 
-/// Kind of the called thing.
+/// Kind of the called item.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Kind {
     Tool,
@@ -47,16 +47,16 @@ impl Kind {
     }
 }
 
-/// One call of an errand.
+/// One call of a request.
 struct Called<'a> {
     kind: Kind,
     name: &'a str,
     arguments: Map<String, Value>,
-    /// No request before had the id of this one.
+    /// True if no earlier request had the same id.
     is_first: bool,
 }
 
-/// Outcome of a round, as far as this request goes.
+/// Outcome of one round of a request.
 #[allow(
     clippy::large_enum_variant,
     reason = "the large one is what nearly every errand comes to"
@@ -64,12 +64,12 @@ struct Called<'a> {
 pub(super) enum Turn {
     /// The request is done.
     Done(Outcome),
-    /// The client is asked first.
+    /// The client must answer questions first.
     Required(InputRequiredResult),
 }
 
 impl Handler {
-    /// Does an errand, and asks the client as often as it takes.
+    /// Runs a request, and asks the client as often as necessary.
     pub(super) async fn do_errand(
         &self,
         context: &RequestContext<RoleServer>,
@@ -79,7 +79,7 @@ impl Handler {
         let is_first = self.is_first(&context.id);
         let (mut conversation, mut answers) = Conversation::begin(context, self, &errand, answered).await?;
         loop {
-            // Only what may be done again is kept.
+            // Arguments are kept only if the call may run again.
             let arguments = if conversation.is_possible() {
                 errand.arguments.clone()
             } else {
@@ -102,8 +102,8 @@ impl Handler {
         }
     }
 
-    /// Calls a tool for something that asks nobody: one that a pack named, and that reads and is the pack's own or
-    /// the host's. `None` if it does not exist here or refuses.
+    /// Calls a tool for a lookup that asks no questions. The tool is named by a pack, only reads, and belongs to the
+    /// pack or the host. `None` if the tool does not exist here or refuses.
     pub(super) async fn look_up(
         &self,
         context: &RequestContext<RoleServer>,
@@ -123,7 +123,7 @@ impl Handler {
         called.await?.result.ok()
     }
 
-    /// Lets one call through the gate, and tells its client meanwhile how far it is.
+    /// Passes one call through the gate, and reports its progress to the client.
     async fn run(
         &self,
         context: &RequestContext<RoleServer>,
@@ -135,7 +135,7 @@ impl Handler {
         self.attend(context, called, answers, run).await
     }
 
-    /// Makes a call of a request, and tells its client how far it is until it is over.
+    /// Makes a call of a request, and reports its progress to the client until it ends.
     async fn attend<T: Finished>(
         &self,
         context: &RequestContext<RoleServer>,
@@ -167,7 +167,8 @@ impl Handler {
             answers,
             task: Tasking::Lacking,
         };
-        // On the heap, because each caller's frame would hold a copy of all that a call carries through the gate.
+        // On the heap, because otherwise each caller's frame would hold a copy of everything that a call carries
+        // through the gate.
         let mut running = Box::pin(run(call));
         let given_up = given_up(context);
         tokio::pin!(given_up);
@@ -221,7 +222,7 @@ impl Handler {
                 .map(|info| client_name::version(&info.version)),
             connection: lasting_connection(context).unwrap_or_else(|| self.connection().to_owned()),
             stateful: !is_stateless(context),
-            // The client's own text, as its name is.
+            // The client chooses the id freely, like its name.
             request_id: Some(text::clean(text::cut(&context.id.to_string(), 100))),
             span: context
                 .meta
@@ -245,9 +246,9 @@ fn sender(context: &RequestContext<RoleServer>) -> Option<&Sender> {
     parts.extensions.get::<Sender>()
 }
 
-/// A connection's name for requests over HTTP that stand alone. Each would be a connection of its own, and whatever counts
-/// by connection would count to one; so those of one identity are one, and those of one peer if nobody is asked who
-/// they are.
+/// Connection name for stateless requests over HTTP. Each request would otherwise be its own connection, and limits by
+/// connection would count only one request. Requests of one identity therefore share a connection, as do requests of
+/// one peer if the server does not authenticate.
 fn lasting_connection(context: &RequestContext<RoleServer>) -> Option<String> {
     let sender = sender(context)?;
     if !is_stateless(context) {
@@ -261,16 +262,16 @@ fn lasting_connection(context: &RequestContext<RoleServer>) -> Option<String> {
     Some(format!("con_{}", name.get(..26)?))
 }
 
-/// True if a request stands alone, as all do since 2026-07-28.
+/// Returns whether a request is stateless, as all requests are since protocol version 2026-07-28.
 pub(super) fn is_stateless(context: &RequestContext<RoleServer>) -> bool {
     context
         .protocol_version()
         .is_none_or(|version| version.as_str() >= ProtocolVersion::V_2026_07_28.as_str())
 }
 
-/// Outcome of a call, if there was one.
+/// Outcome of a call, if there is one.
 trait Finished {
-    /// Log lines of the component for its client, once the call is over.
+    /// Log lines of the component for its client, once the call has ended.
     fn lines(&mut self) -> Vec<Line>;
 }
 
@@ -288,7 +289,7 @@ impl Finished for Result<Outcome, ErrorData> {
     }
 }
 
-/// Gives a call up when nobody waits for it any more.
+/// Cancels a call on drop, when nothing waits for it any longer.
 struct CancelOnDrop(Cancel);
 
 impl Drop for CancelOnDrop {
@@ -297,7 +298,8 @@ impl Drop for CancelOnDrop {
     }
 }
 
-/// Waits until nobody waits for a request any more: it was cancelled, its session is over, or its client is gone.
+/// Resolves when nothing waits for a request any longer: it was cancelled, its session has ended, or its client is
+/// gone.
 pub(super) async fn given_up(context: &RequestContext<RoleServer>) {
     match sender(context).and_then(|sender| sender.given_up.as_ref()) {
         None => context.ct.cancelled().await,
@@ -308,7 +310,7 @@ pub(super) async fn given_up(context: &RequestContext<RoleServer>) {
     }
 }
 
-/// Tells the client something about its call.
+/// Notifies the client about its call.
 pub(super) async fn tell(context: &RequestContext<RoleServer>, token: Option<&ProgressToken>, word: Word) {
     let sending = async {
         match (word, token) {
@@ -328,12 +330,12 @@ pub(super) async fn tell(context: &RequestContext<RoleServer>, token: Option<&Pr
                 tracing::debug!(%err, "a notification was not sent");
             }
         }
-        // A client that reads nothing can still give the call up.
+        // A client that does not read can still cancel the call.
         () = context.ct.cancelled() => {}
     }
 }
 
-/// Faults that [`sanitize::repair`] found in this call's message.
+/// Faults that [`sanitize::repair`] found in the message of this call.
 pub(super) fn malformed(context: &RequestContext<RoleServer>) -> Vec<String> {
     let Some(Value::Array(problems)) = context.meta.get(sanitize::MALFORMED) else {
         return Vec::new();

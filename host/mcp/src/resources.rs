@@ -1,6 +1,6 @@
-//! Resources: what tools that read reply, under addresses, and completion of what stands in them.
+//! Resources, which are replies of reading tools under addresses, and completion of the variables in the addresses.
 //!
-//! Reading one is a call of its tool through the gate, so that whatever holds for the tool holds for it.
+//! Reading a resource calls its tool through the gate, so the same rules apply as for the tool.
 
 use rmcp::RoleServer;
 use rmcp::model::{
@@ -18,12 +18,12 @@ use super::apps;
 use super::handler::Handler;
 use super::request::{ClientRequest, Kind, Turn};
 
-/// Most resources of one kind that are listed.
+/// Maximum number of listed resources of one kind.
 const LISTED: usize = 20;
-/// Longest text of a question, in bytes.
+/// Longest text to complete, in bytes.
 const MAX_VALUE: usize = 200;
 
-/// The templates of a catalog. What has no variable is listed as it is.
+/// Resource templates of a catalog. A resource without a variable is listed as a resource.
 pub(super) fn templates(catalog: &Catalog) -> Vec<ResourceTemplate> {
     let with_names = catalog
         .resources()
@@ -42,7 +42,7 @@ pub(super) fn templates(catalog: &Catalog) -> Vec<ResourceTemplate> {
 }
 
 impl Handler {
-    /// The latest of each kind that is listed.
+    /// Latest resources of each kind that is listed.
     pub(super) async fn resources(&self, context: &RequestContext<RoleServer>) -> Vec<Listed> {
         self.gate.introduced().await;
         let catalog = self.gate.catalog();
@@ -123,7 +123,7 @@ impl Handler {
         let typed = tollgate_core::text::cut(&request.argument.value, MAX_VALUE).to_lowercase();
         let mut values = self.values(context, &pack, &request.argument.name).await;
         values.retain(|value| value.to_lowercase().contains(&typed));
-        // What begins like this is likelier meant than what merely contains it.
+        // Values that begin with the typed text come before those that merely contain it.
         values.sort_by_key(|value| !value.to_lowercase().starts_with(&typed));
         let total = u32::try_from(values.len()).unwrap_or(u32::MAX);
         let has_more = values.len() > CompletionInfo::MAX_VALUES;
@@ -132,7 +132,7 @@ impl Handler {
             .map_err(|err| ErrorData::internal_error(err, None))
     }
 
-    /// Values for an argument of a pack's tools, the latest first.
+    /// Values for an argument of a pack's tools, latest first.
     async fn values(&self, context: &RequestContext<RoleServer>, pack: &str, argument: &str) -> Vec<String> {
         match self.gate.catalog().values(pack, argument) {
             None => Vec::new(),
@@ -141,14 +141,14 @@ impl Handler {
                 let reply = self
                     .look_up(context, pack, &source.tool, source.arguments.clone())
                     .await;
-                // Nothing to offer is no failure of what the user is about.
+                // Completion without values is not an error for the user.
                 reply.map_or_else(Vec::new, |reply| source.values(&reply.structured()))
             }
         }
     }
 }
 
-/// Error for an address that no resource has.
+/// Error for an address without a resource.
 pub(super) fn nothing_at(address: &str) -> ErrorData {
     let shown = tollgate_core::text::clean(tollgate_core::text::cut(address, MAX_VALUE));
     let why = format!("there is nothing at {shown}; see the resource templates");
@@ -172,7 +172,7 @@ fn listed(resource: &Resource, value: &str) -> Listed {
     }
 }
 
-/// A reply as content, with the address of what follows it, if anything does.
+/// Content of a resource, with the address of the next part, if there is one.
 fn contents(
     resource: &Resource,
     asked: &Map<String, Value>,
@@ -215,7 +215,7 @@ fn contents(
     }
 }
 
-/// A refusal. Results of reads have no place for one.
+/// Error for a refused read. Results of reads cannot represent a refusal.
 fn refused(refusal: &ToolError, address: &str) -> ErrorData {
     let data = Some(json!({ "error": refusal, "uri": address }));
     let code = refusal.code.as_str();

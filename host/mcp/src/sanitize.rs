@@ -1,9 +1,9 @@
-//! Messages whose arguments cannot be read, made readable so that the gate can refuse them.
+//! Repair of messages with unreadable arguments, so that the gate can refuse them.
 //!
-//! A JSON-RPC library drops what it cannot parse, and the client waits for ever. So each message is
-//! looked at first. What is no message at all is answered with an error of JSON-RPC. A tool call with ill-formed UTF-8, half a surrogate pair, arguments that are
-//! no object, or nesting that no parser follows is replaced by the same call without arguments and
-//! with a list of what was wrong, which the gate turns into a refusal and a ledger row.
+//! JSON-RPC libraries drop messages that they cannot parse, and the client then waits forever. Each message is
+//! therefore checked first. A line that is not a message is answered with a JSON-RPC error. A tool call is replaced if
+//! it has ill-formed UTF-8, half a surrogate pair, arguments that are not an object, or too deep nesting. The
+//! replacement has no arguments and a list of the faults, which the gate turns into a refusal and a ledger row.
 
 use std::borrow::Cow;
 use std::pin::Pin;
@@ -14,24 +14,24 @@ use serde_json::value::RawValue;
 use serde_json::{Map, Value, json};
 use tokio::io::{AsyncRead, ReadBuf};
 
-/// The `_meta` key under which problems travel from here to the gate.
+/// `_meta` key that carries the faults to the gate.
 pub const MALFORMED: &str = "tollgate/malformed";
-/// Longest message; rmcp drops what is longer.
+/// Longest message. rmcp drops longer ones.
 pub const MAX_MESSAGE: usize = 16 << 20;
-/// Deepest nesting that is passed on: a parser's limit is 128.
+/// Deepest nesting that is passed on. A parser's limit is 128.
 const MAX_DEPTH: usize = 100;
 /// Bytes read at once.
 const CHUNK: usize = 64 << 10;
 
-/// The message to use instead, if this one is a tool call that could not be read.
+/// Replacement for a message, if the message is an unreadable tool call.
 pub fn repair(message: &[u8]) -> Option<Vec<u8>> {
     look_at(message).unwrap_or_default()
 }
 
-/// A line that is no message of JSON-RPC.
+/// Error for a line that is not a JSON-RPC message.
 struct Unreadable;
 
-/// The message to use instead, if there is one.
+/// Replacement for a message, if it needs one.
 fn look_at(message: &[u8]) -> Result<Option<Vec<u8>>, Unreadable> {
     let mut problems = Vec::new();
     let text = well_formed(message, &mut problems);
@@ -71,7 +71,7 @@ struct Message<'a> {
 }
 
 impl Message<'_> {
-    /// True if it asks, tells or answers something, under an id that a library can keep.
+    /// Returns whether this is a request, a notification or a response, with an id that the library can represent.
     fn is_message(&self) -> bool {
         let is_plain = |id: &RawValue| id.get().starts_with('"') || id.get().parse::<i64>().is_ok();
         let says = self.method.is_some() || self.result.is_some() || self.error.is_some();
@@ -130,7 +130,7 @@ impl ToolCall<'_> {
     }
 }
 
-/// The message as text in which every escape is a character, with what had to be replaced.
+/// Text of the message with valid UTF-8 and valid escapes. Adds each replacement to `problems`.
 fn well_formed<'a>(message: &'a [u8], problems: &mut Vec<String>) -> Cow<'a, str> {
     let text = match std::str::from_utf8(message) {
         Ok(text) => Cow::Borrowed(text),
@@ -151,7 +151,7 @@ fn well_formed<'a>(message: &'a [u8], problems: &mut Vec<String>) -> Cow<'a, str
     Cow::Owned(repaired)
 }
 
-/// Positions of `\uD800` to `\uDFFF` without their other half.
+/// Positions of escapes from `\uD800` to `\uDFFF` that are not part of a pair.
 fn lone_surrogates(text: &[u8]) -> Vec<usize> {
     let mut lone = Vec::new();
     let mut at = 0;
@@ -173,13 +173,13 @@ fn lone_surrogates(text: &[u8]) -> Vec<usize> {
     lone
 }
 
-/// The code unit of `\uXXXX` at this place.
+/// Code unit of the escape `\uXXXX` at a position.
 fn escaped_unit(text: &[u8], at: usize) -> Option<u16> {
     let digits = text.get(at..at + 6)?.strip_prefix(b"\\u")?;
     u16::from_str_radix(std::str::from_utf8(digits).ok()?, 16).ok()
 }
 
-/// The deepest nesting of objects and arrays.
+/// Deepest nesting of objects and arrays.
 fn depth(text: &str) -> usize {
     let (mut depth, mut deepest) = (0_usize, 0);
     let mut bytes = text.bytes();
@@ -209,26 +209,26 @@ fn skip_string(bytes: &mut impl Iterator<Item = u8>) {
     }
 }
 
-/// Reads lines and passes each on, [repaired](repair) where needed.
+/// Reader of lines that [repairs](repair) each line where necessary.
 pub struct Sanitized<R> {
     inner: R,
     chunk: Box<[u8]>,
-    /// The start of a line whose end has not come.
+    /// Start of a line that is not complete yet.
     partial: Vec<u8>,
-    /// Whole lines that wait to be read.
+    /// Complete lines that are ready to be read.
     ready: Vec<u8>,
     read: usize,
-    /// The rest of a line that is too long is passed on for rmcp to drop.
+    /// True if the rest of an overlong line is passed on, for rmcp to drop.
     too_long: bool,
-    /// Gets each line that is no message.
+    /// Called with each line that is not a message.
     unreadable: Refusing,
 }
 
-/// Gets lines that are no messages.
+/// Callback for lines that are not messages.
 type Refusing = Box<dyn FnMut(&[u8]) + Send>;
 
 impl<R> Sanitized<R> {
-    /// Wraps a reader of lines. What is no message goes to `unreadable` and is not passed on.
+    /// Wraps a reader of lines. Lines that are not messages go to `unreadable` and are not passed on.
     pub fn new(inner: R, unreadable: impl FnMut(&[u8]) + Send + 'static) -> Sanitized<R> {
         Sanitized {
             inner,

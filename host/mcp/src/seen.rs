@@ -1,5 +1,5 @@
-//! Ids of requests that a session has used: each calls something once. A client that sends one again, or somebody who
-//! plays a recorded session back, is refused, so that nothing runs a second time.
+//! Request ids that a session has used. Each id may be used once. A repeated id is refused, so that neither a faulty
+//! client nor a replayed recording runs anything a second time.
 
 use std::collections::hash_map::RandomState;
 use std::collections::{BTreeMap, HashSet, VecDeque};
@@ -7,27 +7,27 @@ use std::hash::BuildHasher as _;
 
 use rmcp::model::RequestId;
 
-/// Most runs of numbers that are told apart. Clients that count use one.
+/// Maximum number of separate runs of consecutive numbers. Clients that count use one.
 const MAX_RUNS: usize = 1024;
-/// Most texts that are remembered, and numbers that are in no run: the latest.
+/// Maximum number of remembered texts, and of numbers outside any run. The latest are kept.
 const MAX_TEXTS: usize = 16 << 10;
-/// Runs up to this length are remembered number by number once there are too many runs.
+/// Runs up to this length are stored as single numbers once there are too many runs.
 const SHORT: i64 = 16;
 
-/// The ids of one session, in bounded memory.
+/// Ids of one session, in bounded memory.
 #[derive(Debug, Default)]
 pub(super) struct Seen {
-    /// Numbers from each key to its value, without overlaps and never adjoining.
+    /// First and last number of each run. Runs neither overlap nor adjoin.
     runs: BTreeMap<i64, i64>,
     texts: HashSet<u64>,
-    /// The same in the order in which they came.
+    /// Hashes of single ids in order of arrival.
     order: VecDeque<u64>,
     hasher: RandomState,
 }
 
 impl Seen {
-    /// Notes an id. `false` if it was used before. Of a client that jumps about between more numbers than are told apart,
-    /// the latest are remembered.
+    /// Records an id. Returns false if the id was used before. If a client uses numbers from more runs than can be
+    /// stored, only the latest are remembered.
     pub(super) fn is_first(&mut self, id: &RequestId) -> bool {
         match id {
             RequestId::Number(number) => self.is_first_number(*number),
@@ -59,7 +59,8 @@ impl Seen {
         true
     }
 
-    /// Makes room for a run: the lowest short one is remembered number by number. Without one the lowest is forgotten.
+    /// Makes room for a run by storing the lowest short run as single numbers. If there is none, forgets the lowest
+    /// run.
     fn scatter(&mut self) {
         let is_short = |(start, end): &(i64, i64)| end.saturating_sub(*start) < SHORT;
         let mut runs = self.runs.iter().map(|(start, end)| (*start, *end));
@@ -76,11 +77,11 @@ impl Seen {
     }
 
     fn is_first_text(&mut self, text: &str) -> bool {
-        // The key is this session's own, so that nobody finds two texts that are taken for one.
+        // The hash key belongs to this session, so that collisions cannot be prepared.
         self.keep(self.hasher.hash_one(text))
     }
 
-    /// Remembers one of the latest. `false` if it is remembered already.
+    /// Remembers a hash as one of the latest. Returns false if it is already remembered.
     fn keep(&mut self, hash: u64) -> bool {
         if !self.texts.insert(hash) {
             return false;
@@ -125,7 +126,7 @@ mod tests {
         assert!((0..200_000).all(|id| number(&mut seen, id)));
         assert!((0..200_000).step_by(997).all(|id| !number(&mut seen, id)));
         assert_eq!(seen.runs.len(), 1);
-        // In any order they are one run.
+        // In any order, the numbers form one run.
         let mut seen = Seen::default();
         assert!(
             (0..1000)
@@ -143,7 +144,7 @@ mod tests {
         assert!((0..5000).all(|id| number(&mut seen, id * 10)));
         assert_eq!(seen.runs.len(), MAX_RUNS);
         assert!((0..5000).all(|id| !number(&mut seen, id * 10)));
-        // What was never used is never taken for used.
+        // An unused number never counts as used.
         assert!((0..5000).all(|id| number(&mut seen, id * 10 + 5)));
         let mut seen = Seen::default();
         let many = i64::try_from(MAX_TEXTS).unwrap() + 10;

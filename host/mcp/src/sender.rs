@@ -6,16 +6,16 @@ use tokio_util::sync::CancellationToken;
 use tollgate_core::identity::Identity;
 use tollgate_core::share::Share;
 
-/// Sender of a request, as the request carries it to the layers that serve it.
+/// Sender of a request, attached to the request for the layers that handle it.
 #[derive(Debug, Clone)]
 pub(crate) struct Sender {
-    /// The address that it came from; of IPv6, the network.
+    /// Address that the request came from. For IPv6, the network.
     pub(crate) peer: Option<IpAddr>,
-    /// Proven by a token.
+    /// Identity proven by a token.
     pub(crate) identity: Option<Identity>,
-    /// With whom it shares.
+    /// Share of the server's resources that the sender uses.
     pub(crate) share: Share,
-    /// Cancelled when nobody waits any more for what the session's requests began.
+    /// Cancelled when nothing waits any longer for the session's calls.
     pub(crate) given_up: Option<CancellationToken>,
     /// Cancelled when the token is removed or expires.
     pub(crate) revoked: Option<CancellationToken>,

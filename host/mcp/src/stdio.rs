@@ -1,4 +1,4 @@
-//! Serving of one client on standard input and output.
+//! Server for one client on standard input and output.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -12,13 +12,13 @@ use tokio_util::task::AbortOnDropHandle;
 use super::handler::{Handler, Structured};
 use super::ndjson::Lines;
 
-/// Time in which calls may still begin after standard input was closed. The calls of a piped script are made; a client
-/// that is gone has no use for those that still wait.
+/// Time during which calls may still start after standard input was closed. The calls of a piped script are made. The
+/// calls of a client that is gone are of no use to it.
 const LEAVE_TIMEOUT: Duration = Duration::from_secs(1);
 
-/// Serves until the client closes standard input or the process is asked to stop.
+/// Serves until the client closes standard input or the process receives a stop signal.
 pub async fn serve(handler: Handler) -> anyhow::Result<()> {
-    // Before anything is answered: a signal that comes right after it ends the server in order.
+    // Before the first response, so that a signal right after it stops the server gracefully.
     let mut stopped = Box::pin(super::stop_signals().context("signals cannot be waited for")?);
     let (read, write) = stdio_pipes();
     let handler = handler.replying_with(Structured::Text);
@@ -36,7 +36,7 @@ pub async fn serve(handler: Handler) -> anyhow::Result<()> {
     };
     let service = match begun {
         Ok(service) => service,
-        // A client that leaves before it says anything is no failure.
+        // A client that disconnects before sending anything is not an error.
         Err(ServerInitializeError::ConnectionClosed(_)) => return Ok(()),
         Err(err) => return Err(err).context("the client did not begin a session"),
     };

@@ -1,7 +1,8 @@
-//! Word of resources that may have changed, to clients that subscribed to them.
+//! Notifications about resources that may have changed, for clients that subscribed to them.
 //!
-//! A resource is the reply of a tool that reads. It may have changed when a call of its pack that writes or runs went
-//! well, and those of the host itself when any did. What other processes on the data directory do is not noticed.
+//! A resource is the reply of a reading tool. Any successful call of its pack that writes or runs may have changed it.
+//! Any successful call may have changed a resource of the host. Changes by other processes on the data directory are
+//! not noticed.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -18,7 +19,7 @@ use tollgate_gate::core_tools::PACK as CORE;
 
 use super::resources;
 
-/// Most addresses of one client.
+/// Maximum number of addresses of one client.
 pub(super) const MAX_ADDRESSES: usize = 100;
 /// Time to wait for further changes before a client is notified.
 const PACE: Duration = Duration::from_millis(250);
@@ -30,7 +31,7 @@ pub(super) struct Subscriptions {
     telling: Mutex<Option<DropGuard>>,
 }
 
-/// Addresses, each with the pack it belongs to.
+/// Addresses, each with the pack that it belongs to.
 #[derive(Default)]
 struct Addresses(Mutex<BTreeMap<String, String>>);
 
@@ -47,7 +48,7 @@ impl Addresses {
 }
 
 impl Subscriptions {
-    /// Adds an address. From the first on, the session is told.
+    /// Adds an address. The first address starts the notifier.
     pub(super) fn add(&self, gate: &Gate, peer: Peer<RoleServer>, address: String) -> Result<(), ErrorData> {
         let Some(owner) = owner(gate, &address) else {
             return Err(resources::nothing_at(&address));
@@ -70,13 +71,13 @@ impl Subscriptions {
         Ok(())
     }
 
-    /// Takes an address away again.
+    /// Removes an address.
     pub(super) fn remove(&self, address: &str) {
         self.addresses.map().remove(address);
     }
 }
 
-/// The pack that a resource belongs to, if there is something at the address.
+/// Pack that a resource belongs to, if the address has a resource.
 pub(super) fn owner(gate: &Gate, address: &str) -> Option<String> {
     let catalog = gate.catalog();
     let mut resources = catalog.resources().iter();
@@ -84,7 +85,7 @@ pub(super) fn owner(gate: &Gate, address: &str) -> Option<String> {
     Some(resource.pack.clone())
 }
 
-/// Tells a client of the newer era what changed of what it subscribed to. Ends with the subscription.
+/// Notifies a client of the newer era about changes of the resources that it subscribed to. Ends with the subscription.
 pub(super) async fn tell(gate: &Gate, subscription: &SubscriptionContext) {
     let addresses = subscription.accepted().resource_subscriptions.iter().flatten();
     let owned = addresses.filter_map(|address| Some((address.clone(), owner(gate, address)?)));
@@ -95,7 +96,7 @@ pub(super) async fn tell(gate: &Gate, subscription: &SubscriptionContext) {
     let mut changes = gate.changes();
     while let Some(writers) = next(&mut changes).await {
         for address in addresses.changed(&writers) {
-            // One that cannot be told is gone, or will be cancelled in a moment.
+            // If a notification fails, the client is gone or is about to be cancelled.
             let _ = subscription.sink().notify_resource_updated(address).await;
         }
     }
@@ -113,11 +114,11 @@ async fn tell_session(mut changes: Receiver<Arc<str>>, addresses: Arc<Addresses>
     }
 }
 
-/// The packs that wrote, as far as that is known.
+/// Packs that wrote, as far as known.
 #[derive(Debug, PartialEq, Eq)]
 enum Writers {
     These(BTreeSet<Arc<str>>),
-    /// So many that they were not counted.
+    /// Too many changes were missed, so any pack may have written.
     Anybody,
 }
 
@@ -130,7 +131,7 @@ impl Writers {
     }
 }
 
-/// Next writers of changes, with those that followed at once. `None` if there will be no more.
+/// Next packs that changed something, including those that followed immediately. `None` if there will be no more.
 async fn next(changes: &mut Receiver<Arc<str>>) -> Option<Writers> {
     let first = changes.recv().await;
     if matches!(first, Err(RecvError::Closed)) {

@@ -1,4 +1,4 @@
-//! Calls that go on without their clients: MCP's extension for tasks (SEP-2663).
+//! Calls that continue without their clients: MCP's extension for tasks (SEP-2663).
 
 use rmcp::RoleServer;
 use rmcp::model::{
@@ -21,24 +21,24 @@ use super::handler::{Handler, Structured};
 use super::request::{self, ClientRequest, ENVELOPE, Turn};
 use super::{logs, replies};
 
-/// Code of a refusal of answers to a task.
+/// Error code for answers to a task that are refused.
 const ANSWER_INVALID: &str = "ANSWER_INVALID";
 
-/// Outcome of a request whose client has tasks.
+/// Outcome of a request whose client supports tasks.
 #[allow(
     clippy::large_enum_variant,
     reason = "the large one is what nearly every errand comes to"
 )]
 pub(super) enum Taken {
-    /// The request is done, or the client is asked first.
+    /// The request is done, or the client must answer questions first.
     Turn(Turn),
-    /// The call goes on as a task.
+    /// The call continues as a task.
     Task(StoredTask),
 }
 
 impl Handler {
-    /// True if a request's client has tasks, and its call may become one. A tool that nobody knows yet may be one of a
-    /// pack that is being prepared.
+    /// Returns whether a request's client supports tasks and its call may become one. An unknown tool may belong to a
+    /// pack that is still being prepared.
     pub(super) fn may_take_on(
         &self,
         context: &RequestContext<RoleServer>,
@@ -49,7 +49,7 @@ impl Handler {
         has_tasks(context) && request::malformed(context).is_empty() && (!is_known || mode != TaskMode::Never)
     }
 
-    /// Does an errand for a client that has tasks.
+    /// Runs a request for a client that supports tasks.
     pub(super) async fn do_or_take_on(
         &self,
         context: &RequestContext<RoleServer>,
@@ -101,7 +101,7 @@ impl Handler {
             .map_err(|err| failure(&err))
     }
 
-    /// Takes answers to what a task asks. What it does not ask is left out.
+    /// Accepts answers to a task's questions. Answers to other questions are ignored.
     pub(super) async fn answer_task(
         &self,
         request: UpdateTaskParams,
@@ -130,7 +130,7 @@ impl Handler {
         taken.map_err(|err| failure(&err))
     }
 
-    /// Asks a task to end.
+    /// Requests cancellation of a task.
     pub(super) async fn end_task(
         &self,
         id: &str,
@@ -142,7 +142,7 @@ impl Handler {
     }
 }
 
-/// The error for a client without tasks whose tool requires them.
+/// Error for a client without tasks that calls a tool which requires them.
 pub(super) fn required(outcome: &Outcome) -> Option<ErrorData> {
     let refusal = outcome.result.as_ref().err()?;
     let is_lacking = refusal.code == TASKS_REQUIRED;
@@ -151,13 +151,13 @@ pub(super) fn required(outcome: &Outcome) -> Option<ErrorData> {
     })
 }
 
-/// True if a request's client takes tasks. Sessions of older eras have others, which are not these.
+/// Returns whether a request's client supports tasks. Sessions of older eras have a different kind of task.
 fn has_tasks(context: &RequestContext<RoleServer>) -> bool {
     let declared = context.client_capabilities();
     request::is_stateless(context) && declared.is_some_and(|declared| declared.supports_tasks())
 }
 
-/// Words that a request's client wants while it waits.
+/// Notifications that a request's client wants while it waits.
 fn wanted(context: &RequestContext<RoleServer>) -> Wanted {
     Wanted {
         notes: context.meta.get_progress_token().is_some(),
@@ -165,7 +165,7 @@ fn wanted(context: &RequestContext<RoleServer>) -> Wanted {
     }
 }
 
-/// Waits for what a call comes to, and tells its client meanwhile how far it is.
+/// Waits for the outcome of a call, and reports its progress to the client.
 async fn began(context: &RequestContext<RoleServer>, mut attended: Attended) -> Result<Began, ErrorData> {
     let token = context.meta.get_progress_token();
     let given_up = request::given_up(context);
@@ -199,7 +199,7 @@ async fn began(context: &RequestContext<RoleServer>, mut attended: Attended) -> 
     began.ok_or_else(|| ErrorData::internal_error("the host failed during the call", None))
 }
 
-/// True if a refused call would run once a person answers.
+/// Returns whether a refused call would run once a person answers.
 fn waits_for_a_person(outcome: &Outcome) -> bool {
     match &outcome.asked {
         Some(Asked::Policy(_)) => true,
@@ -208,7 +208,7 @@ fn waits_for_a_person(outcome: &Outcome) -> bool {
     }
 }
 
-/// The reply of a call that became a task.
+/// Reply for a call that became a task.
 pub(super) fn created(task: &StoredTask) -> CreateTaskResult {
     let outstanding = !questions(task).is_empty();
     CreateTaskResult::new(shown(task, status(task, outstanding)))
@@ -217,7 +217,7 @@ pub(super) fn created(task: &StoredTask) -> CreateTaskResult {
 fn status(task: &StoredTask, is_asking: bool) -> TaskStatus {
     match task.state {
         TaskState::InputRequired if is_asking => TaskStatus::InputRequired,
-        // What others answer is no request to the client.
+        // Questions that other people answer are not requests to the client.
         TaskState::Working | TaskState::InputRequired => TaskStatus::Working,
         TaskState::Completed => TaskStatus::Completed,
         TaskState::Cancelled => TaskStatus::Cancelled,
@@ -235,7 +235,7 @@ fn shown(task: &StoredTask, status: TaskStatus) -> Task {
     shown
 }
 
-/// A task with its questions or its end.
+/// A task with its open questions or its outcome.
 fn detailed(found: TaskReply) -> DetailedTask {
     let TaskReply { task, outcome } = found;
     let questions = questions(&task);
@@ -263,7 +263,7 @@ fn asked(questions: &[Question]) -> InputRequests {
     elicitation_form::requests(questions)
 }
 
-/// Questions of a task that are not answered, under the keys of their answers.
+/// Unanswered questions of a task, under the keys of their answers.
 fn questions(task: &StoredTask) -> Vec<Question> {
     let outstanding = task.questions().filter(|(key, _)| task.is_outstanding(key));
     let questions = outstanding.filter_map(|(key, said)| {
@@ -282,7 +282,7 @@ fn questions(task: &StoredTask) -> Vec<Question> {
     questions.collect()
 }
 
-/// An answer as it is stored with its task.
+/// Answer in the form in which it is stored with its task.
 fn stored(answer: &Answer) -> Value {
     json!({"action": answer.action.as_str(), "content": answer.content})
 }
@@ -295,7 +295,7 @@ fn result(outcome: Outcome) -> JsonObject {
     }
 }
 
-/// The error of a call that broke off.
+/// Error of a call that was interrupted.
 fn broken(outcome: Outcome) -> JsonObject {
     let Err(error) = outcome.result else {
         return unreadable();
@@ -318,7 +318,7 @@ fn as_object(value: &Value) -> JsonObject {
     value.as_object().cloned().unwrap_or_default()
 }
 
-/// Refusal of answers of which one does not fit its question.
+/// Refusal of answers if one of them does not fit its question.
 fn unfit(key: &str, why: &str) -> ToolError {
     let key = text::clean(text::cut(key, 100));
     ToolError::new(
@@ -329,7 +329,7 @@ fn unfit(key: &str, why: &str) -> ToolError {
     .context("key", key)
 }
 
-/// A refusal of a request about a task.
+/// Protocol error for a refused request about a task.
 fn failure(err: &ToolError) -> ErrorData {
     let code = match err.code.as_str() {
         "UNKNOWN_TASK" | ANSWER_INVALID => ErrorCode::INVALID_PARAMS,

@@ -1,4 +1,4 @@
-//! Annotations of a component: what its publisher says of it. Anybody can write them, so they are shown and never obeyed.
+//! Annotations of a component: information from its publisher. They are untrusted, and only shown.
 
 use std::collections::BTreeMap;
 
@@ -19,11 +19,11 @@ pub const LICENSES: &str = "org.opencontainers.image.licenses";
 pub const SOURCE: &str = "org.opencontainers.image.source";
 /// `pack` or `policy`.
 pub const KIND: &str = "dev.tollgate.kind";
-/// Grants that the component asks for, as a JSON array of lines.
+/// Requested grants, as a JSON array of lines.
 pub const GRANTS: &str = "dev.tollgate.grants";
 /// Settings that the publisher suggests, as a JSON object.
 pub const SETTINGS: &str = "dev.tollgate.settings";
-/// Most bytes of suggested settings.
+/// Maximum bytes of suggested settings.
 pub const SETTINGS_LIMIT: usize = 16 << 10;
 
 /// Annotations that are shown, made safe to show.
@@ -39,14 +39,14 @@ pub struct Said {
     pub licence: Option<String>,
     /// Address of the source.
     pub source: Option<String>,
-    /// Grants that it asks for.
+    /// Requested grants.
     pub grants: Vec<String>,
     /// Suggested settings.
     pub settings: Option<Value>,
 }
 
 impl Said {
-    /// Reads annotations. Those of another form are left out.
+    /// Parses annotations. Malformed ones are left out.
     pub fn of(annotations: &BTreeMap<String, String>) -> Said {
         let text = |key: &str| annotations.get(key).map(|text| plain(text));
         let grants = annotations
@@ -74,7 +74,7 @@ impl Said {
     /// Lines for people, `name: value`.
     pub fn lines(&self) -> Vec<(&'static str, String)> {
         let grants = (!self.grants.is_empty()).then(|| self.grants.join(", "));
-        // Text in JSON is escaped where it is not ASCII, so nothing in it can move the cursor.
+        // JSON escapes non-ASCII text, so nothing in it can move the cursor.
         let settings = self
             .settings
             .as_ref()

@@ -1,4 +1,4 @@
-//! The token that a registry wants: reading its challenge, and asking its token service.
+//! Registry tokens: parsing the challenge, and requesting a token from the token service.
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
@@ -11,7 +11,7 @@ use crate::http::{Ask, Transport, is_loopback};
 use crate::manifest::malformed;
 use crate::text::plain;
 
-/// Most bytes of a token service's answer.
+/// Maximum bytes of a token service's answer.
 const TOKEN_LIMIT: u64 = 64 << 10;
 /// Registries whose token service is known to be on another host.
 const TOKEN_HOSTS: &[(&str, &str)] = &[
@@ -19,17 +19,17 @@ const TOKEN_HOSTS: &[(&str, &str)] = &[
     ("registry.gitlab.com", "gitlab.com"),
 ];
 
-/// Challenge of a registry.
+/// Authentication challenge of a registry.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum Challenge {
     /// Credentials with each request.
     Basic,
-    /// A token of a service.
+    /// A token from a token service.
     Bearer { realm: String, service: Option<String> },
 }
 
 impl Challenge {
-    /// First challenge that is understood.
+    /// First supported challenge.
     pub(crate) fn read(headers: &[String]) -> Option<Challenge> {
         headers.iter().find_map(|header| {
             let (scheme, rest) = header.split_once(' ').unwrap_or((header, ""));
@@ -52,7 +52,7 @@ impl Challenge {
     }
 }
 
-/// `key="value", …`, with commas inside of quotes.
+/// Parses `key="value", …`, with commas allowed inside quotes.
 fn parameters(text: &str) -> Vec<(String, String)> {
     let mut found = Vec::new();
     let mut rest = text.trim_start_matches([' ', ',']);
@@ -125,7 +125,8 @@ pub(crate) fn answer(
         .ok_or_else(|| malformed(&what, "it holds no token".to_owned()))
 }
 
-/// Address of the token service. Credentials leave only for the registry's own host, or for one that is configured or known.
+/// Address of the token service. Credentials are sent only to the registry's own host, or to a host that is configured
+/// or known.
 fn token_url(
     registry: &Url,
     realm: &str,

@@ -1,4 +1,4 @@
-//! Difference between two versions of a component: what somebody has to know before taking the new one.
+//! Differences between two versions of a component, for review before an update.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -18,7 +18,7 @@ pub struct Description {
     pub version: String,
     /// Tools and prompts by name, each with its properties: effect, tier, description, schema.
     pub tools: BTreeMap<String, BTreeMap<&'static str, Value>>,
-    /// Lines of the grants that it asks for.
+    /// Lines of the requested grants.
     pub wants: Vec<String>,
     /// Schema of its settings.
     pub settings: Option<Value>,
@@ -31,11 +31,11 @@ pub struct Description {
 pub struct Change {
     /// Subject: `tool NAME`, `wants`, `settings`, `tables` or `component`.
     pub what: String,
-    /// Its change, in words.
+    /// Description of the change.
     pub how: String,
 }
 
-/// All differences, in the order in which somebody should read them.
+/// All differences, most important first.
 pub fn changes(old: &Description, new: &Description) -> Vec<Change> {
     let mut changes = Vec::new();
     let mut say = |what: &str, how: String| {
@@ -130,7 +130,8 @@ fn effect(tool: &BTreeMap<&'static str, Value>) -> String {
         .unwrap_or_default()
 }
 
-/// Changes of one tool. What agents will read is shown whole: a description can be an instruction, and its end as well.
+/// Changes of one tool. Text that agents read is shown in full, because any part of a description can be an
+/// instruction.
 fn properties(old: &BTreeMap<&'static str, Value>, new: &BTreeMap<&'static str, Value>) -> Vec<String> {
     let keys: BTreeSet<&str> = old.keys().chain(new.keys()).copied().collect();
     let changed = keys.into_iter().filter(|key| old.get(key) != new.get(key));
@@ -159,7 +160,7 @@ fn show(value: Option<&Value>) -> String {
     }
 }
 
-/// Changes of a schema: each property that changed, and all else if any of it did.
+/// Changes of a schema: each changed property, and the rest as a whole if any of it changed.
 fn members(key: &str, old: &Map<String, Value>, new: &Map<String, Value>) -> Vec<String> {
     let parts = |schema: &Map<String, Value>| {
         let mut rest = schema.clone();

@@ -1,4 +1,4 @@
-//! Pulling: manifests by tag or digest, components, lists of tags, and what refers to a manifest.
+//! Pulling: manifests by tag or digest, components, lists of tags, and manifests that refer to another.
 
 use std::collections::BTreeMap;
 use std::sync::{Mutex, PoisonError};
@@ -16,13 +16,13 @@ use crate::manifest::{Descriptor, INDEX, Index, MANIFEST_LIMIT, Manifest, malfor
 use crate::reference::Reference;
 use crate::text::plain;
 
-/// Docker Hub, by the name that people use, and by the one that it answers to.
+/// Docker Hub: the name that people use, and the name of its server.
 const HUB: (&str, &str) = ("docker.io", "registry-1.docker.io");
-/// Media types of a manifest that are asked for.
+/// Accepted media types of a manifest.
 const ACCEPTED: &str = "application/vnd.oci.image.manifest.v1+json, application/vnd.oci.image.index.v1+json";
-/// Tags of one page of a list.
+/// Number of tags on one page of a list.
 const PAGE: usize = 1000;
-/// Most pages of a list.
+/// Maximum number of pages of a list.
 const PAGES_LIMIT: usize = 10;
 
 /// Access that a request needs.
@@ -43,7 +43,7 @@ impl Access {
     }
 }
 
-/// A manifest that was pulled, with the digest of its bytes.
+/// A pulled manifest, with the digest of its bytes.
 #[derive(Debug, Clone)]
 pub struct Pulled {
     /// Reference, pinned to the digest.
@@ -77,7 +77,7 @@ pub struct Client {
 }
 
 impl Client {
-    /// A client with these credentials.
+    /// Creates a client with these credentials.
     pub fn new(credentials: Credentials) -> Client {
         Client {
             transport: Transport::new(),
@@ -86,7 +86,7 @@ impl Client {
         }
     }
 
-    /// Resolves a reference to a manifest. A pinned one must have the digest, whatever its tag leads to now.
+    /// Resolves a reference to a manifest. A pinned manifest must have the digest, whatever its tag points to now.
     pub fn resolve(&self, reference: &Reference) -> Result<Pulled, RegistryError> {
         let what = reference.to_string();
         let url = self.url(reference, &format!("manifests/{}", reference.manifest()))?;
@@ -106,7 +106,7 @@ impl Client {
         })
     }
 
-    /// Bytes of a component, which have the size and the digest that the manifest says.
+    /// Downloads a component. Its bytes must have the size and the digest in the manifest.
     pub fn component(&self, pulled: &Pulled, limit: u64) -> Result<Vec<u8>, RegistryError> {
         let layer = pulled.component()?;
         self.blob(&pulled.reference, layer, limit)
@@ -163,7 +163,7 @@ impl Client {
         Ok(tags)
     }
 
-    /// A manifest beside a component, if there is one.
+    /// A manifest in the same repository, if there is one.
     pub(crate) fn beside(&self, reference: &Reference) -> Result<Option<Pulled>, RegistryError> {
         match self.resolve(reference) {
             Ok(pulled) => Ok(Some(pulled)),
@@ -172,7 +172,7 @@ impl Client {
         }
     }
 
-    /// Descriptors of manifests that refer to another, by the interface for that, or by the tag that stands in for it.
+    /// Descriptors of manifests that refer to another one, from the referrers API or from the fallback tag.
     pub(crate) fn referrers(
         &self,
         reference: &Reference,
@@ -187,7 +187,7 @@ impl Client {
             let answer = self.get(reference, self.url(reference, &place)?, INDEX)?;
             match answer.status {
                 200 => {}
-                // Registries without the interface answer with either.
+                // Registries without the API answer with one of these.
                 400 | 404 | 405 => continue,
                 _ => {
                     return Err(found(answer, &what, reference)
@@ -203,7 +203,7 @@ impl Client {
         Ok(Vec::new())
     }
 
-    /// Address of something in a repository.
+    /// Address of a resource in a repository.
     pub(crate) fn url(&self, reference: &Reference, rest: &str) -> Result<Url, RegistryError> {
         let host = host(reference);
         let is_plain = self.credentials.settings(host).plain_http;
@@ -256,7 +256,7 @@ impl Client {
             return Ok(answer);
         }
         let host = host(reference);
-        // A challenge of somebody a redirect led to is not the registry's.
+        // A challenge from the target of a redirect is not the registry's.
         let challenge = Challenge::read(&answer.headers("www-authenticate"));
         let challenge = challenge.filter(|_| answer.url.origin() == ask.url.origin());
         let login = self.credentials.find(host)?;
@@ -308,7 +308,7 @@ fn host(reference: &Reference) -> &str {
     }
 }
 
-/// An answer with content. Anything else is a refusal.
+/// Returns a successful answer. Any other answer is a refusal.
 pub(crate) fn found(answer: Answer, what: &str, reference: &Reference) -> Result<Answer, RegistryError> {
     match answer.status {
         200 => Ok(answer),
@@ -333,7 +333,7 @@ fn next_page(from: &Url, link: &str) -> Option<Url> {
     (is_next && next.origin() == from.origin()).then_some(next)
 }
 
-/// Tags that are versions later than a tag, the latest first. Previews are left out, unless the tag is one itself.
+/// Tags that are later versions than a tag, latest first. Pre-releases are left out, unless the tag is one itself.
 pub fn versions_after(tag: &str, tags: &[String]) -> Vec<String> {
     let version = |tag: &str| {
         let text = tag.strip_prefix('v').unwrap_or(tag).replace('_', "+");

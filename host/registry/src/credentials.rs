@@ -1,4 +1,5 @@
-//! Credentials of registries: variables that the configuration names, docker's configuration, and its helpers.
+//! Credentials for registries: environment variables named in the configuration, docker's configuration, and its
+//! helpers.
 
 use std::collections::BTreeMap;
 use std::io::{Read as _, Write as _};
@@ -15,7 +16,7 @@ use crate::text::plain;
 
 /// Time limit of a credential helper.
 const HELPER_TIMEOUT: Duration = Duration::from_secs(20);
-/// Most bytes of a helper's answer.
+/// Maximum bytes of a helper's answer.
 const HELPER_LIMIT: u64 = 64 << 10;
 /// Name under which docker keeps credentials of Docker Hub.
 const HUB: &str = "https://index.docker.io/v1/";
@@ -24,7 +25,7 @@ const HUB: &str = "https://index.docker.io/v1/";
 #[derive(Debug, Clone, Default, PartialEq, Eq, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct HostSettings {
-    /// Use plain HTTP, which only a registry on this machine may.
+    /// Use plain HTTP, which is permitted only for a registry on this machine.
     pub plain_http: bool,
     /// Host of the token service, if credentials may go there.
     pub token_host: Option<String>,
@@ -39,7 +40,7 @@ pub struct HostSettings {
 pub struct Login {
     pub(crate) user: String,
     pub(crate) secret: String,
-    /// Origin of the login in words.
+    /// Description of where the login comes from.
     pub(crate) origin: String,
 }
 
@@ -49,7 +50,7 @@ impl std::fmt::Debug for Login {
     }
 }
 
-/// Docker's configuration, as far as it is about credentials.
+/// Credentials in docker's configuration.
 #[derive(Debug, Default, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 struct Docker {
@@ -74,20 +75,20 @@ impl std::fmt::Debug for Auth {
     }
 }
 
-/// Source of variables.
+/// Lookup of environment variables.
 type Variables = Box<dyn Fn(&str) -> Option<String> + Send + Sync>;
 
-/// Everything that logins come from.
+/// Sources of logins.
 pub struct Credentials {
     hosts: BTreeMap<String, HostSettings>,
     docker: Docker,
-    /// Reason why docker's configuration cannot be read. Said when it matters.
+    /// Reason why docker's configuration cannot be read, reported when it matters.
     unreadable: Option<String>,
     variables: Variables,
 }
 
 impl Credentials {
-    /// Credentials by the operator's settings, and docker's configuration as text, if there is one.
+    /// Loads the credentials from the operator's settings, and from the text of docker's configuration if there is one.
     pub fn new(
         hosts: BTreeMap<String, HostSettings>,
         docker: Option<&str>,
@@ -95,7 +96,7 @@ impl Credentials {
     ) -> Credentials {
         let (docker, unreadable) = match docker.map(serde_json::from_str::<Docker>) {
             Some(Ok(docker)) => (docker, None),
-            // The error names a place in the file, and none of its content.
+            // The error names a position in the file, and none of its content.
             Some(Err(err)) => {
                 let at = format!(
                     "docker's configuration is not read at line {}, column {}",
@@ -114,7 +115,7 @@ impl Credentials {
         }
     }
 
-    /// No credentials and no settings.
+    /// Creates empty credentials and settings.
     pub fn none() -> Credentials {
         Credentials::new(BTreeMap::new(), None, Box::new(|_| None))
     }
@@ -124,7 +125,7 @@ impl Credentials {
         self.hosts.get(host).cloned().unwrap_or_default()
     }
 
-    /// Login for a registry. Credentials of the configuration go before docker's.
+    /// Finds the login for a registry. The operator's configuration takes precedence over docker's.
     pub(crate) fn find(&self, host: &str) -> Result<Option<Login>, RegistryError> {
         let failed = |why: String| RegistryError::Credentials {
             host: host.to_owned(),
@@ -134,7 +135,7 @@ impl Credentials {
         if let Some(variable) = &settings.password_env {
             let secret = (self.variables)(variable).filter(|secret| !secret.is_empty());
             let secret = secret.ok_or_else(|| failed(format!("the variable {variable} is not set")))?;
-            // Token services take any name beside a token.
+            // Token services accept any name with a token.
             let user = settings.user.unwrap_or_else(|| "token".to_owned());
             return Ok(Some(Login {
                 user,
@@ -216,7 +217,7 @@ fn login(auth: &Auth) -> Result<Option<Login>, String> {
     }))
 }
 
-/// Asks `docker-credential-NAME`, as docker does. The helper's name cannot lead to another program.
+/// Runs `docker-credential-NAME`, as docker does. The helper's name cannot lead to another program.
 fn ask_helper(helper: &str, name: &str) -> Result<Option<Login>, String> {
     let is_name = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'_');
     if helper.is_empty() || !helper.bytes().all(is_name) {
@@ -234,13 +235,13 @@ fn ask_helper(helper: &str, name: &str) -> Result<Option<Login>, String> {
         .spawn()
         .map_err(|err| format!("{program} cannot be started: {err}"))?;
     if let Some(mut stdin) = child.stdin.take() {
-        // A helper that has ended answers nothing, which is reported below.
+        // If the helper has ended, the missing answer is reported below.
         let _ = stdin.write_all(name.as_bytes());
     }
     let (bytes, is_success) = output(&mut child)
         .ok_or_else(|| format!("{program} did not answer in {} s", HELPER_TIMEOUT.as_secs()))?;
     if !is_success {
-        // Helpers fail like this if they know nothing of the host.
+        // Helpers fail like this for unknown hosts.
         return match bytes.windows(9).any(|window| window == b"not found") {
             true => Ok(None),
             false => Err(format!("{program} failed")),
@@ -253,7 +254,7 @@ fn ask_helper(helper: &str, name: &str) -> Result<Option<Login>, String> {
         secret: String,
     }
     let got: Got =
-        serde_json::from_slice(&bytes).map_err(|_| format!("{program} answers something else than JSON"))?;
+        serde_json::from_slice(&bytes).map_err(|_| format!("{program} does not answer with JSON"))?;
     if got.username == "<token>" {
         return Err(format!(
             "{program} keeps an identity token, which is not supported; set registries.HOST.password_env"
@@ -266,19 +267,19 @@ fn ask_helper(helper: &str, name: &str) -> Result<Option<Login>, String> {
     }))
 }
 
-/// Output of a child, and if it succeeded. `None` if it takes too long, and then it is ended.
+/// Output of a child process, and whether it succeeded. `None` if it took too long and was killed.
 fn output(child: &mut Child) -> Option<(Vec<u8>, bool)> {
     let stdout = child.stdout.take()?;
     let (send, receive) = mpsc::channel();
     std::thread::spawn(move || {
         let mut bytes = Vec::new();
         let read = stdout.take(HELPER_LIMIT).read_to_end(&mut bytes);
-        // Nobody listens any more if it took too long.
+        // After a timeout there is no receiver any more.
         let _ = send.send(read.map(|_| bytes));
     });
     let bytes = receive.recv_timeout(HELPER_TIMEOUT).ok().and_then(Result::ok);
     if bytes.is_none() {
-        // Fails if the child has ended, which is the aim.
+        // Fails if the child has already ended.
         let _ = child.kill();
     }
     let status = child.wait().ok()?;

@@ -1,4 +1,4 @@
-//! SHA-256 digests, the only ones that are taken.
+//! SHA-256 digests, the only supported kind.
 
 use std::fmt;
 use std::str::FromStr;

@@ -1,14 +1,14 @@
-//! Refusals. Each says the subject, what is wrong with it, and the value.
+//! Errors of registries. Each message names the subject, the problem, and the value.
 
 use thiserror::Error;
 
-/// Remedy for a server whose certificate comes from an unknown issuer, or that does not use TLS, to put behind a message. Empty for
-/// other failures.
+/// Remedy for a server whose certificate has an unknown issuer, or that does not use TLS. Appended to a message. Empty
+/// for other failures.
 pub fn connection_remedy(source: &ureq::Error) -> &'static str {
-    // The error is inside of those of the socket, as a value of a version of rustls that need not be this crate's.
+    // The error is nested in socket errors, and its type may be from another version of rustls than this crate's.
     let said = source.to_string();
     if said.contains("InvalidContentType") {
-        ", because no TLS is spoken there; a registry on this machine can be used without, with plain_http = true in \
+        ", because the server does not use TLS; for a registry on this machine, set plain_http = true in \
          [registries.\"HOST:PORT\"]"
     } else if said.contains("UnknownIssuer") {
         ", because this machine does not know the issuer of its certificate; set SSL_CERT_FILE to a PEM file with the certificates \
@@ -18,7 +18,7 @@ pub fn connection_remedy(source: &ureq::Error) -> &'static str {
     }
 }
 
-/// Reason why nothing was taken from or sent to a registry. Nothing was changed.
+/// Reason why a registry operation failed. Nothing was changed.
 #[derive(Debug, Error)]
 pub enum RegistryError {
     /// The text does not name a component in a registry.
@@ -28,10 +28,10 @@ pub enum RegistryError {
     BadReference {
         /// Text that was given.
         text: String,
-        /// Part that is wrong.
+        /// Invalid part.
         why: String,
     },
-    /// The registry was not reached, is not trusted, or broke off.
+    /// The registry was not reached, is not trusted, or closed the connection.
     #[error("{url} cannot be reached{}", connection_remedy(source))]
     Unreachable {
         /// Address.
@@ -39,17 +39,17 @@ pub enum RegistryError {
         #[source]
         source: Box<ureq::Error>,
     },
-    /// The registry answers with an error.
+    /// The registry answered with an error.
     #[error("{url} answers {status}{said}")]
     Status {
         /// Address.
         url: String,
         /// HTTP status.
         status: u16,
-        /// Its words, if there are any.
+        /// Message of the registry, if any.
         said: String,
     },
-    /// The registry has nothing under the name.
+    /// The registry has no content under the name.
     #[error(
         "{what} is not in the registry {host}; check the name and the tag, and that the credentials may read it"
     )]
@@ -59,7 +59,7 @@ pub enum RegistryError {
         /// Registry.
         host: String,
     },
-    /// The registry refuses the credentials, or wants some.
+    /// The registry refuses the credentials, or requires some.
     #[error(
         "{host} refuses access to {what} {with}; run `docker login {host}`, or set registries.\"{host}\".user and password_env"
     )]
@@ -68,10 +68,10 @@ pub enum RegistryError {
         host: String,
         /// Reference.
         what: String,
-        /// `without credentials`, or whose.
+        /// `without credentials`, or the source of the login.
         with: String,
     },
-    /// The token service is on a host that is not the registry's.
+    /// The token service is on a different host than the registry.
     #[error(
         "{host} sends credentials to the token service {realm}, which is another host; if that is right, set \
          registries.\"{host}\".token_host = \"{realm}\""
@@ -93,14 +93,14 @@ pub enum RegistryError {
     /// A redirect that is not followed.
     #[error("{from} redirects to {to}, which is not followed: {why}")]
     Redirect {
-        /// Address that was asked.
+        /// Requested address.
         from: String,
         /// Target.
         to: String,
         /// Reason.
         why: &'static str,
     },
-    /// Plain HTTP where it is not allowed.
+    /// Plain HTTP is not allowed for this registry.
     #[error(
         "{host} cannot be used over plain HTTP: only a registry on this machine can, with registries.\"{host}\".plain_http = true"
     )]
@@ -108,7 +108,7 @@ pub enum RegistryError {
         /// Registry.
         host: String,
     },
-    /// More bytes than are accepted.
+    /// The content exceeds the limit.
     #[error("{what} is larger than the {limit} bytes that are accepted")]
     TooLarge {
         /// Content.
@@ -116,17 +116,17 @@ pub enum RegistryError {
         /// Limit in bytes.
         limit: u64,
     },
-    /// Content that is not what was asked for.
+    /// The content has another digest.
     #[error("{what} has the digest {found}, not {wanted}")]
     OtherDigest {
         /// Content.
         what: String,
-        /// Digest that was asked for.
+        /// Expected digest.
         wanted: String,
-        /// Digest of what came.
+        /// Digest of the received content.
         found: String,
     },
-    /// Content of another form.
+    /// The content is malformed.
     #[error("{what} cannot be used: {why}")]
     Malformed {
         /// Content.
@@ -134,7 +134,7 @@ pub enum RegistryError {
         /// Reason.
         why: String,
     },
-    /// A key or a root of trust that cannot be read.
+    /// A key or a root of trust cannot be read.
     #[error("{what} cannot be used as {kind}: {why}")]
     Key {
         /// Name of the signer, or the file.
@@ -144,7 +144,7 @@ pub enum RegistryError {
         /// Reason.
         why: String,
     },
-    /// No signature that counts.
+    /// The component has no accepted signature.
     #[error("{reference} is not trusted: {}", .reasons.join("; "))]
     Untrusted {
         /// Component.
@@ -152,8 +152,8 @@ pub enum RegistryError {
         /// All reasons.
         reasons: Vec<String>,
     },
-    /// Something is under the tag that is to be published.
-    #[error("{reference} is there already, as {digest}; publish under a new tag, or add --overwrite")]
+    /// The tag to publish is already in use.
+    #[error("{reference} already exists, as {digest}; publish under a new tag, or add --overwrite")]
     Taken {
         /// Reference.
         reference: String,

@@ -1,4 +1,4 @@
-//! Requests to registries: over TLS, within limits, with redirects that carry no credential.
+//! Requests to registries: over TLS, with limits, and with redirects that carry no credentials.
 
 use std::time::Duration;
 
@@ -14,9 +14,9 @@ use crate::text::plain;
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(5);
 /// Time limit of one request with its answer.
 const REQUEST_TIMEOUT: Duration = Duration::from_secs(60);
-/// Most redirects of one request.
+/// Maximum number of redirects of one request.
 const REDIRECTS_LIMIT: usize = 5;
-/// Most bytes of an error that is shown.
+/// Maximum bytes of an error that are shown.
 const ERROR_LIMIT: u64 = 8 << 10;
 
 /// One request.
@@ -25,7 +25,7 @@ pub(crate) struct Ask<'a> {
     pub method: &'static str,
     pub url: Url,
     pub accept: &'a str,
-    /// `Authorization` header, for the host of `url` alone.
+    /// `Authorization` header, only for the host of `url`.
     pub authorization: Option<&'a str>,
     /// Content, with its media type.
     pub body: Option<(&'a str, &'a [u8])>,
@@ -45,7 +45,7 @@ pub(crate) struct Transport {
 
 impl Transport {
     pub(crate) fn new() -> Transport {
-        // Fails if somebody else installed the same, which is as good.
+        // Fails if the same provider is already installed.
         let _ = rustls::crypto::ring::default_provider().install_default();
         let trust = TlsConfig::builder().root_certs(RootCerts::PlatformVerifier);
         let agent = Agent::config_builder()
@@ -112,7 +112,7 @@ impl Transport {
     }
 }
 
-/// Target of a redirect: over TLS, or on this machine if the request was.
+/// Target of a redirect: it must use TLS, or be on this machine if the request was.
 fn redirect(from: &Url, target: &str) -> Result<Url, RegistryError> {
     let next = from.join(target);
     let next = next.map_err(|_| RegistryError::Redirect {
@@ -148,12 +148,12 @@ pub(crate) fn is_loopback(url: &Url) -> bool {
     }
 }
 
-/// An address without its query, which may hold a signature that gives access.
+/// An address without its query, because the query may contain a signature that grants access.
 pub(crate) fn shown(url: &Url) -> String {
     let mut url = url.clone();
     url.set_query(None);
     url.set_fragment(None);
-    // Both fail only where an address has no host.
+    // Both fail only for addresses without a host.
     let _ = url.set_username("");
     let _ = url.set_password(None);
     plain(url.as_str())
@@ -172,7 +172,7 @@ impl Answer {
         self.response.headers().get(name)?.to_str().ok()
     }
 
-    /// Values of a header that may be there several times.
+    /// Values of a header that may be repeated.
     pub(crate) fn headers(&self, name: &str) -> Vec<String> {
         let values = self.response.headers().get_all(name).iter();
         values
@@ -180,7 +180,7 @@ impl Answer {
             .collect()
     }
 
-    /// Content, up to a limit. A longer one is refused before it is read, if the registry says its length.
+    /// Content, up to a limit. Longer content is refused before reading, if the registry reports its length.
     pub(crate) fn bytes(mut self, what: &str, limit: u64) -> Result<Vec<u8>, RegistryError> {
         let too_large = || RegistryError::TooLarge {
             what: what.to_owned(),
@@ -194,7 +194,7 @@ impl Answer {
         {
             return Err(too_large());
         }
-        // ureq refuses a body that has as many bytes as its limit.
+        // ureq already refuses a body whose length equals its limit.
         let read = self
             .response
             .body_mut()
@@ -208,7 +208,7 @@ impl Answer {
         }
     }
 
-    /// The refusal that an answer with an error stands for.
+    /// Converts an error response to a refusal.
     pub(crate) fn refusal(self) -> RegistryError {
         let (url, status) = (shown(&self.url), self.status);
         let said = self

@@ -1,12 +1,12 @@
 //! Components in OCI registries: pulling, publishing, signatures and trust.
 //!
-//! The layout is the CNCF's for WebAssembly, which `wkg` and `oras` write as well. All requests block, so callers run them on a
-//! thread for that. Nothing here writes a file: what is kept is the caller's to keep.
+//! The layout is the CNCF's for WebAssembly, which `wkg` and `oras` also write. All requests block, so callers run them
+//! on a suitable thread. Nothing here writes a file. Callers store what they need.
 //!
 //! # Architecture Invariant
 //!
-//! Everything that a registry sends is hostile: bounded before it is read, and compared with the digest that was asked for before
-//! it is parsed. A credential leaves for the host it belongs to and for no other.
+//! Everything that a registry sends is hostile. It is bounded before it is read, and compared with the requested digest
+//! before it is parsed. A credential is sent only to the host it belongs to.
 
 pub mod annotations;
 mod auth;

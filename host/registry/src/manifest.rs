@@ -1,4 +1,4 @@
-//! Manifests: reading what a registry sends, and writing what is published.
+//! Manifests: parsing those of a registry, and creating those to publish.
 
 use std::collections::BTreeMap;
 
@@ -18,9 +18,9 @@ const DOCKER_LIST: &str = "application/vnd.docker.distribution.manifest.list.v2+
 pub(crate) const WASM: &str = "application/wasm";
 /// Media type of the description of a component.
 pub(crate) const WASM_CONFIG: &str = "application/vnd.wasm.config.v0+json";
-/// Most bytes of a manifest.
+/// Maximum bytes of a manifest.
 pub(crate) const MANIFEST_LIMIT: u64 = 1 << 20;
-/// Most layers of a manifest.
+/// Maximum layers of a manifest.
 const LAYERS_LIMIT: usize = 64;
 
 /// A piece of content: its type, digest and size.
@@ -72,13 +72,13 @@ pub struct Manifest {
     config: Descriptor,
     /// Layers in order.
     pub layers: Vec<Descriptor>,
-    /// Annotations, which anybody can have written.
+    /// Annotations, which are untrusted.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub annotations: BTreeMap<String, String>,
 }
 
 impl Manifest {
-    /// A manifest to publish.
+    /// Creates a manifest to publish.
     pub(crate) fn new(
         config: Descriptor,
         layers: Vec<Descriptor>,
@@ -94,7 +94,7 @@ impl Manifest {
         }
     }
 
-    /// Reads a manifest. The digest of its bytes has been checked, if one was asked for.
+    /// Parses a manifest. If a digest was requested, the caller has checked it.
     pub fn parse(what: &str, bytes: &[u8]) -> Result<Manifest, RegistryError> {
         #[derive(Deserialize)]
         #[serde(rename_all = "camelCase")]
@@ -131,7 +131,7 @@ impl Manifest {
         Ok(manifest)
     }
 
-    /// The one layer that is a component, wherever it is among the layers.
+    /// The one layer that is a component, at any position among the layers.
     pub fn component(&self, what: &str) -> Result<&Descriptor, RegistryError> {
         let mut components = self.layers.iter().filter(|layer| layer.media_type == WASM);
         match (components.next(), components.next()) {
@@ -196,7 +196,7 @@ mod tests {
         assert!(read(|_| ()).is_ok());
         assert!(read(|it| drop(it.as_object_mut().unwrap().remove("mediaType"))).is_ok());
         let policy = json!({ "mediaType": "text/plain", "digest": "sha256:0", "size": 1 });
-        // A layer in front of the component is not taken for the component.
+        // A layer before the component must not be mistaken for the component.
         assert_eq!(
             read(|it| it["layers"].as_array_mut().unwrap().insert(0, policy.clone()))
                 .unwrap()

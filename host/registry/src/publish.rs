@@ -29,7 +29,7 @@ pub struct Publication {
     pub exports: Vec<String>,
     /// Interfaces that it imports.
     pub imports: Vec<String>,
-    /// Lines of the grants that it asks for.
+    /// Lines of the requested grants.
     pub grants: Vec<String>,
     /// Settings that its publisher suggests.
     pub settings: Option<Value>,
@@ -39,7 +39,7 @@ pub struct Publication {
     pub source: Option<String>,
     /// Time of the build, in RFC 3339.
     pub created: String,
-    /// Replace what is under the tag.
+    /// Replace the tag's content.
     pub overwrite: bool,
 }
 
@@ -48,9 +48,9 @@ pub struct Publication {
 pub struct Published {
     /// Reference, pinned to the manifest.
     pub reference: Reference,
-    /// True if it was there already, byte for byte.
+    /// True if the same bytes were already published.
     pub is_same: bool,
-    /// True if a signature of the key is beside it.
+    /// True if the manifest has a signature of the key.
     pub is_signed: bool,
 }
 
@@ -95,7 +95,7 @@ impl Publication {
 }
 
 impl Client {
-    /// Publishes a component under the tag of a reference. A tag that leads to something else is not moved.
+    /// Publishes a component under the tag of a reference. A tag with other content is not moved.
     pub fn publish(
         &self,
         reference: &Reference,
@@ -143,7 +143,7 @@ impl Client {
         })
     }
 
-    /// Adds a signature beside those that are there, unless this key's is.
+    /// Adds a signature to the existing ones, unless this key has already signed.
     fn sign(
         &self,
         reference: &Reference,

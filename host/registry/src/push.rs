@@ -10,7 +10,7 @@ use crate::manifest::{MANIFEST, Manifest, malformed};
 use crate::reference::Reference;
 
 impl Client {
-    /// Uploads content in one piece, unless it is there.
+    /// Uploads content in one piece, unless the registry already has it.
     pub(crate) fn push_blob(&self, reference: &Reference, bytes: &[u8]) -> Result<(), RegistryError> {
         let digest = Digest::of(bytes);
         let url = self.url(reference, &format!("blobs/{digest}"))?;
@@ -81,7 +81,7 @@ fn refusal(answer: crate::http::Answer, reference: &Reference) -> RegistryError 
     }
 }
 
-/// Address that content goes to: only the origin that was asked, because the credential goes with it.
+/// Upload address of content. Must be on the requested origin, because the credential is sent with it.
 fn place(start: &Url, location: Option<&str>, digest: &Digest) -> Result<Url, RegistryError> {
     let joined = location.and_then(|location| start.join(location).ok());
     let url = joined.filter(|url| url.origin() == start.origin());

@@ -9,9 +9,9 @@ use crate::text::plain;
 
 /// Prefix of a source in a registry.
 pub const SCHEME: &str = "oci://";
-/// Most characters of a repository's name.
+/// Maximum characters of a repository's name.
 const NAME_LIMIT: usize = 255;
-/// Most characters of a tag.
+/// Maximum characters of a tag.
 const TAG_LIMIT: usize = 128;
 
 /// A component in a registry.
@@ -44,7 +44,7 @@ impl Reference {
         self.digest.as_ref()
     }
 
-    /// Host and name, without tag and digest: what the sources of signers are compared with.
+    /// Host and name, without tag and digest, for comparison with the sources of signers.
     pub fn repository(&self) -> String {
         format!("{}/{}", self.host, self.name)
     }
@@ -68,7 +68,7 @@ impl Reference {
         })
     }
 
-    /// The tag or the digest that a request for the manifest names. A pin goes before a tag, because tags move.
+    /// Tag or digest for requests of the manifest. The digest takes precedence, because tags move.
     pub(crate) fn manifest(&self) -> String {
         match (&self.digest, &self.tag) {
             (Some(digest), _) => digest.to_string(),

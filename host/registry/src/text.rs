@@ -1,9 +1,9 @@
-//! Text from strangers, made safe to show.
+//! Untrusted text, made safe to show.
 
-/// Most characters of one text that is shown.
+/// Maximum characters of one shown text.
 const SHOWN: usize = 400;
 
-/// A text on one line, without control characters and those that turn the direction of writing, cut to a bounded length.
+/// A text on one line, without control characters and those that change the writing direction, cut to a maximum length.
 pub fn plain(text: &str) -> String {
     let mut shown = on_one_line(text);
     if let Some((end, _)) = shown.char_indices().nth(SHOWN) {
@@ -13,7 +13,7 @@ pub fn plain(text: &str) -> String {
     shown
 }
 
-/// The same without a bound, for a text that somebody has to read to its end.
+/// Like [`plain`], but without a maximum length, for text that must be read to its end.
 pub(crate) fn on_one_line(text: &str) -> String {
     let shown = text.chars().map(|c| if is_harmless(c) { c } else { '\u{fffd}' });
     shown.collect()
@@ -25,7 +25,7 @@ fn is_harmless(c: char) -> bool {
     !c.is_control() && !is_invisible
 }
 
-/// True if a text fits a pattern, in which `*` means any characters.
+/// Returns whether a text matches a pattern, in which `*` matches any characters.
 pub(crate) fn fits(pattern: &str, text: &str) -> bool {
     let mut parts = pattern.split('*');
     let Some(mut rest) = parts.next().and_then(|first| text.strip_prefix(first)) else {

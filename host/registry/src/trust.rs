@@ -1,4 +1,4 @@
-//! Trust: signers that the operator names, and the verdict about a component.
+//! Trust: signers that the operator names, and the verdict on a component.
 
 use std::fmt;
 
@@ -13,18 +13,18 @@ use crate::reference::Reference;
 use crate::signature::{Evidence, Signature, bundle, cosign, provider};
 use crate::text::{fits, plain};
 
-/// Treatment of components that no named signer signs for.
+/// Treatment of components without a signature of a named signer.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Unsigned {
-    /// Take them and say so.
+    /// Accept them with a notice.
     #[default]
     Say,
     /// Refuse them.
     Refuse,
 }
 
-/// Somebody whose signature counts.
+/// A signer whose signatures are accepted.
 pub struct Signer {
     /// The operator's name for the signer.
     name: String,
@@ -55,7 +55,7 @@ impl Signer {
     ) -> Result<Signer, RegistryError> {
         provider::install();
         let key = DerPublicKey::from_pem(pem).and_then(|key| {
-            // A key that nothing can be checked with is refused here, and not at each load.
+            // An unusable key is refused here, and not at each load.
             VerificationKey::from_spki(&key)
                 .map(|_| key.clone())
                 .map_err(|err| sigstore_verify::types::Error::InvalidEncoding(err.to_string()))
@@ -68,7 +68,7 @@ impl Signer {
         Signer::new(name, sources, Who::Key(key), root)
     }
 
-    /// A signer by an identity, in which `*` means any characters, of an issuer.
+    /// A signer by an identity of an issuer. `*` in the identity matches any characters.
     pub fn identity(
         name: &str,
         sources: &[String],
@@ -80,7 +80,7 @@ impl Signer {
             return Err(RegistryError::Key {
                 what: format!("trust.signers.{name}"),
                 kind: "an identity",
-                why: format!("{} of {} is everybody", plain(identity), plain(issuer)),
+                why: format!("{} of {} matches everybody", plain(identity), plain(issuer)),
             });
         }
         let who = Who::Identity {
@@ -110,7 +110,7 @@ impl Signer {
         })
     }
 
-    /// True if the signer signs what is in a repository.
+    /// Returns whether the signer signs components of a repository.
     fn covers(&self, reference: &Reference) -> bool {
         let repository = reference.repository();
         self.sources.iter().any(|pattern| {
@@ -119,7 +119,7 @@ impl Signer {
         })
     }
 
-    /// Checks one signature. The text says who made it.
+    /// Checks one signature. Returns a description of the signer.
     fn check(&self, evidence: &Evidence, signature: &Signature) -> Result<String, String> {
         let digest = evidence.digest();
         match (&self.who, signature) {
@@ -142,21 +142,21 @@ impl Signer {
     }
 }
 
-/// Signers, and what happens without them.
+/// Accepted signers, and the treatment of unsigned components.
 #[derive(Debug, Default)]
 pub struct Trust {
-    /// Treatment of components that no named signer signs for.
+    /// Treatment of components without a signature of a named signer.
     pub unsigned: Unsigned,
-    /// Signers that count.
+    /// Accepted signers.
     pub signers: Vec<Signer>,
 }
 
-/// Verdict about a component that is taken.
+/// Verdict on an accepted component.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Verdict {
-    /// A signature of somebody who is named.
+    /// A named signer has signed.
     Signed(String),
-    /// No signer is named for the repository. The number of signatures that are there.
+    /// No signer is named for the repository. Contains the number of signatures found.
     Unknown(usize),
 }
 
@@ -175,8 +175,8 @@ impl fmt::Display for Verdict {
 }
 
 impl Trust {
-    /// Judges a component: its evidence must be about the reference and the component's SHA-256, and a signer who is named for the
-    /// repository must have signed.
+    /// Decides whether to accept a component. Its evidence must be about the reference and the component's SHA-256, and
+    /// a signer that is named for the repository must have signed.
     pub fn judge(
         &self,
         reference: &Reference,

@@ -1,4 +1,4 @@
-//! Additions of a component to its operation's record, held to bounds before they reach the ledger.
+//! Additions of a component to its operation's record, bounded before they reach the ledger.
 
 use serde_json::{Value, json};
 use thiserror::Error;
@@ -24,18 +24,18 @@ const MAX_STATS: usize = 500;
 /// Longest list of changed files, in bytes.
 const MAX_SHORT_DIFF: usize = 8 << 10;
 
-/// Reason why an event is not recorded.
+/// Reason for which an event is not recorded.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
 pub enum BadEvent {
-    /// Too much of something.
+    /// A part of the event is too large.
     #[error("{what}: at most {limit}")]
     TooLarge {
-        /// Of what.
+        /// Name of the part.
         what: &'static str,
         /// Accepted maximum.
         limit: usize,
     },
-    /// Not what it should be.
+    /// The event is malformed.
     #[error("{0}")]
     Invalid(&'static str),
 }
@@ -55,7 +55,7 @@ pub struct Annotations {
 }
 
 impl Annotations {
-    /// Adds an event, or says why not and adds nothing of it.
+    /// Adds an event. An event that is refused changes nothing.
     pub fn add(&mut self, event: Event) -> Result<(), BadEvent> {
         check(&event)?;
         let bytes = self.bytes + size(&event);
@@ -93,7 +93,7 @@ impl Annotations {
         Ok(())
     }
 
-    /// Takes the outcome of tests, or says why not.
+    /// Sets the outcome of tests, or returns why it is refused.
     pub fn set_outcome(&mut self, said: TestOutcome) -> Result<(), BadEvent> {
         let length = said.message.as_ref().map_or(0, String::len);
         too_large("message, in bytes", length, MAX_NOTE)?;
@@ -114,7 +114,7 @@ impl Annotations {
         Ok(())
     }
 
-    /// The fingerprint of what was changed, as the component sees it.
+    /// Fingerprint of the change, as the component sees it.
     pub fn mutation_fingerprint(&self) -> Option<&str> {
         self.mutation_fingerprint.as_deref()
     }
@@ -130,7 +130,7 @@ impl Annotations {
         &self.changed
     }
 
-    /// Shows every text of it.
+    /// Passes every text in the additions to `show`.
     pub fn texts(&self, mut show: impl FnMut(&str)) {
         for event in &self.events {
             let texts = ["type", "note"]

@@ -1,4 +1,4 @@
-//! Types that the bindings name: resources of guests, and reasons of refusals.
+//! Types that the bindings refer to: resources of guests, and errors.
 
 use thiserror::Error;
 use tollgate_core::budget::Budget;
@@ -8,27 +8,27 @@ use wasmtime::component::ResourceTableError;
 use crate::annotations::BadEvent;
 use crate::permit::BadPermit;
 
-/// A transaction of a `run` tool. What it stands for is in the call's state.
+/// Transaction of a `run` tool. Its state is in the call's state.
 pub struct Transaction(pub(crate) ());
 
-/// Units that a call holds.
+/// Reserved units of a call.
 pub struct Reservation {
     pub(crate) name: String,
     pub(crate) units: i64,
-    /// Its row, in a `run` call.
+    /// Id of its row, in a `run` call.
     pub(crate) id: Option<String>,
 }
 
-/// Reason why a reservation failed.
+/// Reason for which a reservation failed.
 #[derive(Debug, Error)]
 pub enum BudgetError {
-    /// There is no open envelope around the call.
+    /// The call is not in an open envelope.
     #[error("the call belongs to no open envelope")]
     NoEnvelope,
-    /// Not configured or not granted.
+    /// The budget is not configured or not granted.
     #[error("there is no budget `{0}`")]
     Unknown(String),
-    /// Not enough is left.
+    /// Too few units are left.
     #[error("budget `{0}` is exhausted")]
     Exhausted(String, Budget),
     /// A `read` tool cannot reserve.
@@ -45,16 +45,16 @@ pub enum BudgetError {
     Table(#[from] ResourceTableError),
 }
 
-/// Reason why a request to the ledger failed.
+/// Reason for which a request to the ledger failed.
 #[derive(Debug, Error)]
 pub enum LedgerError {
-    /// Queries were not granted, or a policy tried to append.
+    /// Queries are not granted, or a policy tried to append.
     #[error("that was not granted")]
     Denied,
-    /// Its event is not recorded.
+    /// The event is not recorded.
     #[error(transparent)]
     Event(#[from] BadEvent),
-    /// A key that is none.
+    /// A key is invalid.
     #[error(transparent)]
     Permit(#[from] BadPermit),
     /// The host's own storage failed.

@@ -1,4 +1,4 @@
-//! The views of a call's state: what each capability sees of it.
+//! Views of a call's state: the part that each capability can access.
 
 use wasmtime::component::Linker;
 
@@ -9,8 +9,8 @@ use crate::view::{
 };
 use crate::waiting;
 
-/// Links every capability this host offers. One that is not offered yet is not linked, so a component that needs it is
-/// refused when it is loaded.
+/// Links every capability that this host offers. A component that needs another capability is refused when it is
+/// loaded.
 pub(super) fn link(linker: &mut Linker<CallState>) -> wasmtime::Result<()> {
     waiting::add_to_linker(linker, of_waiting)?;
     storage::add_to_linker(linker, of_storage)?;

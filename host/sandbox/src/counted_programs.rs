@@ -1,4 +1,4 @@
-//! Programs that a call starts, counted by the host: whichever tool starts a registered test, it is a test run.
+//! Programs that a call starts, counted by the host. A registered test is a test run, whichever tool starts it.
 
 use tollgate_core::deadline::Deadline;
 use tollgate_store::storage::{Session, StoreResult, TestRun};
@@ -8,13 +8,14 @@ use tollgate_store::storage::{Session, StoreResult, TestRun};
 pub enum Counted {
     /// A registered test of the workspace.
     Test,
-    /// Another program that the operator allowed. Git is none.
+    /// Another program that the operator allowed. Git does not count.
     Other,
 }
 
 /// Counts the programs of one call.
 pub trait CountPrograms: Send + Sync {
-    /// Counts one that is about to start, in a transaction of its own. The inner error says why it must not start.
+    /// Counts a program that is about to start, in a separate transaction. The inner error says why it must not
+    /// start.
     fn count(
         &self,
         session: &Session,
@@ -22,6 +23,6 @@ pub trait CountPrograms: Send + Sync {
         program: Counted,
     ) -> StoreResult<Result<(), String>>;
 
-    /// Notes how a test ended, and which one. `alike` are the names of all tests of its workspace with the same words.
+    /// Records how a test ended. `alike` has the names of all tests of its workspace with the same words.
     fn test_ended(&self, run: TestRun, alike: &[&str]);
 }

@@ -1,4 +1,4 @@
-//! The engine that all components share, and the ticker that lets deadlines interrupt guests.
+//! The engine that all components share, and the epoch ticker that lets deadlines interrupt guests.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Condvar, Mutex, PoisonError};
@@ -13,35 +13,35 @@ use super::limits;
 use super::state::CallState;
 use crate::capabilities;
 
-/// Interval at which a running guest looks at its deadline.
+/// Interval at which a running guest checks its deadline.
 const TICK: Duration = Duration::from_millis(10);
-/// Calls that can be inside guests at once: readers, the writer, runners.
+/// Most calls inside guests at once: readers, the writer, runners.
 const CONCURRENT_CALLS: u32 = 40;
-/// Instances that wait for a call, or to be cleared away after one.
+/// Most instances that wait for a call, or for being cleared after one.
 const SPARES: u32 = 48;
-/// Bytes of a memory that are cleared in place for its next user instead of given back to the
-/// system: what a call of an ordinary pack touches.
+/// Bytes of a memory that are cleared in place for the next instance instead of being returned to the system: the
+/// amount that a call of an ordinary pack touches.
 const KEPT_MEMORY: usize = 512 << 10;
 
-/// Reason why the sandbox could not be set up.
+/// Reason for which the sandbox could not be set up.
 #[derive(Debug, Error)]
 #[error("the WebAssembly engine could not be set up: {0}")]
 pub struct SandboxError(wasmtime::Error);
 
-/// The engine, what components can import, and the ticker.
+/// The engine, the linker for components, and the ticker.
 pub struct Sandbox {
     engine: Engine,
     linker: Linker<CallState>,
     ticker: Ticker,
-    /// As many holders as there are spare instances, and one.
+    /// Counts spare instances: one reference for each, and one of its own.
     spares: Arc<()>,
 }
 
-/// Room for one spare instance, as long as it is kept.
+/// Pool slot of a spare instance, released when it is dropped.
 pub struct Room(#[expect(dead_code, reason = "it is counted")] Arc<()>);
 
 impl Sandbox {
-    /// Sets up the engine and links every capability this host offers.
+    /// Sets up the engine and links every capability that this host offers.
     pub fn new() -> Result<Sandbox, SandboxError> {
         let engine = pooling_engine().map_err(SandboxError)?;
         let mut linker = Linker::new(&engine);
@@ -55,8 +55,8 @@ impl Sandbox {
         })
     }
 
-    /// Room for an instance that waits for a call, if there is any. Two that ask at once may both get the
-    /// last, for which there is a margin.
+    /// Pool slot for a waiting instance, if one is free. Two concurrent requests may both get the last slot, for
+    /// which there is a margin.
     pub fn room(&self) -> Option<Room> {
         let taken = Arc::strong_count(&self.spares) - 1;
         (taken < SPARES as usize / 2).then(|| Room(Arc::clone(&self.spares)))
@@ -72,7 +72,7 @@ impl Sandbox {
         &self.linker
     }
 
-    /// Keeps the ticker going while a guest runs.
+    /// Keeps the ticker running while a guest runs.
     pub fn running(&self) -> Running<'_> {
         self.ticker.enter()
     }
@@ -107,7 +107,7 @@ fn link(linker: &mut Linker<CallState>) -> wasmtime::Result<()> {
     capabilities::link(linker)
 }
 
-/// Moves the engine's epoch on while guests run, and sleeps while none does.
+/// Advances the engine's epoch while guests run, and sleeps while none does.
 struct Ticker {
     shared: Arc<Shared>,
 }
@@ -121,8 +121,8 @@ struct Shared {
 #[derive(Default)]
 struct Guests {
     running: usize,
-    /// The ticker sleeps until a guest starts. Waking it costs a system call, which calls in quick
-    /// succession are spared.
+    /// True while the ticker sleeps until a guest starts. Waking it costs a system call, which calls in quick
+    /// succession avoid.
     ticker_sleeps: bool,
 }
 
@@ -158,7 +158,7 @@ impl Drop for Ticker {
     }
 }
 
-/// A guest is running. Drop it when the guest is done.
+/// Guard of a running guest. Drop it when the guest is done.
 pub struct Running<'a> {
     shared: &'a Shared,
 }
@@ -181,7 +181,7 @@ fn tick(shared: &Shared, engine: &Engine) {
             guests.ticker_sleeps = false;
         }
         drop(guests);
-        // A late wake-up is one tick, not several: each guest looks at the clock itself.
+        // A late wake-up counts as one tick, because each guest checks the clock itself.
         std::thread::sleep(TICK);
         engine.increment_epoch();
     }

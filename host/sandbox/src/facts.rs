@@ -1,4 +1,4 @@
-//! Facts of a call that capabilities go by.
+//! Facts about a call that capabilities depend on.
 
 use std::sync::Arc;
 
@@ -11,23 +11,23 @@ use crate::judged::Judged;
 use crate::memory::Memory;
 use crate::sitting::Sitting;
 
-/// Which call it is, and what its component may use of ledger and budgets. The default is a component
-/// that describes itself.
+/// Facts about a call, and what its component may use of ledger and budgets. The default is for a component that
+/// describes itself.
 #[derive(Clone, Default)]
 pub struct Facts {
-    /// The operation's id.
+    /// Id of the operation.
     pub op_id: String,
-    /// The envelope around it.
+    /// Envelope of the call.
     pub envelope_id: Option<String>,
-    /// Granted capabilities of the component.
+    /// Capabilities that the component was granted.
     pub granted: Arc<Granted>,
-    /// This host process, which knows who else is alive.
+    /// This host process, which knows the live hosts.
     pub host: Option<Arc<Host>>,
-    /// Connection of the call, if later calls come over it.
+    /// Connection of the call, if it lasts beyond the call.
     pub connection: Option<String>,
-    /// Identity of the caller, if the caller sees only its own operations.
+    /// Identity of a caller that sees only its own operations.
     pub looks_at: Option<String>,
-    /// True if a policy judges the call. Its answer is recorded as a verdict only.
+    /// True if the component is a policy that judges the call. Its answer is recorded only as a verdict.
     pub is_policy: bool,
     /// Earlier judgements on the request, if a policy judges a call before the call runs.
     pub sitting: Option<Sitting>,
@@ -35,30 +35,30 @@ pub struct Facts {
     pub memory: Option<Memory>,
     /// The call that a policy judges.
     pub judged: Option<Judged>,
-    /// Counts the programs that it starts.
+    /// Counts the programs that the call starts.
     pub programs: Option<Arc<dyn CountPrograms>>,
-    /// The work tree before the call, if it was seen.
+    /// Work tree before the call, if it was scanned.
     pub seen: Option<Arc<Sighting>>,
     /// The call as requests for approval name it.
     pub asked_by: AskedBy,
-    /// Why the work tree was not seen before the call, if somebody looked.
+    /// Reason for which the scan of the work tree before the call failed.
     pub unseen: Option<String>,
 }
 
 impl Facts {
-    /// This host process's id.
+    /// Id of this host process.
     pub fn host_id(&self) -> &str {
         self.host.as_ref().map_or("", |host| host.id())
     }
 }
 
-/// Relation of a call's statements to transactions.
+/// Transactions around a call's statements.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Transactions {
-    /// The whole call is one; the gate began it.
+    /// One transaction for the whole call, which the gate began.
     WholeCall,
-    /// The guest begins and commits; none is open now.
+    /// The guest begins and commits transactions. None is open now.
     None,
-    /// The guest has one open.
+    /// The guest has an open transaction.
     Open,
 }

@@ -1,4 +1,4 @@
-//! Git for packs: where it runs, and what has to be known before it does.
+//! Git for packs: where it may run, and the checks before it does.
 
 use std::sync::{Mutex, MutexGuard, TryLockError};
 use std::time::Duration;
@@ -11,27 +11,28 @@ use tollgate_sdk::{Outcome, ProcessError};
 use crate::process::{Job, Launcher, Sink, Stream};
 use crate::workspaces::Workspace;
 
-/// Interval at which a call looks whether another call's git has ended.
+/// Interval at which a call checks whether another call's git has ended.
 const TICK: Duration = Duration::from_millis(2);
-/// Bytes of memory that Git may have. A few small objects, or one line of a repository's configuration, can make it want any amount.
+/// Memory limit of Git, in bytes. A few small objects, or one line of a repository's configuration, can make Git
+/// request any amount.
 pub(crate) const MEMORY: u64 = 2 << 30;
-/// Longest file of the operator's own configuration that is looked at, in bytes.
+/// Longest configuration file of the operator that is read, in bytes.
 const MAX_CONFIG: u64 = 1 << 20;
 
-/// Git as it may run.
+/// Git, ready to run.
 pub(crate) struct Prepared<'a> {
     pub(crate) argv: Vec<String>,
     pub(crate) variables: Vec<(String, String)>,
     pub(crate) alone: bool,
-    /// Held while git writes, so that what was found out stays true.
+    /// Held while git writes, so that the results of the checks stay valid.
     turn: Option<MutexGuard<'a, ()>>,
     workspace: &'a Workspace,
-    /// The workspace below the top of the work tree.
+    /// Path of the workspace below the top of the work tree.
     pub(crate) top: String,
 }
 
 impl Prepared<'_> {
-    /// Looks at what the command left, and lets the next one that writes run.
+    /// Checks the state that the command left, and lets the next command that writes run.
     pub(crate) fn finish(self, git: &GitCommand) -> Result<(), ProcessError> {
         let kept = git.kept_within(bounds(self.workspace, &self.top));
         drop(self.turn);
@@ -47,7 +48,7 @@ fn bounds<'a>(workspace: &'a Workspace, top: &'a str) -> GitBounds<'a> {
     }
 }
 
-/// Looks at a workspace's repository for a command. Without one, the outcome says so.
+/// Checks a workspace's repository for a command. Fails if there is none.
 pub(crate) fn prepare<'a>(
     workspace: &'a Workspace,
     git: &GitCommand,
@@ -99,7 +100,7 @@ fn ask(
     launcher.run(job, deadline, &mut Unseen)
 }
 
-/// Output that nobody is shown.
+/// Sink for output that is discarded.
 struct Unseen;
 
 impl Sink for Unseen {
@@ -117,7 +118,7 @@ fn wait<'a>(turn: &'a Mutex<()>, deadline: &Deadline) -> Result<MutexGuard<'a, (
             Err(TryLockError::WouldBlock) if deadline.is_cancelled() => return Err(ProcessError::Cancelled),
             Err(TryLockError::WouldBlock) if deadline.is_over() => {
                 return Err(ProcessError::NotStarted(
-                    "another call's git writes in the workspace; call again".to_owned(),
+                    "git of another call is writing in the workspace; call again".to_owned(),
                 ));
             }
             Err(TryLockError::WouldBlock) => std::thread::sleep(TICK),
@@ -125,8 +126,7 @@ fn wait<'a>(turn: &'a Mutex<()>, deadline: &Deadline) -> Result<MutexGuard<'a, (
     }
 }
 
-/// True if the operator's own configuration has filters, such as those of Git LFS: git starts programs
-/// for them, as the operator wants it to.
+/// True if the operator's own configuration has filters, such as those of Git LFS: git must start programs for them.
 fn has_filters(launcher: &Launcher) -> bool {
     let home = launcher.variable("HOME").map(|home| {
         [".gitconfig", ".config/git/config"].map(|name| format!("{}/{name}", home.trim_end_matches('/')))

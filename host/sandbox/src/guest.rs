@@ -14,25 +14,25 @@ pub type CallStore = Store<CallState>;
 /// Result of running a guest.
 pub type GuestResult<T> = Result<T, Stopped>;
 
-/// A guest that was stopped before it answered. The alternate form of `Display` has the whole chain of causes.
+/// A guest that was stopped before it returned. The alternate form of `Display` has the whole chain of causes.
 #[derive(Debug)]
 pub struct Stopped(wasmtime::Error);
 
-/// Reasons for which a guest is stopped, as far as its trap tells.
+/// Reason for which a guest was stopped, as far as its trap shows.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum StopReason {
     /// The deadline interrupted it.
     Interrupt,
     /// The guest recursed too deeply.
     StackOverflow,
-    /// The guest took more handles than it may hold.
+    /// The guest held too many handles.
     Handles,
-    /// The guest crashed, or the host failed it.
+    /// The guest crashed, or the host failed.
     Other,
 }
 
 impl Stopped {
-    /// A guest whose code is not in memory.
+    /// Error for a guest whose code is not loaded.
     pub fn without_code() -> Stopped {
         Stopped(wasmtime::Error::msg("the component's code is not loaded"))
     }

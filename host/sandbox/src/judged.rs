@@ -1,20 +1,20 @@
-//! The call that a policy judges: its tool, and what is bound to the question that the policy asks.
+//! The call that a policy judges: its tool, and the binding of the policy's question.
 
 use std::sync::{Arc, Mutex, PoisonError};
 
-/// Input schema of a tool as JSON, made when a policy wants to see it.
+/// Input schema of a tool as JSON, created when a policy requests it.
 pub type SchemaOf = Arc<dyn Fn() -> Option<String> + Send + Sync>;
 
-/// The call that a policy judges. Clones are about the same evaluation.
+/// The call that a policy judges. Clones refer to the same evaluation.
 #[derive(Clone, Default)]
 pub struct Judged {
-    /// The operator's name for the policy.
+    /// Operator's name for the policy.
     pub name: String,
     schema: Option<SchemaOf>,
     bound: Arc<Mutex<Bound>>,
 }
 
-/// Binding of an evaluation's question.
+/// Binding of a policy's question.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Bound {
     /// Key that the answer is bound to instead of the message.
@@ -24,7 +24,7 @@ pub struct Bound {
 }
 
 impl Judged {
-    /// A call that is judged by the policy with a name.
+    /// Call that is judged by the policy with a name.
     pub fn by(name: &str, schema: Option<SchemaOf>) -> Judged {
         Judged {
             name: name.to_owned(),

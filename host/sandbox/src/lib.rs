@@ -1,6 +1,6 @@
-//! The WebAssembly side: one engine, what a call's store holds, and its limits.
+//! The WebAssembly sandbox: one engine, the state in a call's store, and its limits.
 //!
-//! Every call gets a store and an instance that no other had. Whatever a guest does to itself ends with the call.
+//! Every call gets a fresh store and instance. Whatever a guest does to its own state ends with the call.
 
 pub mod annotations;
 pub mod bindings;

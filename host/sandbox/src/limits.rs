@@ -8,7 +8,7 @@ use wasmtime::ResourceLimiter;
 /// Limits of one component's calls.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Limits {
-    /// Linear memory in bytes; growing past it traps.
+    /// Linear memory in bytes. Growing past it traps.
     pub memory: usize,
     /// Time limit of a `read` call.
     pub read: Duration,
@@ -46,14 +46,14 @@ pub(super) const INSTANCES: usize = 32;
 pub(super) const MEMORIES: usize = 8;
 pub(super) const TABLES: usize = 32;
 pub(super) const TABLE_ELEMENTS: usize = 20_000;
-/// Bytes the host copies out of a guest during one call.
+/// Bytes that the host copies out of a guest during one call.
 pub(super) const HOSTCALL_FUEL: usize = 4 << 20;
-/// Resources a guest may hold at once.
+/// Most resources that a guest may hold at once.
 pub(super) const HANDLES: usize = 1_000;
-/// Random bytes of one request.
+/// Most random bytes in one request.
 pub(super) const RANDOM: u64 = 64 << 10;
 
-/// Which limit a guest ran into.
+/// Limit that a guest exceeded.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Exceeded {
     /// Linear memory.
@@ -62,8 +62,7 @@ pub enum Exceeded {
     Table,
 }
 
-/// Counts a store's memories and tables, and remembers the limit that was hit: wasmtime reports it
-/// only as text.
+/// Limits a store's memories and tables, and remembers the limit that was exceeded: wasmtime reports it only as text.
 #[derive(Debug)]
 pub(super) struct Limiter {
     memory: usize,

@@ -10,10 +10,10 @@ use tollgate_store::storage::{MemoryOwner, Namespace, PAGE, PolicyRow, Recollect
 /// Most entries that the policies of one request change.
 const MAX_ENTRIES: usize = 4_096;
 
-/// Changes of one entry, in their order.
+/// Changes of each entry, in order.
 type Changes = BTreeMap<(MemoryOwner, String), Vec<MemoryChange>>;
 
-/// Memory of policies during one request. Clones are about the same request.
+/// Memory of policies during one request. Clones refer to the same request.
 #[derive(Clone, Default)]
 pub struct Memories(Arc<Mutex<SoFar>>);
 
@@ -22,28 +22,28 @@ struct SoFar {
     /// Time of the request in milliseconds since 1970 UTC.
     at_ms: i64,
     kept: Changes,
-    /// Changes of the policy that is asked now.
+    /// Changes by the policy that is being asked.
     wanted: Changes,
     /// Number of those changes.
     count: usize,
-    /// Bytes that entries of a component took or gave back, and those of the policy that is asked.
+    /// Bytes by which the entries of each component grew or shrank, the current policy included.
     grown: BTreeMap<String, i64>,
     growing: i64,
 }
 
-/// Memory of the policy that is asked.
+/// Memory of the policy that is being asked.
 #[derive(Clone)]
 pub struct Memory {
     /// Owner of the memory.
     pub owner: MemoryOwner,
     /// Most bytes of its memory and its tables.
     pub quota: u64,
-    /// All of the request.
+    /// Memory of all policies in the request.
     pub all: Memories,
 }
 
 impl Memories {
-    /// Nothing is remembered yet of a request at a time.
+    /// Empty memory of a request at a time.
     pub fn at(at_ms: i64) -> Memories {
         Memories(Arc::new(Mutex::new(SoFar {
             at_ms,
@@ -51,13 +51,13 @@ impl Memories {
         })))
     }
 
-    /// The same so far, from which on both go their own ways: a result may be judged more than once.
+    /// Independent copy, because a result may be judged more than once.
     #[must_use]
     pub fn fork(&self) -> Memories {
         Memories(Arc::new(Mutex::new(self.so_far().clone())))
     }
 
-    /// A policy was asked. What it wants to remember is kept if it gave a verdict.
+    /// Ends the question to a policy. Its changes are kept if it returned a verdict.
     pub fn end(&self, component: &str, is_kept: bool) {
         let mut so_far = self.so_far();
         let so_far = &mut *so_far;
@@ -74,7 +74,7 @@ impl Memories {
         *so_far.grown.entry(component.to_owned()).or_default() += growing;
     }
 
-    /// The rows that make it last.
+    /// Rows that persist the changes.
     pub fn rows(&self) -> Vec<PolicyRow> {
         let so_far = self.so_far();
         let rows = so_far.kept.iter().flat_map(|((owner, key), changes)| {
@@ -94,7 +94,7 @@ impl Memories {
 }
 
 impl SoFar {
-    /// An entry after all changes of the request.
+    /// Entry after all changes in the request.
     fn applied(&self, owner: &MemoryOwner, key: &str, stored: Option<Remembered>) -> Option<Remembered> {
         let entry = (owner.clone(), key.to_owned());
         let changes = [&self.kept, &self.wanted].map(|changes| changes.get(&entry));
@@ -102,7 +102,7 @@ impl SoFar {
         changes.fold(stored, |entry, change| change.apply(key, entry, self.at_ms))
     }
 
-    /// Keys of an owner that the request changes, beginning with a prefix.
+    /// Keys with a prefix that the request changes for an owner.
     fn changed<'a>(&'a self, owner: &'a MemoryOwner, prefix: &'a str) -> impl Iterator<Item = &'a str> {
         let keys = self.kept.keys().chain(self.wanted.keys());
         let of_owner = keys.filter(move |(whose, key)| whose == owner && key.starts_with(prefix));
@@ -121,7 +121,7 @@ impl Memory {
         Ok(Ok(so_far.applied(&self.owner, key, stored)))
     }
 
-    /// Entries whose keys begin with a prefix, after another key if one is given.
+    /// Entries whose keys have a prefix, after another key if one is given.
     pub fn list(
         &self,
         session: &Session,
@@ -133,7 +133,7 @@ impl Memory {
         let so_far = self.all.so_far();
         let is_after = |key: &str| after.is_none_or(|after| key > after);
         let changed: Vec<&str> = so_far.changed(&self.owner, prefix).collect();
-        // Entries that the request removes do not count, and neither does the one before.
+        // Entries that the request removes do not count, nor does the one to start after.
         let many = limit.saturating_add(changed.len()).saturating_add(1);
         let from = after.filter(|after| *after > prefix).unwrap_or(prefix);
         let stored = session
@@ -154,7 +154,7 @@ impl Memory {
         Ok(found.into_values().take(limit).collect())
     }
 
-    /// Changes an entry. Returns its number after that.
+    /// Changes an entry. Returns its number after the change.
     pub fn change(
         &self,
         session: &Session,
@@ -189,7 +189,7 @@ impl Memory {
         Ok(Ok(after.map_or(0, |entry| entry.number)))
     }
 
-    /// True if more bytes would exceed the quota. Requests that are judged at the same time can exceed it together.
+    /// True if more bytes would exceed the quota. Requests that are judged concurrently can exceed it together.
     fn is_full(
         &self,
         session: &Session,
@@ -213,7 +213,7 @@ impl Memory {
     }
 }
 
-/// Adds a change after others of the same entry, of which as few as possible stay.
+/// Adds a change after others of the same entry, and merges as many of them as possible.
 fn add(changes: &mut Vec<MemoryChange>, change: MemoryChange) {
     match (changes.last_mut(), &change) {
         (Some(MemoryChange::Add { amount, .. }), MemoryChange::Add { amount: more, .. }) => {

@@ -1,4 +1,4 @@
-//! A guest's standard output and error: the first part goes to the log, the rest nowhere.
+//! A guest's standard output and error: the first part goes to the log, the rest is discarded.
 
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -6,17 +6,17 @@ use tokio::io::AsyncWrite;
 use wasmtime_wasi::cli::{IsTerminal, StdoutStream};
 use wasmtime_wasi::p2::{OutputStream, Pollable, StreamResult};
 
-/// Bytes of output kept per call.
+/// Bytes of output that are kept for each call.
 const KEPT: usize = 64 << 10;
-/// Bytes a guest may write at once.
+/// Bytes that a guest may write at once.
 const PERMIT: usize = 64 << 10;
 
-/// Collects output. A guest that writes more is not told and not stopped.
+/// Collects output. Output past the limit is silently discarded.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Output(Arc<Mutex<Vec<u8>>>);
 
 impl Output {
-    /// Written output, at most the part that is kept.
+    /// Collected output, up to the limit.
     pub(super) fn take(&self) -> Vec<u8> {
         std::mem::take(&mut self.0.lock().unwrap_or_else(PoisonError::into_inner))
     }

@@ -1,6 +1,6 @@
-//! Keys, slots and units that a policy wants a call to take, and their bounds. Pure.
+//! Keys, slots and units that a policy makes a call take, and their bounds. Pure.
 
-/// Longest key of what counts once, in bytes.
+/// Longest key of a permit that counts once, in bytes.
 pub(crate) const MAX_KEY: usize = 200;
 /// Most keys that a policy takes for one call.
 pub(crate) const MAX_KEYS: usize = 16;
@@ -13,27 +13,27 @@ pub(crate) const MAX_SLOTS: u32 = 1_000;
 /// Longest time that a slot is held, in milliseconds: about a year.
 pub(crate) const MAX_HELD_MS: i64 = 366 * 24 * 3_600_000;
 
-/// A key, slot or units that a call takes in its own commit, because a policy wants it.
+/// A key, slot or units that a call takes in its own commit, because a policy requires it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Permit {
-    /// The name of the component that owns the key.
+    /// Name of the component that owns the key.
     pub policy: String,
-    /// The key, or the name of the budget.
+    /// Key, or name of the budget.
     pub key: String,
-    /// The time and the number of calls that may have it.
+    /// Number of calls that may hold it, and for how long.
     pub terms: Terms,
-    /// The operator's name for the policy that refuses the call without it. Without a name the policy only looks on.
+    /// Operator's name for the policy that refuses the call without the permit. `None` in audit mode.
     pub needed_by: Option<String>,
-    /// The number of the call in the request.
+    /// Number of the call in the request.
     pub(crate) place: usize,
 }
 
-/// The number of calls that may have a key at a time, and for how long.
+/// Number of calls that may hold a key at a time, and for how long.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Terms {
     /// One call.
     Once {
-        /// Until when, in milliseconds since 1970 UTC.
+        /// Time until which it is held, in milliseconds since 1970 UTC.
         until_ms: i64,
     },
     /// A number of calls.
@@ -42,22 +42,22 @@ pub enum Terms {
     Units(i64),
 }
 
-/// A slot that a call wants, and its refusal if all are taken.
+/// Slot that a call requires, and the refusal if all are taken.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Slot {
-    /// At most so many calls have one at a time.
+    /// Most calls that hold a slot at a time.
     pub slots: u32,
-    /// Milliseconds that the call has it, from its admission on.
+    /// Milliseconds for which the call holds it, from its admission.
     pub held_ms: i64,
-    /// A call that fails keeps it.
+    /// True if a call that fails keeps it.
     pub kept_by_failed: bool,
-    /// Calls that read are counted by this host alone.
+    /// True if calls that read are counted on this host alone.
     pub reads_by_host: bool,
-    /// The refusal's code.
+    /// Error code of the refusal.
     pub code: String,
-    /// Its reason.
+    /// Reason for the refusal.
     pub reason: String,
-    /// The caller's remedy, unless that is to wait.
+    /// Remedy for the caller, unless it is to wait.
     pub remediation: Option<String>,
 }
 
@@ -87,7 +87,7 @@ impl Terms {
 }
 
 impl Permit {
-    /// The slot, if it is one.
+    /// Slot, if it is one.
     pub fn slot(&self) -> Option<&Slot> {
         match &self.terms {
             Terms::Slot(slot) => Some(slot),
@@ -96,25 +96,25 @@ impl Permit {
     }
 }
 
-/// A key that nobody can take.
+/// Reason for which a permit is invalid.
 #[derive(Debug, thiserror::Error)]
 pub enum BadPermit {
-    /// A key that is empty or too long.
+    /// The key is empty or too long.
     #[error("a key has 1 to {MAX_KEY} bytes, and this one has {0}")]
     Key(usize),
     /// There are too many rows.
     #[error("policies write at most {MAX_ROWS} rows for one call")]
     TooManyRows,
-    /// There are too many.
+    /// There are too many keys.
     #[error("at most {MAX_KEYS} keys are taken for one call")]
     TooMany,
-    /// A key of slots that is empty or too long.
+    /// The key of slots is empty or too long.
     #[error("a key of slots has 1 to {MAX_SLOT_KEY} bytes, and this one has {0}")]
     SlotKey(usize),
-    /// None, or too many.
+    /// The number of slots is zero or too high.
     #[error("a key has 1 to {MAX_SLOTS} slots, and not {0}")]
     Slots(u32),
-    /// No time, or too long.
+    /// The time is zero or too long.
     #[error("a slot is held from 1 to {MAX_HELD_MS} milliseconds, and not {0}")]
     Held(i64),
 }

@@ -1,5 +1,5 @@
-//! Messages of a running call to its client: its progress, and its component's log, at a bounded rate. Of a call whose
-//! result somebody judges, the client hears how far it is in percent, and no word of its component's before that.
+//! Messages of a running call to its client, at a bounded rate: its progress and its component's log. If a policy
+//! judges the call's result, the client first gets only the progress in percent, and no text of the component.
 
 use std::time::{Duration, Instant};
 
@@ -14,35 +14,35 @@ const PACE: Duration = Duration::from_millis(250);
 const NARRATION: Duration = Duration::from_secs(1);
 /// Longest message, in bytes.
 const MAX_MESSAGE: usize = 200;
-/// Notes that wait to be sent before more are dropped.
+/// Notes that are buffered before more are dropped.
 const WAITING: usize = 8;
 /// Most lines of a log that one call sends.
 const MAX_LINES: u32 = 100;
-/// Most lines of one call in the operator's log, and most bytes of them.
+/// Most lines and most bytes of one call in the operator's log.
 const MAX_LOGGED: u32 = 1_000;
 const MAX_LOGGED_BYTES: usize = 256 << 10;
 
-/// One note for a client. `done` grows from note to note.
+/// Progress note for a client. `done` grows from note to note.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Note {
-    /// Part that is done.
+    /// Amount that is done.
     pub done: f64,
-    /// Of how much, if that is known.
+    /// Total amount, if known.
     pub total: Option<f64>,
-    /// Message about the present work.
+    /// Message about the current work.
     pub message: String,
 }
 
-/// Severity of a line of a log.
+/// Severity of a log line.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Severity {
-    /// For who looks for a fault.
+    /// Details for debugging.
     Debug,
-    /// Good to know.
+    /// Information.
     Info,
-    /// Perhaps a fault.
+    /// A possible problem.
     Warning,
-    /// A fault.
+    /// An error.
     Error,
 }
 
@@ -57,7 +57,7 @@ pub struct Line {
     pub text: String,
 }
 
-/// Something for the client of a call.
+/// Message for the client of a call.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Word {
     /// Progress of the call.
@@ -66,7 +66,7 @@ pub enum Word {
     Line(Line),
 }
 
-/// Messages that a client wants while a call runs.
+/// Messages that a client requested for a call.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Wanted {
     /// True if the client wants progress notes.
@@ -75,15 +75,15 @@ pub struct Wanted {
     pub lines: Option<Severity>,
 }
 
-/// Receiver of a call's notes and lines. By default nobody listens.
+/// Receiver of a call's notes and lines. The default has no listener.
 #[derive(Debug, Clone, Default)]
 pub struct Progress {
     listener: Option<mpsc::Sender<Word>>,
     wanted: Wanted,
     lines: u32,
-    /// Somebody judges the result first.
+    /// True if a policy judges the result first.
     is_judged: bool,
-    /// Lines that wait for that.
+    /// Lines that are held back until then.
     deferred_lines: Vec<Line>,
     last: Option<Instant>,
     done: u64,
@@ -96,7 +96,7 @@ pub struct Progress {
 }
 
 impl Progress {
-    /// A call's progress, and what its client wants to hear of it.
+    /// Progress of a call, and the messages that its client requested.
     pub fn listened(wanted: Wanted) -> (Progress, mpsc::Receiver<Word>) {
         let (sender, words) = mpsc::channel(WAITING);
         let progress = Progress {
@@ -107,14 +107,14 @@ impl Progress {
         (progress, words)
     }
 
-    /// The same for a client that wants lines of this severity as well.
+    /// Progress that also sends lines of this severity.
     #[must_use]
     pub fn with_lines(mut self, lines: Option<Severity>) -> Progress {
         self.wanted.lines = lines;
         self
     }
 
-    /// Passes on what the call's component logs, if its client wants to know.
+    /// Sends a log line of the call's component, if its client requested it.
     pub fn log(&mut self, severity: Severity, pack: &str, text: &str) {
         let Some(listener) = &self.listener else { return };
         if self.wanted.lines.is_none_or(|least| severity < least) || self.lines >= MAX_LINES {
@@ -130,13 +130,13 @@ impl Progress {
             self.lines += 1;
             return;
         }
-        // A client that does not take its lines misses some. The operator's log has more.
+        // A client that does not read its lines misses some. The operator's log has more.
         if listener.try_send(Word::Line(line)).is_ok() {
             self.lines += 1;
         }
     }
 
-    /// True if a line of so many bytes still goes to the operator's log, which is counted.
+    /// True if a line of this many bytes fits into the operator's log. Counts the line.
     pub fn is_logged(&mut self, bytes: usize) -> bool {
         let is_room = self.logged < MAX_LOGGED && self.logged_bytes + bytes <= MAX_LOGGED_BYTES;
         if is_room {
@@ -148,12 +148,12 @@ impl Progress {
         is_room
     }
 
-    /// Number of lines that the operator's log lacks.
+    /// Number of lines that are missing in the operator's log.
     pub fn left_out(&self) -> u64 {
         self.left_out
     }
 
-    /// Keeps the component's words to itself from now on: somebody judges the result first.
+    /// Holds back the component's words from now on, because a policy judges the result first.
     pub fn hold_back(&mut self) {
         self.is_judged = true;
     }
@@ -163,7 +163,7 @@ impl Progress {
         std::mem::take(&mut self.deferred_lines)
     }
 
-    /// Tells how far the call is, unless it told that just now.
+    /// Reports progress, unless it was reported very recently.
     pub fn tell(&mut self, done: u64, total: Option<u64>, message: &str) {
         let (done, total, message) = if self.is_judged {
             let (done, total) = percent(done, total);
@@ -179,8 +179,8 @@ impl Progress {
         self.note(PACE, message);
     }
 
-    /// Sends a note, if the last one was long enough ago. Clients want each note to be further than
-    /// the one before: those that are not go half of what is left of a unit.
+    /// Sends a note, if enough time has passed since the last one. Clients require each note to be further than the
+    /// one before, so a note without progress advances by half of what is left of a unit.
     fn note(&mut self, pace: Duration, message: &str) {
         let Some(listener) = self.listener.as_ref().filter(|_| self.wanted.notes) else {
             return;
@@ -195,7 +195,7 @@ impl Progress {
             total: self.total.map(|total| total as f64),
             message: text::clean(text::cut(message, MAX_MESSAGE)),
         };
-        // A client that does not take its notes misses some.
+        // A client that does not read its notes misses some.
         if listener.try_send(Word::Note(note)).is_ok() {
             self.last = Some(Instant::now());
             self.repeats = self.repeats.saturating_add(1);
@@ -203,7 +203,7 @@ impl Progress {
     }
 }
 
-/// Numbers that say how far a call is and nothing else.
+/// Progress as a percentage, which reveals nothing else.
 fn percent(done: u64, total: Option<u64>) -> (u64, Option<u64>) {
     match total {
         Some(total) if total > 0 => {
@@ -214,7 +214,7 @@ fn percent(done: u64, total: Option<u64>) -> (u64, Option<u64>) {
     }
 }
 
-/// Tells of a running program: for how long, and the last line it printed.
+/// Reports on a running program: its duration, and its last line of output.
 pub struct Narrator<'a> {
     progress: &'a mut Progress,
     program: &'a str,
@@ -224,7 +224,7 @@ pub struct Narrator<'a> {
 }
 
 impl<'a> Narrator<'a> {
-    /// Tells of a program that starts now.
+    /// Reports on a program that starts now.
     pub fn new(progress: &'a mut Progress, program: &'a str) -> Narrator<'a> {
         Narrator {
             progress,

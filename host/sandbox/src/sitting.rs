@@ -1,5 +1,4 @@
-//! Judgements on one request so far: on the calls before the one that is judged, and what those calls take that
-//! counts once.
+//! Judgements on one request so far: on the calls before the current one, and the permits that those calls take.
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
@@ -7,31 +6,31 @@ use tollgate_store::storage::{AskedBy, NewApproval, Operation, OperationFilter, 
 
 use crate::permit::{BadPermit, MAX_KEY, MAX_KEYS, MAX_ROWS, Permit, Slot, Terms};
 
-/// Judgements on one request so far. Clones are about the same request.
+/// Judgements on one request so far. Clones refer to the same request.
 #[derive(Clone)]
 pub struct Sitting {
-    /// The operation to be, as the whole.
+    /// The future operation for the whole request.
     operation: Arc<StoredOperation>,
-    /// Caller, if the transport proved one.
+    /// Identity of the caller, if the transport authenticated one.
     identity: Option<Arc<str>>,
     so_far: Arc<Mutex<SoFar>>,
 }
 
 #[derive(Default)]
 struct SoFar {
-    /// The calls that were judged, the last of which is being judged.
+    /// Calls so far. The last one is being judged.
     calls: Vec<StoredOperation>,
     taken: Vec<Permit>,
-    /// Permits that the asked policy takes, if it lets the call through.
+    /// Permits that the current policy takes, if it lets the call through.
     wanted: Vec<(String, Terms)>,
-    /// Rows of policies, which are written with the row of the call.
+    /// Rows of policies, to be written with the row of the call.
     rows: Vec<PolicyRow>,
-    /// Rows that the asked policy writes, unless it only looks on.
+    /// Rows that the current policy writes, unless it is in audit mode.
     wanted_rows: Vec<PolicyRow>,
 }
 
 impl Sitting {
-    /// Nothing was judged yet of an operation.
+    /// Empty sitting for an operation.
     pub fn of(operation: &Operation) -> Sitting {
         let identity = operation
             .identity
@@ -48,7 +47,7 @@ impl Sitting {
         Sitting { identity, ..sitting }
     }
 
-    /// Nothing was judged yet of what would be this operation.
+    /// Empty sitting for what would be this operation.
     pub fn over(operation: StoredOperation) -> Sitting {
         Sitting {
             operation: Arc::new(StoredOperation {
@@ -60,7 +59,7 @@ impl Sitting {
         }
     }
 
-    /// Goes on to the next call of the request.
+    /// Continues with the next call of the request.
     pub fn begin(&self, pack: &str, tool: &str, effect: &str) {
         self.so_far().calls.push(StoredOperation {
             pack: pack.to_owned(),
@@ -70,26 +69,28 @@ impl Sitting {
         });
     }
 
-    /// Says which arguments the call has in the end.
+    /// Sets the final arguments of the call.
     pub fn end(&self, args_hash: &str) {
         if let Some(call) = self.so_far().calls.last_mut() {
             args_hash.clone_into(&mut call.args_hash);
         }
     }
 
-    /// A policy is asked. What it took before without letting the call through is forgotten.
+    /// Begins the question to a policy. Permits that it took earlier without letting the call through are discarded.
     pub fn ask(&self) {
         let mut so_far = self.so_far();
         so_far.wanted_rows.clear();
         so_far.wanted.clear();
     }
 
-    /// A policy did not deny the call: what it took for it is the call's. `needed_by` is its name where it is enforced.
+    /// A policy did not deny the call: the permits that it took become the call's. `needed_by` is its name in enforce
+    /// mode.
     pub fn keep(&self, policy: &str, needed_by: Option<&str>) {
         let mut so_far = self.so_far();
         let place = so_far.calls.len();
         for (key, terms) in std::mem::take(&mut so_far.wanted) {
-            // A slot is one call's, so another call of the request takes another of the same key. Units add up.
+            // A slot belongs to one call, so another call of the request takes another slot of the same key. Units
+            // add up.
             let same = so_far.taken.iter_mut().find(|permit| {
                 permit.policy == policy
                     && permit.key == key
@@ -115,10 +116,10 @@ impl Sitting {
         }
     }
 
-    /// A policy gave a verdict where it is enforced: its rows are written whatever becomes of the call.
+    /// Keeps the rows of an enforced policy that gave a verdict, whatever the call's outcome.
     ///
     /// A request for approval may hold content of the call. If a policy denied the call without asking, no approval
-    /// would let it through, and nothing of it is kept.
+    /// would let it through, and no part of the request is kept.
     pub fn keep_rows(&self, is_denied: bool) {
         let is_asking = |row: &PolicyRow| matches!(row, PolicyRow::Ask(_));
         let mut so_far = self.so_far();
@@ -129,7 +130,7 @@ impl Sitting {
         so_far.rows.append(&mut wanted);
     }
 
-    /// Has a row written with the row of the call.
+    /// Adds a row to be written with the row of the call.
     pub fn write(&self, row: PolicyRow) -> Result<(), BadPermit> {
         let mut so_far = self.so_far();
         if so_far.rows.len() + so_far.wanted_rows.len() >= MAX_ROWS {
@@ -139,7 +140,7 @@ impl Sitting {
         Ok(())
     }
 
-    /// The request for approval with a key that a policy asked for in this sitting.
+    /// Request for approval with a key that a policy made in this sitting.
     pub fn asked(&self, policy: &str, key: &str) -> Option<NewApproval> {
         let so_far = self.so_far();
         let asked = so_far.rows.iter().chain(&so_far.wanted_rows).rev();
@@ -151,12 +152,12 @@ impl Sitting {
         Some((**found).clone())
     }
 
-    /// The rows that policies want written.
+    /// Rows that policies want written.
     pub fn rows(&self) -> Vec<PolicyRow> {
         self.so_far().rows.clone()
     }
 
-    /// The call that is judged, as requests for approval name it.
+    /// Current call, as requests for approval name it.
     pub fn asked_by(&self) -> AskedBy {
         let tool = self.so_far().calls.last().map(|call| call.tool.clone());
         AskedBy {
@@ -169,13 +170,13 @@ impl Sitting {
         }
     }
 
-    /// All that the request takes.
+    /// All permits that the request takes.
     pub fn permits(&self) -> Vec<Permit> {
         self.so_far().taken.clone()
     }
 
-    /// Takes a key for the call that is judged. Whether no other call of the same request has it. Two places in the
-    /// chain may take the same for the same call.
+    /// Takes a key for the current call. Returns whether no other call of the same request has it. Two places in the
+    /// chain may take the same key for the same call.
     pub fn take(&self, policy: &str, key: &str, until_ms: i64) -> Result<bool, BadPermit> {
         if key.is_empty() || key.len() > MAX_KEY {
             return Err(BadPermit::Key(key.len()));
@@ -191,7 +192,7 @@ impl Sitting {
         Ok(is_free)
     }
 
-    /// Takes a slot for the call that is judged. How many other calls of the same request have one of the key.
+    /// Takes a slot for the current call. Returns how many other calls of the same request have a slot of the key.
     pub fn take_slot(&self, policy: &str, key: &str, slot: Slot) -> Result<usize, BadPermit> {
         slot.check(key)?;
         let mut so_far = self.so_far();
@@ -204,12 +205,12 @@ impl Sitting {
         Ok(others)
     }
 
-    /// Takes units of a budget for the call that is judged.
+    /// Takes units of a budget for the current call.
     pub fn reserve(&self, budget: &str, units: i64) -> Result<(), BadPermit> {
         self.so_far().want(budget, Terms::Units(units))
     }
 
-    /// Units of a budget that the request takes so far, whichever policy wants them.
+    /// Units of a budget that the request takes so far, for all policies.
     pub fn reserved(&self, budget: &str) -> i64 {
         let so_far = self.so_far();
         let taken = so_far.taken.iter().map(|permit| (&permit.key, &permit.terms));
@@ -221,7 +222,7 @@ impl Sitting {
         units.fold(0, i64::saturating_add)
     }
 
-    /// The calls that were judged before the one that is judged, which fit a filter. The oldest first.
+    /// Earlier calls of the request that match a filter, oldest first.
     pub fn earlier(&self, filter: &OperationFilter) -> Vec<StoredOperation> {
         let so_far = self.so_far();
         let before = so_far.calls.len().saturating_sub(1);

@@ -26,41 +26,41 @@ use crate::workspaces::{Access, DeferredWrite};
 
 /// State of one call: its component, its session on the database, and its limits.
 pub struct CallState {
-    /// The tables it may reach.
+    /// Tables that the call may access.
     pub namespace: Namespace,
-    /// Which call it is.
+    /// Facts about the call.
     pub facts: Facts,
-    /// The worker's session, lent for the call.
+    /// Session, borrowed from the worker for the call.
     pub session: Box<Session>,
     /// Deadline of the call.
     pub deadline: Deadline,
     /// Time and ids.
     pub clock: Arc<dyn Clock>,
-    /// Relation of statements to transactions: inside the call's own, or in one of their own.
+    /// Transactions around the call's statements.
     pub transactions: Transactions,
-    /// Transactions of its own that a `run` call has committed. They stay, whatever becomes of the call.
+    /// Number of transactions that a `run` call has committed. They persist whatever the call's outcome.
     pub commits: u32,
-    /// Time limit of a transaction of its own.
+    /// Time limit of such a transaction.
     pub transaction_time: Duration,
     /// Additions to the operation's record.
     pub additions: Annotations,
-    /// Units of named budgets that a `write` call has set aside.
+    /// Units of named budgets that a `write` call has reserved.
     pub held: BTreeMap<String, i64>,
     /// Effect of the tool.
     pub effect: Effect,
-    /// The workspaces and programs it may use.
+    /// Workspaces and programs that the call may use.
     pub access: Arc<Access>,
-    /// Starts its programs.
+    /// Starts programs.
     pub launcher: Arc<Launcher>,
-    /// Tells its client how far it is.
+    /// Reports progress to the client.
     pub progress: Progress,
     /// Files to write after the commit.
     pub deferred_writes: Vec<DeferredWrite>,
-    /// Announced requests for files.
+    /// Prefetched files.
     pub ahead: Prefetcher,
     /// Logs and other artifacts of the call.
     pub artifacts: CallArtifacts,
-    /// The resources it holds.
+    /// Resources that the guest holds.
     pub table: ResourceTable,
     wasi: WasiCtx,
     limiter: Limiter,
@@ -69,30 +69,30 @@ pub struct CallState {
 
 /// Rights and resources of a call.
 pub struct Setup {
-    /// The tables it may reach.
+    /// Tables that the call may access.
     pub namespace: Namespace,
     /// Deadline of the call.
     pub deadline: Deadline,
     /// Time and ids.
     pub clock: Arc<dyn Clock>,
-    /// Relation of statements to transactions.
+    /// Transactions around the call's statements.
     pub transactions: Transactions,
-    /// Which call it is.
+    /// Facts about the call.
     pub facts: Facts,
     /// Effect of the tool.
     pub effect: Effect,
-    /// The workspaces and programs it may use.
+    /// Workspaces and programs that the call may use.
     pub access: Arc<Access>,
-    /// Starts its programs.
+    /// Starts programs.
     pub launcher: Arc<Launcher>,
-    /// Tells its client how far it is.
+    /// Reports progress to the client.
     pub progress: Progress,
     /// Logs and other artifacts of the call.
     pub artifacts: CallArtifacts,
 }
 
 impl CallState {
-    /// The state of a call that is about to start.
+    /// State of a call that is about to start.
     pub fn new(setup: Setup, session: Box<Session>, limits: &Limits) -> CallState {
         let (wasi, output) = SPARE.with_borrow_mut(Vec::pop).unwrap_or_else(|| {
             let output = Output::default();
@@ -125,7 +125,7 @@ impl CallState {
         }
     }
 
-    /// A store over this state, armed with its limits and its deadline.
+    /// Store with this state, its limits and its deadline.
     pub fn into_store(self, sandbox: &Sandbox) -> Store<CallState> {
         let mut store = Store::new(sandbox.engine(), self);
         store.limiter(|state| &mut state.limiter);
@@ -133,8 +133,7 @@ impl CallState {
         store
     }
 
-    /// Makes a store whose instance was made before its call that of the call. Returns what stood in for
-    /// the call's session until now.
+    /// Assigns a store with a pooled instance to a call. Returns the session that stood in until now.
     pub fn lend(
         store: &mut Store<CallState>,
         facts: Facts,
@@ -149,7 +148,7 @@ impl CallState {
         stand_in
     }
 
-    /// The same for a call that has more of its own than a judgement has. What belongs to its component is the same.
+    /// Assigns a store to a call that has more state than a judgement. State of the component stays the same.
     pub fn lend_whole(store: &mut Store<CallState>, setup: Setup, session: Box<Session>) -> Box<Session> {
         let state = store.data_mut();
         state.transactions = setup.transactions;
@@ -159,8 +158,8 @@ impl CallState {
         CallState::lend(store, setup.facts, setup.deadline, session)
     }
 
-    /// Ends the call of such a store, as [`finish`](CallState::finish) does, and leaves the stand-in in it. Whatever else
-    /// was the call's goes now, not when the store does.
+    /// Ends the call of such a store, like [`finish`](CallState::finish), and leaves the stand-in session in it. The
+    /// call's other state is dropped now, not together with the store.
     pub fn give_back(&mut self, stand_in: Box<Session>) -> Box<Session> {
         self.tell_output();
         self.facts = Facts::default();
@@ -175,13 +174,13 @@ impl CallState {
         session
     }
 
-    /// The limit the guest ran into, if that is why it trapped.
+    /// Limit that the guest exceeded, if that is why it trapped.
     pub fn exceeded(&self) -> Option<Exceeded> {
         self.limiter.exceeded
     }
 
-    /// Ends the call: logs what the guest printed, and gives the worker its session back, out of the
-    /// component's namespace.
+    /// Ends the call: logs the guest's output, and returns the session to the worker, outside the component's
+    /// namespace.
     pub fn finish(self, succeeded: bool) -> Box<Session> {
         self.tell_output();
         if succeeded {
@@ -192,14 +191,14 @@ impl CallState {
             });
         }
         self.session.leave();
-        // The guest did not end it. The write lock goes before anything else is done with the call.
+        // The guest did not end it. The write lock is released before anything else.
         if self.transactions == Transactions::Open && self.session.in_transaction() {
             let _ = self.session.rollback();
         }
         self.session
     }
 
-    /// Logs what the guest printed.
+    /// Logs the guest's output.
     fn tell_output(&self) {
         let output = self.output.take();
         if !output.is_empty() {
@@ -216,7 +215,7 @@ impl CallState {
     }
 }
 
-/// Arms a store with its limits and its deadline, from now on.
+/// Sets a store's limits and its deadline.
 fn arm(store: &mut Store<CallState>) {
     let deadline = store.data().deadline.clone();
     store.set_hostcall_fuel(limits::HOSTCALL_FUEL);
@@ -230,13 +229,12 @@ fn arm(store: &mut Store<CallState>) {
     });
 }
 
-/// Most of WASI's host sides that a thread keeps.
+/// Most WASI contexts that a thread keeps for reuse.
 const MAX_SPARE: usize = 16;
 
 thread_local! {
-    /// WASI's host sides of the last calls on this thread. They hold nothing of the guest's: no files, no
-    /// network, an emptied output, and the host's own source of randomness, which is what costs time
-    /// to make.
+    /// WASI contexts of earlier calls on this thread. They contain nothing of the guest: no files, no network, an
+    /// emptied output, and the host's own source of randomness, which is slow to create.
     static SPARE: RefCell<Vec<(WasiCtx, Output)>> = const { RefCell::new(Vec::new()) };
 }
 
@@ -249,7 +247,7 @@ impl WasiView for CallState {
     }
 }
 
-/// WASI as a component gets it: no arguments, environment, directories or network.
+/// WASI context for a component: no arguments, environment, directories or network.
 fn wasi(output: &Output) -> WasiCtx {
     WasiCtxBuilder::new()
         .stdout(output.clone())

@@ -1,8 +1,8 @@
 //! `wasi:io/poll` under the call's deadline.
 //!
-//! A guest that waits does so in the host, where no epoch interrupts it. So a wait ends with the call's time, and
-//! the guest is interrupted as one that computes for too long. All other functions of WASI that could wait have
-//! nothing to wait for: standard input is closed, output is taken at once, and there are no files or sockets.
+//! A waiting guest waits in the host, where no epoch interrupts it. So a wait ends with the call's time, and the
+//! guest is then interrupted like one that computes for too long. No other function of WASI can block: standard input
+//! is closed, output is accepted at once, and there are no files or sockets.
 
 use std::future::Future;
 use std::pin::pin;
@@ -18,7 +18,7 @@ use wasmtime_wasi_io::bindings::wasi::io::poll as unbounded;
 
 use super::limits;
 
-/// Interval at which a waiting guest looks at its deadline, which may be cancelled or moved.
+/// Interval at which a waiting guest checks its deadline, which may be cancelled or moved.
 const TICK: Duration = Duration::from_millis(5);
 
 pub(super) struct View<'a> {
@@ -28,7 +28,7 @@ pub(super) struct View<'a> {
 
 impl poll::Host for View<'_> {
     fn poll(&mut self, pollables: Vec<Resource<DynPollable>>) -> wasmtime::Result<Vec<u32>> {
-        // A guest holds no more, so that a longer list only repeats what is in it.
+        // A guest holds no more resources, so a longer list would only contain duplicates.
         wasmtime::ensure!(
             pollables.len() <= limits::HANDLES,
             "one poll is of at most {} pollables",
@@ -55,7 +55,7 @@ impl poll::HostPollable for View<'_> {
     }
 }
 
-/// Waits for something, at most until the deadline.
+/// Waits for a future, at most until the deadline.
 fn until<T>(deadline: &Deadline, wait: impl Future<Output = wasmtime::Result<T>>) -> wasmtime::Result<T> {
     in_tokio(async {
         let mut wait = pin!(wait);
@@ -79,7 +79,7 @@ impl HasData for HasView {
     type Data<'a> = View<'a>;
 }
 
-/// Puts the bounded functions in the place of those that wait for as long as a guest likes.
+/// Replaces the functions that wait as long as a guest likes by bounded ones.
 pub(super) fn add_to_linker<T: 'static>(
     linker: &mut Linker<T>,
     view: fn(&mut T) -> View<'_>,

@@ -1,4 +1,4 @@
-//! The directories the operator registered, opened once, and what each component may do in them.
+//! Directories that the operator registered, opened once, and the rights of each component in them.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -16,7 +16,7 @@ use crate::looked::Memory;
 /// A registered directory.
 #[derive(Debug)]
 pub struct Workspace {
-    /// Rights of components, as the operator sets them.
+    /// Rights of components, set by the operator.
     pub info: WorkspaceInfo,
     /// Path of the directory when it was opened.
     pub path: PathBuf,
@@ -24,11 +24,11 @@ pub struct Workspace {
     pub tree: Tree,
     /// Operator's terms for the repository.
     pub git: GitTerms,
-    /// Held by the git that writes.
+    /// Held by a git command that writes.
     pub git_writes: Mutex<()>,
-    /// Data of earlier looks at its work tree.
+    /// Data of earlier scans of its work tree.
     pub(crate) looked: Mutex<Memory>,
-    /// The repository it belongs to, if that was there at the start.
+    /// Repository that it belongs to, if it existed at the start.
     repository: Option<Repository>,
 }
 
@@ -39,12 +39,12 @@ pub struct Registration {
     pub path: PathBuf,
     /// Rights of components.
     pub info: WorkspaceInfo,
-    /// Which repository git may use in it.
+    /// Repository that git may use in it.
     pub git: GitTerms,
 }
 
 impl Workspace {
-    /// Opens a directory: the one time that its path is looked up.
+    /// Opens a directory. Its path is looked up only once, here.
     fn open(registration: Registration, umask: u32) -> Result<Workspace, String> {
         let Registration { path, info, git } = registration;
         let dir = Dir::open_ambient_dir(&path, ambient_authority()).map_err(|err| {
@@ -65,18 +65,18 @@ impl Workspace {
         })
     }
 
-    /// The commit its work tree is at.
+    /// Commit that its work tree is at.
     pub fn git_head(&self) -> Option<String> {
         self.info.git?;
         git_head::head_below(self.tree.dir()).or_else(|| self.repository.as_ref()?.head())
     }
 
-    /// Metadata of the index of its work tree, if the index is where Git puts it.
+    /// Metadata of its work tree's index, if the index is in its usual place.
     pub(crate) fn git_index(&self) -> Option<Metadata> {
         git_head::index_below(self.tree.dir()).or_else(|| self.repository.as_ref()?.index())
     }
 
-    /// True if its repository has ignore rules that are in no commit.
+    /// True if its repository has uncommitted ignore rules.
     pub(crate) fn has_git_excludes(&self) -> bool {
         git_head::has_excludes_below(self.tree.dir())
             || self.repository.as_ref().is_some_and(Repository::has_excludes)
@@ -88,8 +88,8 @@ impl Workspace {
 pub struct Workspaces(Arc<BTreeMap<String, Arc<Workspace>>>);
 
 impl Workspaces {
-    /// Opens what the operator registered. The error names every directory that cannot be opened, and
-    /// every one that would show packs the host's own data.
+    /// Opens the directories that the operator registered. The error names every directory that cannot be opened, and
+    /// every one that would expose the host's own data to packs.
     pub fn open(
         registrations: impl IntoIterator<Item = Registration>,
         umask: u32,
@@ -99,8 +99,8 @@ impl Workspaces {
         for registration in registrations {
             if overlap(&registration.path, data_dir) {
                 problems.push(format!(
-                    "workspace `{}`: {} and the data directory {} are one inside the other, and packs would \
-                     reach what is not theirs; move one of them",
+                    "workspace `{}`: {} and the data directory {} are one inside the other, so packs could \
+                     reach the host's own files; move one of them",
                     registration.info.name,
                     registration.path.display(),
                     data_dir.display()
@@ -121,18 +121,18 @@ impl Workspaces {
         }
     }
 
-    /// Their names, sorted.
+    /// Names of the workspaces, sorted.
     pub fn names(&self) -> Vec<String> {
         self.0.keys().cloned().collect()
     }
 
-    /// One of them.
+    /// Workspace with a name.
     pub fn get(&self, name: &str) -> Option<&Arc<Workspace>> {
         self.0.get(name)
     }
 }
 
-/// True if one directory is the other or below it. Of one that is not made yet, its place counts.
+/// True if one directory is the other or below it. For a directory that does not exist yet, its future path counts.
 pub fn overlap(one: &Path, other: &Path) -> bool {
     let (one, other) = (resolved(one), resolved(other));
     one.starts_with(&other) || other.starts_with(&one)
@@ -149,16 +149,16 @@ fn resolved(path: &Path) -> PathBuf {
     }
 }
 
-/// Access of one component: it asked, was granted, and the workspaces allow it.
+/// Access of one component: requested, granted, and allowed by the workspaces.
 #[derive(Debug, Default)]
 pub struct Access {
     workspaces: BTreeMap<String, Reach>,
     programs: Vec<String>,
-    /// Prefixes below which it asks to write, whether that is allowed or not.
+    /// Prefixes below which it requests to write, allowed or not.
     asks_to_write: Vec<String>,
 }
 
-/// One workspace as one component has it.
+/// A workspace as one component may use it.
 #[derive(Debug, Clone)]
 pub struct Reach {
     /// Rights of the component.
@@ -168,7 +168,7 @@ pub struct Reach {
 }
 
 impl Access {
-    /// Access for the requests of a component, to the workspaces it was granted.
+    /// Access for the requests of a component, to the workspaces that it was granted.
     pub fn new(workspaces: &Workspaces, asked: &Asked, granted: impl Fn(&str) -> bool) -> Access {
         let reach = |workspace: &Arc<Workspace>| Reach {
             info: asked.within(&workspace.info),
@@ -186,30 +186,30 @@ impl Access {
         }
     }
 
-    /// The names of the workspaces, sorted.
+    /// Names of the workspaces, sorted.
     pub fn names(&self) -> Vec<String> {
         self.workspaces.keys().cloned().collect()
     }
 
-    /// One workspace, if the component may use it.
+    /// Workspace with a name, if the component may use it.
     pub fn workspace(&self, name: &str) -> Result<&Reach, WorkspaceError> {
         self.workspaces.get(name).ok_or_else(|| {
             WorkspaceError::Unknown(tollgate_core::text::clean(tollgate_core::text::cut(name, 100)))
         })
     }
 
-    /// Prefixes below which the component asks to write, whether that is allowed or not.
+    /// Prefixes below which the component requests to write, allowed or not.
     pub fn asks_to_write(&self) -> &[String] {
         &self.asks_to_write
     }
 
-    /// Programs the component may run with any arguments.
+    /// Programs that the component may run with any arguments.
     pub fn programs(&self) -> &[String] {
         &self.programs
     }
 }
 
-/// A write that waits for its call's commit.
+/// A write that is deferred until its call's commit.
 #[derive(Debug, Clone)]
 pub struct DeferredWrite {
     /// Workspace.

@@ -1,4 +1,4 @@
-//! An artifact as rows and files know it.
+//! An artifact as its row and its content describe it.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -18,7 +18,7 @@ pub enum ArtifactKind {
 }
 
 impl ArtifactKind {
-    /// As it is stored.
+    /// Stored form.
     pub const fn as_str(self) -> &'static str {
         match self {
             ArtifactKind::Log => "log",
@@ -28,7 +28,7 @@ impl ArtifactKind {
         }
     }
 
-    /// From how it is stored.
+    /// Kind from its stored form.
     pub fn parse(text: &str) -> Option<ArtifactKind> {
         [
             ArtifactKind::Log,
@@ -46,18 +46,18 @@ impl ArtifactKind {
 pub struct Artifact {
     /// `art_…`
     pub id: String,
-    /// SHA-256 of what is stored, in hex.
+    /// SHA-256 of the stored bytes, in hex.
     pub hash: String,
     /// Kind.
     pub kind: ArtifactKind,
-    /// Holder of the share in which the artifact counts.
+    /// Holder of the share to which the artifact counts.
     pub holder: String,
     /// Bytes stored.
     pub size: i64,
-    /// Bytes there were.
+    /// Original size in bytes.
     pub total_size: i64,
-    /// RFC 3339.
+    /// Time of creation, RFC 3339.
     pub created_at: String,
-    /// RFC 3339.
+    /// Time of expiry, RFC 3339.
     pub expires_at: String,
 }

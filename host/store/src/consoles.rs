@@ -1,6 +1,7 @@
-//! Consoles of a data directory: where they are served, and the tokens with which its owner logs in once.
+//! Consoles of a data directory: their addresses, and the one-time tokens for its owner's login.
 //!
-//! Who can write into the data directory is its owner, so a file in it is proof enough. Only a token's hash is stored.
+//! Anyone who can write to the data directory is its owner, so a file in it is sufficient proof. Only the hash of a
+//! token is stored.
 
 use std::io;
 use std::path::PathBuf;
@@ -11,33 +12,34 @@ use tollgate_core::hash::{hex, sha256_hex};
 use crate::data_dir::{DataDir, DataDirError};
 use crate::liveness;
 
-/// The folder in the data directory.
+/// Folder in the data directory.
 const FOLDER: &str = "console";
-/// Prefix of a token's file, before its hash.
+/// Prefix of a token's file name, before its hash.
 const TOKEN: &str = "login-";
-/// Prefix of the file that says where a host serves its console, before the host's id.
+/// Prefix of the file name with a host's console address, before the host's id.
 const PLACE: &str = "at-";
-/// Prefix of a session's file, before the hash of its cookie.
+/// Prefix of a session's file name, before the hash of its cookie.
 const SESSION: &str = "session-";
-/// File that leads a browser to a login.
+/// File that opens a login in a browser.
 const PAGE: &str = "open.html";
-/// Time in which a token can be used.
+/// Time for which a token is valid.
 const VALID_MS: i64 = 10 * 60_000;
 
-/// Notes about consoles in a data directory.
+/// Console state in a data directory.
 pub struct Consoles {
     dir: Dir,
 }
 
 impl Consoles {
-    /// Opens the folder, and makes it if it is not there.
+    /// Opens the folder, and creates it if it is missing.
     pub fn open(data: &DataDir) -> Result<Consoles, DataDirError> {
         Ok(Consoles {
             dir: data.private_dir(FOLDER)?,
         })
     }
 
-    /// A new token that logs in once within ten minutes. Its hash is stored, and tokens that are over are forgotten.
+    /// Creates a one-time login token that is valid for ten minutes. Its hash is stored, and expired tokens are
+    /// removed.
     pub fn offer_login(&self, now_ms: i64) -> io::Result<String> {
         for entry in self.dir.entries()? {
             let name = entry?.file_name();
@@ -56,26 +58,26 @@ impl Consoles {
         Ok(token)
     }
 
-    /// Uses a token up. False if it is none, was used before, or is over.
+    /// Uses a token up. Returns false if it is unknown, used or expired.
     pub fn take_login(&self, token: &str, now_ms: i64) -> bool {
         let name = format!("{TOKEN}{}", sha256_hex(token.as_bytes()));
         let ends_at = self.ends_at(&name);
-        // Of several at once, one removes the file.
+        // Of concurrent uses, only one removes the file.
         let is_first = self.dir.remove_file(&name).is_ok();
         is_first && ends_at.is_some_and(|ends_at| now_ms < ends_at && ends_at - now_ms <= VALID_MS)
     }
 
-    /// Keeps a session of the owner, by the hash of its cookie, for servers that come after this one.
+    /// Stores a session of the owner, by the hash of its cookie, for later servers.
     pub fn keep_session(&self, hash: &str, ends_at_ms: i64) -> io::Result<()> {
         self.write(&format!("{SESSION}{hash}"), &ends_at_ms.to_string())
     }
 
-    /// Time at which a kept session ends, if it was kept.
+    /// Time at which a stored session ends.
     pub fn session_ends_at(&self, hash: &str) -> Option<i64> {
         self.ends_at(&format!("{SESSION}{hash}"))
     }
 
-    /// Forgets a session.
+    /// Removes a session.
     pub fn forget_session(&self, hash: &str) {
         let _ = self.dir.remove_file(format!("{SESSION}{hash}"));
     }
@@ -84,17 +86,17 @@ impl Consoles {
         self.dir.read_to_string(name).ok()?.parse().ok()
     }
 
-    /// Notes that a host serves its console at an address.
+    /// Records the address at which a host serves its console.
     pub fn announce(&self, host_id: &str, url: &str) -> io::Result<()> {
         self.write(&format!("{PLACE}{host_id}"), url)
     }
 
-    /// Forgets the note of a host.
+    /// Removes the address of a host.
     pub fn withdraw(&self, host_id: &str) {
         let _ = self.dir.remove_file(format!("{PLACE}{host_id}"));
     }
 
-    /// Addresses of consoles whose hosts are alive. Notes of gone hosts are forgotten.
+    /// Addresses of consoles whose hosts are alive. Removes those of dead hosts.
     pub fn served(&self, data: &DataDir) -> Result<Vec<String>, DataDirError> {
         let alive = liveness::hosts_alive(data)?;
         let mut served = Vec::new();
@@ -113,7 +115,7 @@ impl Consoles {
         Ok(served)
     }
 
-    /// Writes the page that leads a browser to a login, and returns its path.
+    /// Writes the page that opens a login in a browser, and returns its path.
     pub fn write_page(&self, data: &DataDir, page: &str) -> io::Result<PathBuf> {
         self.write(PAGE, page)?;
         Ok(data.path().join(FOLDER).join(PAGE))

@@ -1,4 +1,4 @@
-//! The directory where everything lives: database, compiled components, keys. Owner only.
+//! The data directory: database, compiled components, keys. Accessible to its owner only.
 
 use std::io::{Read, Write};
 use std::os::unix::fs::{MetadataExt as _, PermissionsExt};
@@ -15,97 +15,97 @@ use rustix::io::Errno;
 use thiserror::Error;
 use tollgate_core::file::NO_WAIT;
 
-/// The database's file.
+/// File name of the database.
 pub const DATABASE: &str = "tollgate.db";
 
-/// Reason why the data directory cannot be used.
+/// Reason for which the data directory cannot be used.
 #[derive(Debug, Error)]
 pub enum DataDirError {
-    /// The directory itself is none, or cannot be made.
+    /// The path is not a directory, or the directory cannot be created.
     #[error("the directory {path} cannot be used{}; --data-dir or --cache-dir names another", reason(.source))]
     Unusable {
-        /// The directory.
+        /// Data directory.
         path: String,
         #[source]
         source: std::io::Error,
     },
-    /// Making or opening something in it failed.
+    /// An entry cannot be created or opened.
     #[error("{what} in {path} cannot be used")]
     Io {
-        /// Touched file.
+        /// File or folder.
         what: String,
-        /// The directory.
+        /// Data directory.
         path: String,
         #[source]
         source: std::io::Error,
     },
-    /// Somebody else could replace it, or what is in it.
+    /// Other users could replace the directory or its contents.
     #[error("others can write in {at}, and so replace {path}; stop that: chmod {fix} {at}")]
     Writable {
-        /// Which folder.
+        /// Writable folder.
         at: String,
-        /// The directory.
+        /// Data directory.
         path: String,
         /// Remedy.
         fix: &'static str,
     },
-    /// A file of the host's own leads elsewhere.
+    /// One of the host's files is a link or not a regular file.
     #[error(
-        "{what} in {path} is a symbolic link or not a regular file; stop all hosts and move what is \
-         meant to {path}/{what}; to keep data elsewhere, set data_dir or --data-dir"
+        "{what} in {path} is a symbolic link or not a regular file; stop all hosts and move the intended \
+         one to {path}/{what}; to keep data elsewhere, set data_dir or --data-dir"
     )]
     NotAFile {
-        /// Which file.
+        /// File name.
         what: String,
-        /// The directory.
+        /// Data directory.
         path: String,
     },
-    /// A folder of the host's own leads elsewhere.
+    /// One of the host's folders is a link or not a folder.
     #[error(
-        "{what} in {path} is a symbolic link or not a folder; stop all hosts and move what is meant to \
+        "{what} in {path} is a symbolic link or not a folder; stop all hosts and move the intended one to \
          {path}/{what}"
     )]
     NotAFolder {
-        /// Which folder.
+        /// Folder name.
         what: String,
-        /// The directory.
+        /// Data directory.
         path: String,
     },
-    /// A file of the host's own is another user's.
+    /// One of the host's files belongs to another user.
     #[error(
         "{what} in {path} belongs to another user; make it yours: chown $USER {path}/{what}, \
          then chmod go-rwx {path}/{what}"
     )]
     Foreign {
-        /// Which file.
+        /// File name.
         what: String,
-        /// The directory.
+        /// Data directory.
         path: String,
     },
-    /// Somebody else could have changed a file of the host's own.
+    /// Other users could have changed one of the host's files.
     #[error(
         "others can write to {what} in {path}; check it with `tollgate ledger verify` after: chmod \
          go-rwx {path}/{what}"
     )]
     WritableFile {
-        /// Which file.
+        /// File name.
         what: String,
-        /// The directory.
+        /// Data directory.
         path: String,
     },
-    /// Somebody else could change what is in it.
+    /// Other users could access a private file or folder.
     #[error(
         "{what} belongs to another user or is open to others; make it yours alone: chmod -R go-rwx {path}"
     )]
     Exposed {
-        /// Exposed file.
+        /// Exposed file or folder.
         what: String,
-        /// The directory.
+        /// Data directory.
         path: String,
     },
 }
 
-/// The reason why a directory cannot be used, where the system's own words mislead.
+/// Reason for which a directory cannot be used, where the system's message would mislead.
 fn reason(err: &std::io::Error) -> &'static str {
     use std::io::ErrorKind;
     match err.kind() {
@@ -117,8 +117,8 @@ fn reason(err: &std::io::Error) -> &'static str {
     }
 }
 
-/// Refuses files of ours that lead elsewhere, or that others could have changed. Those that others can only read become
-/// private: SQLite gives the files beside a database the rights that the database has.
+/// Refuses files of the host that are links or that other users could have changed. Files that others can only read
+/// become private: SQLite gives its auxiliary files the database's permissions.
 fn check_files(path: &Path, dir: &Dir) -> Result<(), DataDirError> {
     let failed = |what: &str, source| DataDirError::Io {
         what: what.to_owned(),
@@ -138,7 +138,7 @@ fn check_files(path: &Path, dir: &Dir) -> Result<(), DataDirError> {
         }
         let metadata = match entry.metadata() {
             Ok(metadata) => metadata,
-            // Another host put it away just now.
+            // Another host removed it just now.
             Err(err) if err.kind() == std::io::ErrorKind::NotFound => continue,
             Err(err) => return Err(failed(&name, err)),
         };
@@ -175,7 +175,7 @@ fn is_ours(name: &str) -> bool {
     name.starts_with(DATABASE) || name.ends_with(".key") || name.ends_with(".lock")
 }
 
-/// Reason why somebody else could put another data directory in the place of this one, or add to it.
+/// Reason for which another user could replace this data directory, or add to it.
 fn check_place(path: &Path, dir: &Dir) -> Result<(), DataDirError> {
     let failed = |source| DataDirError::Unusable {
         path: path.display().to_string(),
@@ -210,8 +210,8 @@ fn check_place(path: &Path, dir: &Dir) -> Result<(), DataDirError> {
     Ok(())
 }
 
-/// True if others than its owner can rename what is in a folder. A sticky one (`/tmp`) lets only owners do so, and a
-/// group with its user's number is that user's own on most systems.
+/// True if users other than its owner can rename entries of a folder. In a sticky folder (`/tmp`) only owners can,
+/// and a group whose number is that of the user is private to the user on most systems.
 fn is_open_to_others(uid: u32, gid: u32, mode: u32) -> bool {
     let is_sticky = mode & 0o1000 != 0;
     let is_own_group = gid == uid || gid == 0;
@@ -226,7 +226,7 @@ pub struct DataDir {
 }
 
 impl DataDir {
-    /// Opens the directory, making it when missing.
+    /// Opens the directory, and creates it if it is missing.
     pub fn open(path: &Path) -> Result<DataDir, DataDirError> {
         let failed = |source| DataDirError::Unusable {
             path: path.display().to_string(),
@@ -247,7 +247,7 @@ impl DataDir {
         DataDir::existing(path)
     }
 
-    /// Opens a directory that is there.
+    /// Opens an existing directory.
     pub fn existing(path: &Path) -> Result<DataDir, DataDirError> {
         let dir =
             Dir::open_ambient_dir(path, ambient_authority()).map_err(|source| DataDirError::Unusable {
@@ -262,12 +262,12 @@ impl DataDir {
         })
     }
 
-    /// Its path.
+    /// Path of the directory.
     pub fn path(&self) -> &Path {
         &self.path
     }
 
-    /// The directory itself, for whoever copies it.
+    /// Handle of the directory, for copying it.
     pub fn dir(&self) -> &Dir {
         &self.dir
     }
@@ -277,12 +277,12 @@ impl DataDir {
         self.path.join(DATABASE)
     }
 
-    /// True if it has something of this name.
+    /// True if it has an entry with this name.
     pub fn has(&self, name: &str) -> bool {
         self.dir.symlink_metadata(name).is_ok()
     }
 
-    /// Entries that belong to somebody else or are open to others, `.` being the directory itself.
+    /// Entries that belong to another user or are accessible to others. `.` is the directory itself.
     pub fn exposed_entries(&self) -> std::io::Result<Vec<String>> {
         let mut exposed = Vec::new();
         if !is_private(&self.dir.dir_metadata()?) {
@@ -304,21 +304,21 @@ impl DataDir {
         Ok(disk.f_bavail.saturating_mul(disk.f_frsize))
     }
 
-    /// Number of bytes of a file in it, none if there is no such file.
+    /// Size of a file in it in bytes. Zero if there is no such file.
     pub fn bytes(&self, name: &str) -> u64 {
         self.dir
             .symlink_metadata(name)
             .map_or(0, |metadata| metadata.len())
     }
 
-    /// Number of files in a directory in it, and their bytes. Zero if there is none.
+    /// Number of files in a subdirectory, and their bytes. Zero if there is none.
     pub fn usage(&self, name: &str) -> std::io::Result<(usize, u64)> {
         if !self.has(name) {
             return Ok((0, 0));
         }
         let (mut files, mut bytes) = (0, 0);
         for entry in self.dir.open_dir_nofollow(name)?.entries()? {
-            // Other hosts work in it meanwhile.
+            // Other hosts may remove it meanwhile.
             if let Ok(metadata) = entry?.metadata() {
                 files += 1;
                 bytes += metadata.len();
@@ -327,7 +327,7 @@ impl DataDir {
         Ok((files, bytes))
     }
 
-    /// A directory in it that only its owner can enter, made when missing.
+    /// Private subdirectory, created if it is missing.
     pub fn private_dir(&self, name: &str) -> Result<Dir, DataDirError> {
         let mut builder = DirBuilder::new();
         builder.mode(0o700);
@@ -353,14 +353,14 @@ impl DataDir {
         }
     }
 
-    /// A secret of 32 bytes, made at its first use.
+    /// Secret of 32 bytes, created on first use.
     pub fn secret(&self, name: &str) -> Result<[u8; 32], DataDirError> {
         if let Some(secret) = self.find_secret(name)? {
             return Ok(secret);
         }
         let mut fresh = [0; 32];
         getrandom::fill(&mut fresh).map_err(|err| self.failed(name, std::io::Error::other(err)))?;
-        // Whole or not at all: another process may look for it at this moment, and another thread may make one.
+        // Atomic: another process may read it at this moment, and another thread may create one.
         static DRAFTS: AtomicU64 = AtomicU64::new(0);
         let number = DRAFTS.fetch_add(1, Ordering::Relaxed);
         let draft = format!("{name}.{}.{number}", std::process::id());
@@ -381,7 +381,7 @@ impl DataDir {
         }
     }
 
-    /// A secret of 32 bytes, if it was made.
+    /// Secret of 32 bytes, if it exists.
     pub fn find_secret(&self, name: &str) -> Result<Option<[u8; 32]>, DataDirError> {
         let mut file = match open_private(&self.dir, name) {
             Ok(Some(file)) => file,
@@ -395,7 +395,7 @@ impl DataDir {
         Ok(Some(secret))
     }
 
-    /// Takes the lock of a file, unless another process holds it. Dropping the file gives it back.
+    /// Locks a file, unless another process holds the lock. Dropping the file releases it.
     pub fn try_lock(&self, name: &str) -> Result<Option<File>, DataDirError> {
         let mut options = OpenOptions::new();
         options.write(true).create(true).mode(0o600).custom_flags(NO_WAIT);
@@ -426,8 +426,8 @@ impl DataDir {
     }
 }
 
-/// Opens a file of ours for reading, or `None` if others could have changed it. A symbolic link is
-/// not followed.
+/// Opens a file of the host for reading. `None` if other users could have changed it. Symbolic links are not
+/// followed.
 pub fn open_private(dir: &Dir, name: &str) -> std::io::Result<Option<File>> {
     let mut options = OpenOptions::new();
     options

@@ -1,4 +1,4 @@
-//! Work that one host at a time does: by a lock of the data directory, or of the server that the database is on.
+//! Work that only one host does at a time, under a lock in the data directory or on the database server.
 
 use cap_std::fs::File;
 use thiserror::Error;
@@ -6,7 +6,7 @@ use thiserror::Error;
 use crate::data_dir::{DataDir, DataDirError};
 use crate::storage::{Database, Session, StoreError};
 
-/// A lock that lasts until it is dropped. One of a server ends with its connection, too.
+/// A lock that is held until it is dropped. A lock on a server also ends with its connection.
 pub struct Exclusive {
     _held: Held,
 }
@@ -20,10 +20,10 @@ enum Held {
     Session(Box<Session>),
 }
 
-/// Reason why nobody knows if another host has a lock.
+/// Reason for which it is unknown whether another host holds a lock.
 #[derive(Debug, Error)]
 pub enum ExclusiveError {
-    /// The file of the lock cannot be used.
+    /// The lock file cannot be used.
     #[error(transparent)]
     DataDir(#[from] DataDirError),
     /// The server did not answer.
@@ -31,8 +31,8 @@ pub enum ExclusiveError {
     Store(#[from] StoreError),
 }
 
-/// Takes a lock, unless another host of the database has it. Hosts of a server may have data directories of their own, so
-/// that its locks alone keep them apart.
+/// Takes a lock, unless another host of the database holds it. Hosts of a server may have different data directories,
+/// so only the server's locks separate them.
 pub fn try_lock(
     data: &DataDir,
     database: &Database,

@@ -9,20 +9,20 @@ use tollgate_core::hash::{hex, unhex};
 
 use crate::data_dir::{DataDir, DataDirError};
 
-/// File of the private half, in the data directory.
+/// File name of the private key, in the data directory.
 const FILE: &str = "ledger.key";
 
-/// The private half.
+/// Private key.
 #[derive(Clone)]
 pub struct LedgerKey(SigningKey);
 
 impl LedgerKey {
-    /// The data directory's key, made at its first use.
+    /// Key of the data directory, created on first use.
     pub fn open(data: &DataDir) -> Result<LedgerKey, DataDirError> {
         Ok(LedgerKey(SigningKey::from_bytes(&data.secret(FILE)?)))
     }
 
-    /// The data directory's key, if there is one.
+    /// Key of the data directory, if it exists.
     pub fn find(data: &DataDir) -> Result<Option<LedgerKey>, DataDirError> {
         let secret = data.find_secret(FILE)?;
         Ok(secret.map(|secret| LedgerKey(SigningKey::from_bytes(&secret))))
@@ -33,24 +33,24 @@ impl LedgerKey {
         hex(&self.0.sign(text.as_bytes()).to_bytes())
     }
 
-    /// The half to give away.
+    /// Public key.
     pub fn public(&self) -> PublicKey {
         PublicKey(self.0.verifying_key())
     }
 
-    /// A key for tests.
+    /// Deterministic key for tests.
     #[cfg(test)]
     pub(crate) fn of_seed(seed: u8) -> LedgerKey {
         LedgerKey(SigningKey::from_bytes(&[seed; 32]))
     }
 }
 
-/// The half that checks signatures.
+/// Public key, which verifies signatures.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct PublicKey(VerifyingKey);
 
 impl PublicKey {
-    /// True if the private half signed this text.
+    /// True if the private key signed this text.
     pub fn signed(&self, text: &str, signature: &str) -> bool {
         unhex::<64>(signature).is_some_and(|bytes| {
             self.0
@@ -66,7 +66,7 @@ impl fmt::Display for PublicKey {
     }
 }
 
-/// Text that is no public key.
+/// Error for text that is not a public key.
 #[derive(Debug, Error)]
 #[error("a public key is 64 hex digits, as `tollgate ledger export --sign` prints it")]
 pub struct NoPublicKey;

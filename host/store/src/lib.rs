@@ -1,4 +1,5 @@
-//! The data directory: the database, the ledger in it, artifacts and backups. No other crate of the host knows SQLite.
+//! The data directory: the database, the ledger in it, artifacts and backups. No other crate of the host depends on
+//! SQLite.
 
 pub mod artifact;
 pub mod artifacts;

@@ -1,11 +1,11 @@
-//! Liveness of hosts: each host process holds a lock on a file of its own, and the lock, not a timer, says
-//! so. The system frees it however the process ends.
+//! Liveness of hosts. Each host process locks a file of its own, and the lock, not a timer, shows that the host is
+//! alive. The system releases the lock however the process ends.
 //!
-//! Hosts of a database on a server may have data directories of their own. They keep rows in the database fresh, too: see
-//! `pulse`.
+//! Hosts of a database on a server may have different data directories. Such hosts also keep a row in the database
+//! fresh: see `pulse`.
 //!
-//! In the file a host notes where its packs write files. Files follow the commit, so a host that ends without a
-//! chance to tidy up may have left some unwritten; the note says where, to whoever starts next.
+//! In the file a host records where its packs write files. Files are written after the commit, so a host that is
+//! killed may leave some unwritten. The record tells the next host which files to write.
 
 use std::collections::BTreeSet;
 use std::io::{self, Read as _, Write as _};
@@ -24,35 +24,35 @@ use crate::data_dir::{DataDir, DataDirError};
 use crate::pulse::{NewPulse, Pulse, known_place};
 use crate::storage::{Database, OpenError, Server, Session, StoreError, StoreResult};
 
-/// Folder of the files, in the data directory.
+/// Folder of the host files, in the data directory.
 pub(crate) const FOLDER: &str = "hosts";
-/// Most bytes of another host's file that are looked at.
+/// Most bytes that are read of another host's file.
 const MAX_NOTES: u64 = 1 << 20;
 
-/// A workspace that a pack writes files to.
+/// A workspace to which a pack writes files.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 pub struct Projection {
-    /// The pack's name.
+    /// Name of the pack.
     pub pack: String,
-    /// The workspace's name.
+    /// Name of the workspace.
     pub workspace: String,
 }
 
-/// This process among the hosts of a data directory. Dropping it says that the process is over.
+/// This process among the hosts of a data directory. Dropping it marks the process as ended.
 pub struct Host {
     id: String,
     dir: Dir,
     lock: File,
     noted: Mutex<BTreeSet<Projection>>,
-    /// Connections that components asked about.
+    /// Connections that components watch.
     watched: Mutex<BTreeSet<String>>,
     unfinished: AtomicBool,
-    /// Its row in the database, if that is on a server.
+    /// Heartbeat in the database, if that is on a server.
     pulse: Option<Pulse>,
 }
 
 impl Host {
-    /// Joins, under an id of its own.
+    /// Joins the hosts of a data directory, with a new id.
     pub fn join(data: &DataDir, id: String) -> Result<Host, DataDirError> {
         let dir = data.private_dir(FOLDER)?;
         let failed = |source: io::Error| DataDirError::Io {
@@ -75,7 +75,7 @@ impl Host {
         })
     }
 
-    /// Joins the hosts of a database as well, if that is on a server.
+    /// Joins the hosts of a data directory, and of its database if that is on a server.
     pub fn join_at(
         data: &DataDir,
         id: String,
@@ -89,14 +89,14 @@ impl Host {
         Ok(host)
     }
 
-    /// Says which workspaces this host has, to the other hosts of a server's database.
+    /// Publishes this host's workspaces to the other hosts of a server's database.
     pub fn note_workspaces(&self, names: Vec<String>) {
         if let Some(pulse) = &self.pulse {
             pulse.note_workspaces(names);
         }
     }
 
-    /// Addresses of living hosts on other machines that have a workspace of this name.
+    /// Live hosts on other machines that have a workspace with this name.
     pub fn hosts_with_workspace(&self, name: &str) -> Vec<Elsewhere> {
         match &self.pulse {
             Some(pulse) => pulse.hosts_with_workspace(name),
@@ -104,24 +104,23 @@ impl Host {
         }
     }
 
-    /// True if other hosts work with the same database on a server, as far as this one knows.
+    /// True if other hosts use the same database on a server, as far as this host knows.
     pub fn is_among_others(&self) -> bool {
         self.pulse.as_ref().is_some_and(Pulse::is_among_others)
     }
 
-    /// True if a host of a server's database did not hear from the database for so long that others may have buried it.
+    /// True if this host has been cut off from a server's database for so long that others may have declared it dead.
     pub fn is_cut_off(&self) -> bool {
         self.pulse.as_ref().is_some_and(Pulse::is_cut_off)
     }
 
-    /// The id.
+    /// Id of this host.
     pub fn id(&self) -> &str {
         &self.id
     }
 
-    /// Ends what hosts that are gone left behind: their open envelopes are interrupted, their `run`
-    /// calls become operations of unknown outcome, their tasks end with what the ledger knows, and what those had set
-    /// aside comes back.
+    /// Cleans up after dead hosts: interrupts their open envelopes, records their `run` calls as operations with
+    /// unknown outcome, ends their tasks with what the ledger knows, and releases their reservations.
     pub fn bury_the_dead(&self, database: &Database, clock: &dyn Clock) -> Result<(), JoinError> {
         let session = database.write_session()?;
         let is_alive = |host: &str| host == self.id || self.is_alive(host);
@@ -132,7 +131,7 @@ impl Host {
         Ok(buried?)
     }
 
-    /// Notes that a component asked about a connection of this host, so that its end has to be written down.
+    /// Records that a component watches a connection of this host, so that the connection's end must be written down.
     pub fn watch(&self, connection: &str) {
         let mut watched = self.watched.lock().unwrap_or_else(PoisonError::into_inner);
         if !watched.contains(connection) {
@@ -140,13 +139,13 @@ impl Host {
         }
     }
 
-    /// Forgets a connection. Returns whether a component asked about it.
+    /// Forgets a connection. Returns whether a component watched it.
     pub fn unwatch(&self, connection: &str) -> bool {
         let mut watched = self.watched.lock().unwrap_or_else(PoisonError::into_inner);
         watched.remove(connection)
     }
 
-    /// The other hosts of a data directory that are alive, or of a server's database.
+    /// Other live hosts of the data directory, or of a server's database.
     pub fn others_alive(&self) -> io::Result<Vec<String>> {
         if let Some(pulse) = &self.pulse {
             return pulse.others_alive().map_err(io::Error::other);
@@ -162,7 +161,7 @@ impl Host {
         Ok(alive)
     }
 
-    /// True if a host is at work.
+    /// True if a host is alive.
     pub fn is_alive(&self, host: &str) -> bool {
         match &self.pulse {
             Some(pulse) => pulse.is_alive(host),
@@ -170,8 +169,8 @@ impl Host {
         }
     }
 
-    /// Notes that files are about to follow a commit. Once for each place, because the note stays until
-    /// this process ends.
+    /// Records that files will be written after a commit. Once for each place, because the record stays until this
+    /// process ends.
     pub fn note(&self, projection: Projection) -> io::Result<()> {
         let mut noted = self.noted.lock().unwrap_or_else(PoisonError::into_inner);
         if !noted.contains(&projection) {
@@ -183,13 +182,13 @@ impl Host {
         Ok(())
     }
 
-    /// Leaves the notes to the next host, because files are still unwritten.
+    /// Leaves the records to the next host, because files are still unwritten.
     pub fn keep_notes(&self) {
         self.unfinished.store(true, Ordering::Relaxed);
     }
 
-    /// Projections that gone hosts may have left unwritten, as far as this host can write them. They
-    /// are this host's business from then on.
+    /// Projections that dead hosts may have left unwritten and that this host can write. This host is responsible for
+    /// them from then on.
     pub fn take_over(&self, can_write: impl Fn(&Projection) -> bool) -> io::Result<BTreeSet<Projection>> {
         let mut taken = BTreeSet::new();
         for entry in self.dir.entries()? {
@@ -208,7 +207,7 @@ impl Host {
     ) -> io::Result<BTreeSet<Projection>> {
         let mut options = OpenOptions::new();
         options.read(true).write(true);
-        // Without a note there is nothing to take, and the host may be about to lock its file.
+        // Without records there is nothing to take over, and the host may be about to lock its file.
         let file = self.dir.open_with(host, &options).ok();
         let Some(mut file) = file.filter(|file| file.metadata().is_ok_and(|file| file.len() > 0)) else {
             return Ok(BTreeSet::new());
@@ -233,7 +232,7 @@ impl Host {
     }
 }
 
-/// Reason why a host cannot join the others, or why nobody knows who they are.
+/// Reason for which a host cannot join the others, or for which the live hosts are unknown.
 #[derive(Debug, Error)]
 pub enum JoinError {
     /// The data directory cannot be used.
@@ -245,7 +244,7 @@ pub enum JoinError {
     /// The database failed.
     #[error(transparent)]
     Store(#[from] StoreError),
-    /// The thread that keeps the host's row fresh cannot be started.
+    /// The heartbeat thread cannot be started.
     #[error("the thread that says that the host is alive cannot be started")]
     Thread(#[source] io::Error),
 }
@@ -255,11 +254,11 @@ pub enum JoinError {
 pub struct Elsewhere {
     /// Name of its machine.
     pub machine: String,
-    /// Address at which clients reach it, if they do over HTTP.
+    /// Address for clients, if it serves HTTP.
     pub url: Option<String>,
 }
 
-/// Ends what hosts left behind that are not alive. `take_out` says in the transaction if one is gone for sure.
+/// Cleans up after dead hosts. `take_out` checks within the transaction that a host is certainly dead.
 pub(crate) fn bury(
     session: &Session,
     clock: &dyn Clock,
@@ -300,7 +299,7 @@ pub(crate) fn bury(
     session.commit()
 }
 
-/// True if somebody holds the host's lock. Its file goes with it, so none means nobody.
+/// True if the host's lock is held. A missing file means that it is not.
 pub(crate) fn is_locked(dir: &Dir, host: &str) -> bool {
     let mut options = OpenOptions::new();
     options.write(true).custom_flags(NO_WAIT);
@@ -309,13 +308,13 @@ pub(crate) fn is_locked(dir: &Dir, host: &str) -> bool {
     };
     let is_free = flock(&file, FlockOperation::NonBlockingLockExclusive).is_ok();
     if is_free && file.metadata().is_ok_and(|file| file.len() == 0) {
-        // Nobody will ask for a dead host again; a file that stays costs nothing.
+        // Nothing asks for a dead host again, so a remaining file does no harm.
         let _ = dir.remove_file(host);
     }
     !is_free
 }
 
-/// The hosts that work on a data directory now, for whoever is none of them.
+/// Hosts that run on a data directory now, for a caller that is not one of them.
 pub fn hosts_alive(data: &DataDir) -> Result<Vec<String>, DataDirError> {
     if !data.has(FOLDER) {
         return Ok(Vec::new());
@@ -331,7 +330,7 @@ pub fn hosts_alive(data: &DataDir) -> Result<Vec<String>, DataDirError> {
         let id = entry.map_err(failed)?.file_name();
         let mut options = OpenOptions::new();
         options.write(true).custom_flags(NO_WAIT);
-        // One that is gone by now is nobody's.
+        // It ended in the meantime.
         let Ok(file) = dir.open_with(&id, &options) else {
             continue;
         };
@@ -343,8 +342,8 @@ pub fn hosts_alive(data: &DataDir) -> Result<Vec<String>, DataDirError> {
     Ok(alive)
 }
 
-/// Hosts that work with a database now, in words: those of the data directory, and on a server those of others. `but` is
-/// a host that does not count.
+/// Hosts that use a database now, in words: those of the data directory, and on a server those of other directories.
+/// The host `but` does not count.
 pub fn hosts_at_work(
     data: &DataDir,
     server: Option<&Server>,

@@ -1,8 +1,8 @@
-//! The pulse of a host whose database is on a server: a thread that keeps the host's row fresh, and buries hosts that are
-//! gone.
+//! Heartbeat of a host whose database is on a server: a thread that keeps the host's row fresh and cleans up after
+//! dead hosts.
 //!
-//! Hosts of the same data directory are on one machine, so the locks of their files say at once which are gone. Of others
-//! the database says it: see [`Roster`](crate::storage::Roster).
+//! Hosts of the same data directory run on one machine, so the locks on their files show at once which are dead. For
+//! other hosts the database shows it: see [`Roster`](crate::storage::Roster).
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread::JoinHandle;
@@ -20,25 +20,25 @@ use crate::key::LedgerKey;
 use crate::liveness::{Elsewhere, FOLDER, JoinError, bury, is_locked};
 use crate::storage::{Database, Member, NewMember, OpenError, Session, StoreFailure, StoreResult};
 
-/// Secret by which a database knows the hosts of a data directory.
+/// Secret that identifies a data directory to a database.
 const DIRECTORY: &str = "directory.key";
-/// Time between two signs of life.
+/// Interval of heartbeats.
 const EVERY: Duration = Duration::from_secs(2);
 /// Characters of a data directory's hash.
 const PLACE: usize = 16;
 
-/// Settings of a pulse.
+/// Settings of a heartbeat.
 #[derive(Debug, Clone)]
 pub struct NewPulse {
     /// Version of the program.
     pub version: String,
-    /// Address at which clients reach the host, if they do over HTTP.
+    /// Address for clients, if the host serves HTTP.
     pub url: Option<String>,
-    /// Time without news after which the host counts as gone.
+    /// Time without a heartbeat after which the host counts as dead.
     pub lease: Duration,
 }
 
-/// A host's row in the database, kept fresh until this is dropped.
+/// Row of a host in the database, kept fresh until this is dropped.
 pub(crate) struct Pulse {
     shared: Arc<Shared>,
     stop: Option<Sender<()>>,
@@ -49,26 +49,26 @@ struct Shared {
     member: NewMember,
     lease: Duration,
     database: Database,
-    /// Files of the hosts of this data directory.
+    /// Host files of this data directory.
     files: Dir,
-    /// Session of those who ask who is alive.
+    /// Session for queries about live hosts.
     looks: Mutex<Option<Session>>,
-    /// Time of the last sign of life that the database took.
+    /// Time of the last heartbeat that the database accepted.
     heard: Mutex<Instant>,
-    /// Time since which it took every one.
+    /// Start of the current uninterrupted series of accepted heartbeats.
     in_touch: Mutex<Option<Instant>>,
-    /// All hosts, as of that time.
+    /// All hosts as of that time.
     members: Mutex<Vec<Member>>,
-    /// Names of this host's workspaces, until they are in the database.
+    /// Names of this host's workspaces, until they are stored in the database.
     workspaces: Mutex<Option<Vec<String>>>,
 }
 
-/// Hash by which the database knows a data directory.
+/// Hash that identifies a data directory to a database.
 pub fn place_of(data: &DataDir) -> Result<String, DataDirError> {
     Ok(place_by(&data.secret(DIRECTORY)?))
 }
 
-/// The same of a data directory as it is. None if none of its hosts worked with a server.
+/// Hash of an existing data directory. `None` if none of its hosts used a server.
 pub(crate) fn known_place(data: &DataDir) -> Result<Option<String>, DataDirError> {
     let secret = data.find_secret(DIRECTORY)?;
     Ok(secret.map(|secret| place_by(&secret)))
@@ -82,7 +82,7 @@ fn place_by(secret: &[u8; 32]) -> String {
 }
 
 impl Pulse {
-    /// Enters a host, and keeps its row fresh from now on.
+    /// Adds a host, and keeps its row fresh from now on.
     pub(crate) fn start(
         data: &DataDir,
         host: &str,
@@ -134,12 +134,12 @@ impl Pulse {
         })
     }
 
-    /// Has the names of this host's workspaces told to the others.
+    /// Publishes the names of this host's workspaces.
     pub(crate) fn note_workspaces(&self, names: Vec<String>) {
         *locked(&self.shared.workspaces) = Some(names);
     }
 
-    /// Living hosts of other data directories that have a workspace of this name, as of the last sign of life.
+    /// Live hosts of other data directories that have a workspace with this name, as of the last heartbeat.
     pub(crate) fn hosts_with_workspace(&self, name: &str) -> Vec<Elsewhere> {
         let all = locked(&self.shared.members).clone();
         let others = all.into_iter().filter(|member| {
@@ -155,12 +155,12 @@ impl Pulse {
             .collect()
     }
 
-    /// True if a host is at work. One that cannot be asked about counts as alive.
+    /// True if a host is alive. A host whose state cannot be queried counts as alive.
     pub(crate) fn is_alive(&self, host: &str) -> bool {
         self.shared.is_alive(host)
     }
 
-    /// Ids of the other hosts that are at work.
+    /// Ids of the other live hosts.
     pub(crate) fn others_alive(&self) -> StoreResult<Vec<String>> {
         let all = self.shared.look(|session| session.roster().all())?;
         let others = all
@@ -169,19 +169,19 @@ impl Pulse {
         Ok(others.map(|member| member.id).collect())
     }
 
-    /// Takes out the row of a host that is gone. False if it is not gone after all.
+    /// Removes the row of a dead host. Returns false if it is alive after all.
     pub(crate) fn bury(&self, session: &Session, host: &str) -> StoreResult<bool> {
         self.shared.bury(session, host)
     }
 
-    /// True unless this host was alone at the last sign of life.
+    /// True unless this host was alone at the last heartbeat.
     pub(crate) fn is_among_others(&self) -> bool {
         locked(&self.shared.members)
             .iter()
             .any(|member| member.id != self.shared.member.id)
     }
 
-    /// True if the database took no sign of life for so long that others may have buried this host.
+    /// True if the database has accepted no heartbeat for so long that others may have declared this host dead.
     pub(crate) fn is_cut_off(&self) -> bool {
         locked(&self.shared.heard).elapsed() > self.shared.lease
     }
@@ -197,7 +197,7 @@ impl Drop for Pulse {
 }
 
 impl Shared {
-    /// Looks something up, with a second try on a new connection.
+    /// Runs a query, and retries once on a new connection.
     fn look<T>(&self, look: impl Fn(&Session) -> StoreResult<T>) -> StoreResult<T> {
         let mut kept = locked(&self.looks);
         if let Some(session) = kept.as_ref() {
@@ -218,13 +218,14 @@ impl Shared {
             Ok(Some(found)) => found.is_alive || !self.may_judge(),
             Ok(None) => false,
             Err(err) => {
-                tracing::warn!(%err, host, "the database did not say if a host is at work");
+                tracing::warn!(%err, host, "the database did not say whether a host is at work");
                 true
             }
         }
     }
 
-    /// True if this host would have heard of all that are alive. After an outage of the server nobody has, and all locks are gone.
+    /// True if this host has had time to hear from all live hosts. After an outage of the server no heartbeats have
+    /// arrived and all locks are gone.
     fn may_judge(&self) -> bool {
         let in_touch = *locked(&self.in_touch);
         in_touch.is_some_and(|since| since.elapsed() >= self.lease)
@@ -238,11 +239,11 @@ impl Shared {
     }
 }
 
-/// The thread's side of a pulse.
+/// Thread side of the heartbeat.
 struct Beating {
     shared: Arc<Shared>,
     session: Option<Session>,
-    /// True while the session has the lock that ends with it.
+    /// True while the session holds the lock that ends with it.
     holds: bool,
     is_warned: bool,
 }
@@ -254,7 +255,7 @@ impl Beating {
                 Ok(()) => self.is_warned = false,
                 Err(err) => {
                     if !self.is_warned {
-                        tracing::warn!(%err, "the database did not hear that this host is alive; trying again");
+                        tracing::warn!(%err, "the heartbeat of this host did not reach the database; trying again");
                     }
                     self.is_warned = true;
                     self.session = None;
@@ -269,7 +270,7 @@ impl Beating {
         if let Some(session) = &self.session
             && let Err(err) = session.roster().leave(&self.shared.member.id)
         {
-            tracing::warn!(%err, "the database was not told that this host ends; others will notice");
+            tracing::warn!(%err, "the database was not told that this host ends; other hosts will notice");
         }
     }
 
@@ -286,7 +287,7 @@ impl Beating {
             Some(server_ms) => shared.database.heard_time(server_ms),
             None => {
                 tracing::warn!(
-                    "other hosts took this one for gone and interrupted its open envelopes; it joins again"
+                    "other hosts assumed that this one was gone and interrupted its open envelopes; it joins again"
                 );
                 session.roster().join(&shared.member)?;
                 session.roster().beat(id)?;
@@ -304,7 +305,8 @@ impl Beating {
             return Err(err);
         }
         match self.bury_the_dead() {
-            // Somebody has the turn to write, perhaps one that hangs. Whoever waits says nothing meanwhile and looks dead as well.
+            // Another session holds the write lock, perhaps one that hangs. Hosts that wait for it send no heartbeat
+            // and look dead as well.
             Err(err) if err.failure() == StoreFailure::Busy => Ok(()),
             done => done,
         }
@@ -346,7 +348,7 @@ impl Beating {
 }
 
 impl Beating {
-    /// Takes their locks from hosts that hang. They are alive, if they come to themselves, and connect anew.
+    /// Ends the sessions of hosts that hang, to release their locks. A host that recovers is alive and reconnects.
     fn end_sessions(&self, session: &Session, members: &[Member]) {
         let is_silent = |member: &Member| member.silent_ms > member.lease_ms;
         if !members.iter().any(is_silent) || !self.shared.may_judge() {
@@ -356,9 +358,9 @@ impl Beating {
             Ok(0) => {}
             Ok(ended) => tracing::warn!(
                 ended,
-                "a host says nothing any more; its connections to the database were ended"
+                "a host no longer responds; its connections to the database were ended"
             ),
-            Err(err) => tracing::warn!(%err, "connections of a host that says nothing cannot be ended"),
+            Err(err) => tracing::warn!(%err, "connections of a host that no longer responds cannot be ended"),
         }
     }
 }

@@ -1,4 +1,4 @@
-//! Tables of a component, with the kinds of their columns, as its migrations make them.
+//! Tables of a component, with the kinds of their columns, as its migrations create them.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -10,12 +10,12 @@ use super::scope::Out;
 /// A column.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Field {
-    /// In lower case.
+    /// Name in lower case.
     pub name: String,
     pub kind: Kind,
-    /// True if it may hold NULL.
+    /// True if it may be NULL.
     pub nullable: bool,
-    /// True if it numbers the rows by itself.
+    /// True if it numbers the rows automatically.
     pub numbered: bool,
 }
 
@@ -27,25 +27,25 @@ pub struct Relation {
     pub key: Vec<String>,
     /// Columns of each key that ON CONFLICT can name.
     pub(super) unique: Vec<Vec<String>>,
-    /// Columns that constraints need.
+    /// Columns that constraints depend on.
     pub(super) bound: BTreeSet<String>,
-    /// Tables that foreign keys refer to, with the columns there.
+    /// Tables that foreign keys refer to, with the referenced columns.
     pub(super) refers: Vec<(String, Vec<String>)>,
-    /// Which table it is, whatever it is called.
+    /// Number of the table, which stays the same when it is renamed.
     pub(super) number: usize,
     pub(super) append_only: bool,
-    /// Constraints with an index that were made, for their names.
+    /// Number of constraints with an index so far, for their names.
     pub(super) named: usize,
 }
 
-/// An index that was made by itself.
+/// An index created by CREATE INDEX.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Index {
     pub(super) table: usize,
     pub(super) unique: bool,
     pub(super) partial: bool,
     pub(super) columns: Vec<String>,
-    /// Columns of its condition.
+    /// Columns in its condition.
     pub(super) bound: BTreeSet<String>,
 }
 
@@ -82,7 +82,7 @@ impl Relation {
 }
 
 impl Catalog {
-    /// Without tables yet. The schema is the host's choice: letters, digits and `_`.
+    /// Empty catalog. The host chooses the schema's name from letters, digits and `_`.
     #[must_use]
     pub fn new(schema: &str) -> Catalog {
         Catalog {
@@ -93,12 +93,12 @@ impl Catalog {
         }
     }
 
-    /// The tables by name in lower case.
+    /// Tables by name in lower case.
     pub fn tables(&self) -> impl Iterator<Item = (&str, &Relation)> {
         self.tables.iter().map(|(name, relation)| (&**name, relation))
     }
 
-    /// A table or index with its schema, in quotes.
+    /// Quoted name of a table or index, with its schema.
     #[must_use]
     pub fn name(&self, name: &str) -> String {
         format!("\"{}\".\"{name}\"", self.schema)
@@ -110,7 +110,7 @@ impl Catalog {
             .ok_or_else(|| Difference::NoTable(name.to_owned()))
     }
 
-    /// True if a key of a table has exactly these columns.
+    /// True if a table has a key with exactly these columns.
     pub(super) fn is_key(&self, table: &str, columns: &[String]) -> bool {
         let wanted: BTreeSet<&String> = columns.iter().collect();
         let same =

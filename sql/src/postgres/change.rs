@@ -1,4 +1,4 @@
-//! Changes of tables that are there: other names, and fewer columns, tables and indexes.
+//! Changes to existing tables: renaming, and dropping columns, tables and indexes.
 
 use super::catalog::Catalog;
 use super::difference::{Difference, Result, other};
@@ -26,7 +26,7 @@ impl Catalog {
         Ok(vec![sql])
     }
 
-    /// Notes another name wherever a column's name is kept.
+    /// Records the new name wherever a column's name is stored.
     fn renamed(&mut self, table: &str, number: usize, from: &str, to: &str) {
         let rename = |name: &mut String| {
             if name == from {
@@ -63,7 +63,7 @@ impl Catalog {
         }
     }
 
-    /// SQLite refuses to drop what something needs; PostgreSQL would drop that as well.
+    /// Refuses to drop a column that another object needs, like SQLite. PostgreSQL would drop that object as well.
     pub(super) fn drop_column(&mut self, table: &str, column: &str) -> Result<Vec<String>> {
         let sql = format!("ALTER TABLE {} DROP COLUMN \"{column}\"", self.name(table));
         let relation = self.relation(table)?;

@@ -24,7 +24,7 @@ impl Catalog {
             }
         }
         for constraint in constraints {
-            // A constraint's own name is a word of messages only, and could be another's name here.
+            // The name of a constraint appears only in messages, and could clash with another name here.
             let Constraint { name: _, rule } = constraint;
             let sql = match rule {
                 TableRule::PrimaryKey(columns) => {
@@ -48,7 +48,7 @@ impl Catalog {
         Ok(all)
     }
 
-    /// A name for a key that no table of a component can have: it has a point in it.
+    /// Name for a key that cannot be the name of a component's table, because it contains a dot.
     fn named(&mut self, table: &str) -> Result<String> {
         let Some(relation) = self.tables.get_mut(table) else {
             return Err(Difference::NoTable(table.to_owned()));
@@ -57,7 +57,7 @@ impl Catalog {
         Ok(format!("CONSTRAINT \"{}.{}\" ", relation.number, relation.named))
     }
 
-    /// A column with what is said of it alone.
+    /// A column with its own constraints.
     fn column(&self, table: &str, tree: &Column) -> Result<String> {
         let relation = self.relation(table)?;
         let Column { name, kind: _, rules } = tree;
@@ -74,7 +74,7 @@ impl Catalog {
         for rule in rules {
             match rule {
                 Rule::NotNull => sql.push_str(" NOT NULL"),
-                // Rows that number themselves need none.
+                // Columns that number themselves need no default.
                 Rule::Default(_) if field.numbered => {}
                 Rule::Default(value) => {
                     sql.push_str(&format!(" DEFAULT {}", self.default(value, field)?));
@@ -85,7 +85,7 @@ impl Catalog {
         Ok(sql)
     }
 
-    /// Constraints that a column's rules are.
+    /// Constraints from a column's rules.
     fn rule(&mut self, table: &str, column: &Column, rule: &Rule) -> Result<Option<String>> {
         let columns = std::slice::from_ref(&column.name);
         Ok(Some(match rule {
@@ -175,7 +175,7 @@ impl Catalog {
 }
 
 impl Printer<'_> {
-    /// Prints what has no parameters.
+    /// Prints an expression without parameters.
     fn constant(&mut self, print: impl FnMut(&mut Self) -> Result<String>) -> Result<String> {
         let sql = self.settle(print)?;
         match self.has_parameters() {

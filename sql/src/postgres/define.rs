@@ -11,26 +11,26 @@ use crate::tree::{
     Column, CreateIndex, CreateTable, Definition, Direction, Expr, Name, Rule, Statement as Change,
 };
 
-/// Migrations of a component, as PostgreSQL gets them.
+/// Migrations of a component, translated for PostgreSQL.
 #[derive(Debug, Clone)]
 pub struct Migrated {
-    /// Its tables after all steps.
+    /// Tables after all steps.
     pub catalog: Catalog,
-    /// Statements that are run for each statement of each step.
+    /// Translated statements for each statement of each step.
     pub steps: Vec<Vec<Vec<String>>>,
 }
 
-/// Statement of a migration that has another meaning for PostgreSQL.
+/// Statement of a migration with another meaning on PostgreSQL.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Unfit {
-    /// Which step it is in, from 1.
+    /// Number of its step, from 1.
     pub step: usize,
-    /// Which statement of its step it is, from 1.
+    /// Number within its step, from 1.
     pub statement: usize,
     pub difference: Difference,
 }
 
-/// Translates the migrations of a component. All that does not fit is told at once.
+/// Translates the migrations of a component. The error lists all differences.
 pub fn migrations(schema: &str, read: &Schema) -> std::result::Result<Migrated, Vec<Unfit>> {
     let translated = stack::apart(|| all_steps(schema, read));
     translated.unwrap_or_else(|| {
@@ -50,7 +50,7 @@ fn all_steps(schema: &str, read: &Schema) -> std::result::Result<Migrated, Vec<U
     }
 }
 
-/// Translates what fits, on this thread's stack, which must be large.
+/// Translates the statements that can be translated, on the current stack, which must be large.
 pub(super) fn translate_steps(schema: &str, read: &Schema) -> (Migrated, Vec<Unfit>) {
     let mut catalog = Catalog::new(schema);
     let mut steps = Vec::new();
@@ -73,7 +73,7 @@ pub(super) fn translate_steps(schema: &str, read: &Schema) -> (Migrated, Vec<Unf
 }
 
 impl Catalog {
-    /// Translates a statement of a migration, and notes what it makes.
+    /// Translates a statement of a migration, and records what it creates.
     pub(super) fn definition(&mut self, tree: &Definition) -> Result<Vec<String>> {
         match tree {
             Definition::CreateTable(tree) => self.create_table(tree),
@@ -103,7 +103,7 @@ impl Catalog {
         let Some(numbered) = relation.fields.iter().find(|field| field.numbered) else {
             return Ok(vec![sql]);
         };
-        // Numbers that were given are not given again.
+        // Numbers are never assigned twice.
         let onwards = format!(
             "SELECT pg_catalog.setval({}::regclass, (SELECT greatest(pg_catalog.max(\"{}\"), 0) + 1 FROM {}), false)",
             quoted(&self.sequence(relation)),
@@ -174,7 +174,7 @@ impl Catalog {
             || holds(|rule| matches!(rule, Rule::References(_))) && !nothing
         {
             return other(
-                "a column that is added is no key, has a DEFAULT if it is NOT NULL, and none if it REFERENCES",
+                "a column that is added is not a key, has a DEFAULT if it is NOT NULL, and none if it REFERENCES",
             );
         }
         relation.add(column)?;
@@ -242,7 +242,7 @@ impl Catalog {
     }
 }
 
-/// A column of an index, in the order that queries ask for.
+/// Column of an index, in the order that queries need.
 fn indexed(relation: &Relation, column: &Name, direction: Direction) -> Result<String> {
     let field = relation.field(&column.folded())?;
     let down = direction == Direction::Down;

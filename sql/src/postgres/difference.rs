@@ -1,10 +1,10 @@
-//! Reasons why a statement means different things to the two engines.
+//! Reasons for which a statement has different meanings on the two engines.
 
 use thiserror::Error;
 
 use super::Kind;
 
-/// Part of a statement that has no meaning which both engines share.
+/// Part of a statement that has different meanings on the two engines.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
 pub enum Difference {
     /// Values of two kinds meet.
@@ -19,14 +19,14 @@ pub enum Difference {
         /// The other.
         other: &'static str,
     },
-    /// A kind that a place does not take.
+    /// A kind that is not accepted in its position.
     #[error("{what} takes {wanted}, not {found}")]
     Takes {
         /// Operator, function or clause.
         what: String,
-        /// Kinds that it takes.
+        /// Kinds that are accepted.
         wanted: &'static str,
-        /// Kind that was there.
+        /// Kind of the given expression.
         found: &'static str,
     },
     /// A conversion whose result differs.
@@ -34,13 +34,13 @@ pub enum Difference {
     Cast {
         /// Kind of the value.
         from: &'static str,
-        /// Kind that is asked for.
+        /// Requested kind.
         to: &'static str,
     },
-    /// A parameter whose kind nothing tells.
+    /// A parameter whose kind cannot be inferred.
     #[error("the type of ?{0} is not known here; write CAST(?{0} AS TEXT), or another type")]
     Parameter(u16),
-    /// A parameter that would have to be two things.
+    /// A parameter that would need two kinds.
     #[error("?{number} is {one} in one place and {other} in another; use two parameters")]
     ParameterKinds {
         /// Number of the parameter.
@@ -50,21 +50,21 @@ pub enum Difference {
         /// The other.
         other: &'static str,
     },
-    /// A table that is not there at this point.
+    /// A table that does not exist at this point.
     #[error("there is no table `{0}`")]
     NoTable(String),
-    /// A column that is not there, or not where it is named.
+    /// A column that does not exist, or not where it is used.
     #[error("there is no column `{0}` here")]
     NoColumn(String),
     /// A column that several tables have.
     #[error("the column `{0}` is ambiguous")]
     Ambiguous(String),
-    /// A column beside aggregates.
+    /// A column next to aggregates.
     #[error(
         "`{0}` is beside an aggregate and not in GROUP BY, so its value depends on the engine; add it to GROUP BY"
     )]
     Bare(String),
-    /// Anything else, with what to do instead.
+    /// Any other difference, with what to do instead.
     #[error("{0}")]
     Other(String),
 }
@@ -89,7 +89,7 @@ impl Difference {
 
 pub(super) type Result<T> = std::result::Result<T, Difference>;
 
-/// Shorthand for what no other variant says.
+/// Error with [`Difference::Other`].
 pub(super) fn other<T>(reason: impl Into<String>) -> Result<T> {
     Err(Difference::Other(reason.into()))
 }

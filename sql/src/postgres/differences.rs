@@ -10,7 +10,7 @@ use crate::refusal::Problems;
 use crate::schema::{self, Schema, Step};
 use crate::stack;
 
-/// Characters of a statement that a message shows.
+/// Characters of a statement that are shown in a message.
 const SHOWN: usize = 120;
 
 /// SQL of a component that differs on PostgreSQL.
@@ -63,10 +63,11 @@ impl fmt::Display for Place {
     }
 }
 
-/// Finds the SQL of a component that differs on PostgreSQL: in its migrations, and in the texts of statements that its calls ran.
+/// Finds the SQL of a component that differs on PostgreSQL: in its migrations, and in the statements that its calls
+/// ran.
 ///
-/// A text that the reader refuses is skipped, because no engine gets it. After a migration that differs, missing tables and columns are
-/// not reported, because that migration would have created them.
+/// A text that the reader refuses is skipped, because no engine gets it. After a migration that differs, missing tables
+/// and columns are not reported, because that migration would have created them.
 ///
 /// # Errors
 /// The problems of the migrations, if the reader refuses them.

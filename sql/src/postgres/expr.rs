@@ -15,7 +15,8 @@ pub(super) struct Common {
 }
 
 impl Common {
-    /// Values of a type that PostgreSQL knows, for functions that take any: neither conditions nor NULL itself.
+    /// Values with a type that PostgreSQL knows, for functions that take any type: neither conditions nor NULL
+    /// itself.
     pub(super) fn into_values(self) -> (Form, Vec<String>) {
         let typed = |form, end: &str| {
             let values = self.values.iter().map(|value| format!("{value}{end}"));
@@ -29,9 +30,9 @@ impl Common {
     }
 }
 
-/// Largest whole number up to which every one is a fraction as well.
+/// Largest integer up to which every integer is exact as a float.
 const EXACT: i64 = 1 << 53;
-/// Digits of a fraction that engines read alike.
+/// Digits of a float that both engines read alike.
 const DIGITS: usize = 15;
 
 impl Printer<'_> {
@@ -52,7 +53,8 @@ impl Printer<'_> {
         printed
     }
 
-    /// Every expression there is: one that is new to the tree does not compile before it is printed.
+    /// Prints any expression. The match is exhaustive, so a new kind of expression does not compile until it is
+    /// printed.
     fn whole(&mut self, tree: &Expr) -> Result<Printed> {
         match tree {
             Expr::Null => Ok(Printed::new("NULL".to_owned(), Form::Null, true)),
@@ -140,7 +142,7 @@ impl Printer<'_> {
                 Ok(Printed::truth(sql, common.nullable))
             }
             Operator::Concat => self.concat(left, right),
-            // Dividing by nothing gives nothing.
+            // Division by zero gives NULL.
             Operator::Divide | Operator::Remainder => self.arithmetic(left, sign, right, |left, right| {
                 format!("({left} {sign} nullif({right}, 0))")
             }),
@@ -190,7 +192,7 @@ impl Printer<'_> {
         Ok(Printed::of(printed(&left, &right), Kind::Integer, nullable))
     }
 
-    /// Values that are compared. A whole number that is written beside fractions is one of them.
+    /// Values to compare. An integer literal next to floats becomes a float.
     pub(super) fn compared(&mut self, trees: &[&Expr], what: &str) -> Result<Common> {
         let rows = trees.iter().filter(|tree| matches!(tree, Expr::Row(_))).count();
         if rows == 0 {
@@ -229,7 +231,7 @@ impl Printer<'_> {
         })
     }
 
-    /// Values brought to one kind, without converting any.
+    /// Values of one common kind, without conversions.
     pub(super) fn common(&mut self, trees: &[&Expr], what: &str, adapts: bool) -> Result<Common> {
         let printed = trees.iter().map(|tree| self.expr(tree));
         let printed = printed.collect::<Result<Vec<_>>>()?;
@@ -252,7 +254,7 @@ impl Printer<'_> {
         })
     }
 
-    /// The form that several values share.
+    /// Common form of several values.
     pub(super) fn unify(&mut self, printed: &[Printed], what: &str, adapts: bool) -> Result<Form> {
         let mut form = Form::Null;
         for value in printed {
@@ -277,7 +279,7 @@ impl Printer<'_> {
         }
         let open = printed.iter().any(|value| matches!(value.form, Form::Open(_)));
         match form {
-            // A parameter beside a condition is a number, and so the condition is one.
+            // A parameter next to a condition is a number, and so the condition is one too.
             Form::Truth if open => return Ok(Form::Of(Kind::Integer)),
             Form::Open(_) => {
                 for value in printed {
@@ -355,7 +357,7 @@ impl Printer<'_> {
         ))
     }
 
-    /// The one value of a subquery: of its first row.
+    /// Value of a subquery, from its first row.
     fn scalar(&mut self, query: &Query) -> Result<Printed> {
         let (sql, columns) = self.query(query)?;
         let [column] = &columns[..] else {
@@ -390,7 +392,7 @@ fn operator_sign(operator: Operator) -> &'static str {
     }
 }
 
-/// True if all are numbers, and the whole ones among them were written, so that they can be fractions.
+/// True if all values are numbers, and the integers among them are literals, so that they can be floats.
 fn are_soft(printed: &[Printed]) -> bool {
     printed.iter().all(|value| match value.form {
         Form::Of(Kind::Integer) => value.soft,

@@ -7,7 +7,7 @@ use super::scope::{each, is_aggregate};
 use crate::tree::{Expr, Function};
 
 impl Printer<'_> {
-    /// A function of the list. One that is new to it is refused until it is printed.
+    /// Prints a call of a known function. A function that was added to the list is refused until it is printed here.
     pub(super) fn function(&mut self, tree: &Function) -> Result<Printed> {
         if let Some(window) = &tree.over {
             return self.windowed(tree, window);
@@ -15,7 +15,7 @@ impl Printer<'_> {
         if is_aggregate(tree) {
             return self.aggregate(tree);
         }
-        // The others are of aggregates alone.
+        // The other fields are only for aggregates.
         let Function {
             name,
             distinct: _,
@@ -33,7 +33,7 @@ impl Printer<'_> {
         }
     }
 
-    /// Functions whose arguments and value are of one kind.
+    /// Functions whose arguments and result have the same kind.
     fn of_one_kind(&mut self, name: &'static str, arguments: &[Expr]) -> Result<Printed> {
         let printed = arguments.iter().map(|argument| self.expr(argument));
         let printed = printed.collect::<Result<Vec<_>>>()?;
@@ -48,7 +48,7 @@ impl Printer<'_> {
                 let sql = format!("tollgate.{name}(VARIADIC ARRAY[{}])", values.join(", "));
                 Printed::new(sql, form, nullable)
             }
-            // And ifnull.
+            // Also ifnull.
             _ => Printed::new(
                 format!("COALESCE({})", common.values.join(", ")),
                 common.form,
@@ -57,7 +57,7 @@ impl Printer<'_> {
         })
     }
 
-    /// Functions of texts whose value is a text.
+    /// Functions from text to text.
     fn of_texts(&mut self, name: &'static str, arguments: &[Expr]) -> Result<Printed> {
         let mut nullable = false;
         let mut all = Vec::new();
@@ -100,7 +100,7 @@ impl Printer<'_> {
         Ok(Printed::new(sql, common.form, nullable))
     }
 
-    /// Functions of values that are printed one by one.
+    /// Functions that are printed individually.
     fn plain(&mut self, name: &'static str, arguments: &[Expr]) -> Result<Printed> {
         let printed = arguments.iter().map(|argument| self.expr(argument));
         let printed = printed.collect::<Result<Vec<_>>>()?;
@@ -256,11 +256,11 @@ impl Printer<'_> {
         call
     }
 
-    /// An aggregate with all that stands around it.
+    /// An aggregate with its clauses.
     pub(super) fn call(&mut self, tree: &Function, over: &str) -> Result<Printed> {
         let printed = tree.arguments.iter().map(|argument| self.expr(argument));
         let mut printed = printed.collect::<Result<Vec<_>>>()?.into_iter();
-        // The order of the rows matters to string_agg alone.
+        // Only string_agg depends on the order of the rows.
         let order = match tree.name {
             "string_agg" => self.order_inside(&tree.order_by)?,
             _ => {
@@ -290,7 +290,7 @@ impl Printer<'_> {
         self.of_rows(tree.name, first, distinct, &around)
     }
 
-    /// An aggregate of one value.
+    /// An aggregate with one argument.
     fn of_rows(
         &mut self,
         name: &'static str,

@@ -34,7 +34,7 @@ impl Printer<'_> {
     }
 
     pub(super) fn is_distinct(&mut self, left: &Expr, right: &Expr, not: bool) -> Result<Printed> {
-        // SQLite takes the words TRUE and FALSE on the right for a question about truth, not for the numbers 1 and 0.
+        // On the right side, SQLite takes TRUE and FALSE as a truth test, not as the numbers 1 and 0.
         if let Expr::Boolean(truth) = right {
             return self.is_truth(left, *truth, !not);
         }
@@ -54,7 +54,7 @@ impl Printer<'_> {
         Ok(Printed::truth(sql, common.nullable))
     }
 
-    /// A value, its least and its greatest.
+    /// BETWEEN: a value, a lower and an upper bound.
     pub(super) fn between(&mut self, values: [&Expr; 3], not: bool) -> Result<Printed> {
         let common = self.compared(&values, "BETWEEN")?;
         let [value, low, high] = &common.values[..] else {
@@ -69,7 +69,7 @@ impl Printer<'_> {
         Ok(Printed::truth(format!("(EXISTS ({sql}))"), false))
     }
 
-    /// Tells upper from lower case of other letters than A to Z, as the "C" collation does.
+    /// LIKE: case-sensitive except for A to Z, like the "C" collation.
     pub(super) fn like(
         &mut self,
         value: &Expr,
@@ -135,7 +135,7 @@ fn negation(not: bool) -> &'static str {
     if not { "NOT " } else { "" }
 }
 
-/// True if a pattern's last character is an escape that escapes nothing.
+/// True if a pattern ends with an escape character that escapes nothing.
 fn ends_in(pattern: &str, escape: char) -> bool {
     let mut escaped = false;
     for letter in pattern.chars() {

@@ -1,4 +1,4 @@
-//! State of one translation, and the kinds of what is printed.
+//! State of one translation, and the kinds of printed expressions.
 
 use std::collections::BTreeMap;
 
@@ -12,20 +12,20 @@ use crate::tree;
 pub(super) enum Form {
     /// NULL itself.
     Null,
-    /// A condition; 0 or 1 where a value is needed.
+    /// A condition. 0 or 1 where a value is needed.
     Truth,
-    /// A parameter that nothing has told the kind of, so far.
+    /// A parameter whose kind is not known yet.
     Open(u16),
     Of(Kind),
 }
 
-/// A printed expression. Its text can stand anywhere without parentheses.
+/// A printed expression. Its text needs no parentheses in any position.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Printed {
     pub(super) sql: String,
     pub(super) form: Form,
     pub(super) nullable: bool,
-    /// A whole number that was written, small enough to be a fraction as well.
+    /// True for an integer literal that is small enough to be a float.
     pub(super) soft: bool,
 }
 
@@ -48,31 +48,31 @@ impl Printed {
     }
 }
 
-/// Passes over a statement: each learns the kinds of more parameters.
+/// Most passes over a statement. Each pass infers the kinds of more parameters.
 const MAX_PASSES: usize = 12;
 
 pub(super) struct Printer<'a> {
     pub(super) catalog: &'a Catalog,
-    /// Queries around what is printed, the innermost last.
+    /// Queries around the current position, innermost last.
     pub(super) levels: Vec<Level>,
-    /// Tables of WITH, the innermost last.
+    /// Tables of WITH, innermost last.
     pub(super) given: Vec<Given>,
-    /// Own tables that were named.
+    /// Own tables that were used.
     pub(super) touched: Vec<String>,
-    /// In a migration, numbers of rows may be given by hand.
+    /// True in a migration, where row numbers may be given explicitly.
     pub(super) migration: bool,
-    /// SQL that tells rows that are inserted from those that are updated instead.
+    /// SQL that distinguishes inserted rows from updated ones.
     pub(super) is_new: Option<String>,
-    /// Names that were handed out.
+    /// Number of generated names.
     names: usize,
     kinds: BTreeMap<u16, Kind>,
-    /// In the order of their first place.
+    /// Parameter numbers in the order of their first use.
     numbers: Vec<u16>,
     required: Vec<u16>,
     learned: bool,
-    /// A parameter without a kind was needed.
+    /// True if a parameter without a kind was needed.
     unsettled: bool,
-    /// This is the last pass.
+    /// True in the last pass.
     last: bool,
 }
 
@@ -116,7 +116,7 @@ impl<'a> Printer<'a> {
         })
     }
 
-    /// Prints again and again, until the kind of each parameter is known.
+    /// Prints repeatedly, until the kind of each parameter is known.
     pub(super) fn settle<T>(&mut self, mut print: impl FnMut(&mut Self) -> Result<T>) -> Result<T> {
         for pass in 1..=MAX_PASSES {
             self.levels.clear();
@@ -132,13 +132,13 @@ impl<'a> Printer<'a> {
             {
                 return printed;
             }
-            // Nothing more can be learned: this time what is missing is an error.
+            // Nothing more can be inferred, so anything missing in the next pass is an error.
             self.last = !self.learned;
         }
         super::difference::other("the kinds of its parameters depend on each other")
     }
 
-    /// Prints what is judged and not said, so that its parameters are none.
+    /// Prints for the checks only and discards the text, so that its parameters do not count.
     pub(super) fn unsaid<T>(&mut self, print: impl FnOnce(&mut Self) -> Result<T>) -> Result<()> {
         let before = self.numbers.len();
         print(self)?;
@@ -159,7 +159,7 @@ impl<'a> Printer<'a> {
         parameters.collect()
     }
 
-    /// A name that nothing else has.
+    /// Generates a unique name.
     pub(super) fn fresh(&mut self, letter: char) -> String {
         self.names += 1;
         format!("{letter}{}", self.names)
@@ -178,7 +178,7 @@ impl<'a> Printer<'a> {
         }
     }
 
-    /// NULL is refused for the parameters that `print` meets.
+    /// Marks the parameters that `print` uses as NOT NULL.
     pub(super) fn requiring<T>(&mut self, tree: &tree::Expr, print: impl FnOnce(&mut Self) -> T) -> T {
         super::scope::each(tree, &mut |part| {
             if let tree::Expr::Parameter(number) = part
@@ -190,7 +190,7 @@ impl<'a> Printer<'a> {
         print(self)
     }
 
-    /// Notes what kind a parameter has.
+    /// Records the kind of a parameter.
     fn learn(&mut self, number: u16, kind: Kind) -> Result<()> {
         match self.kinds.insert(number, kind) {
             Some(known) if known != kind => Err(Difference::ParameterKinds {
@@ -206,7 +206,7 @@ impl<'a> Printer<'a> {
         }
     }
 
-    /// A parameter whose kind is needed and not known: an error once nothing can tell it.
+    /// Parameter whose kind is needed but unknown. An error once it cannot be inferred any more.
     fn open(&mut self, number: u16) -> Result<()> {
         self.unsettled = true;
         if self.last {
@@ -215,7 +215,7 @@ impl<'a> Printer<'a> {
         Ok(())
     }
 
-    /// The kind of a value that something else does not tell. A guess stands in until it is known.
+    /// Kind of a value whose context does not determine it. Uses a guess until the kind is known.
     pub(super) fn kind(&mut self, printed: &Printed) -> Result<Kind> {
         match printed.form {
             Form::Of(kind) => Ok(kind),
@@ -228,7 +228,7 @@ impl<'a> Printer<'a> {
         }
     }
 
-    /// As a value of this kind, without any conversion but from a condition.
+    /// Value of exactly this kind, converted only from a condition.
     pub(super) fn exactly(&mut self, printed: Printed, kind: Kind, what: &str) -> Result<String> {
         match printed.form {
             Form::Of(found) if found == kind => Ok(printed.sql),
@@ -243,7 +243,7 @@ impl<'a> Printer<'a> {
         }
     }
 
-    /// As a fraction, if it is a number.
+    /// Value as a float, if it is a number.
     pub(super) fn real(&mut self, printed: Printed, what: &str) -> Result<String> {
         match printed.form {
             Form::Of(Kind::Real) => Ok(printed.sql),
@@ -255,7 +255,7 @@ impl<'a> Printer<'a> {
         }
     }
 
-    /// As a condition.
+    /// Value as a condition.
     pub(super) fn condition(&mut self, printed: Printed) -> Result<String> {
         match printed.form {
             Form::Truth => Ok(printed.sql),
@@ -269,7 +269,7 @@ impl<'a> Printer<'a> {
         }
     }
 
-    /// As a text: a whole number has the same digits everywhere.
+    /// Value as text. Integers have the same digits on both engines.
     pub(super) fn text(&mut self, printed: Printed, what: &str) -> Result<String> {
         match printed.form {
             Form::Of(Kind::Integer) | Form::Truth => {
@@ -295,7 +295,7 @@ fn change(tree: &tree::Statement, is_new: Option<String>) -> Option<Change> {
     })
 }
 
-/// A NULL as a value of a kind. All of it is printed: a parameter may stand in it.
+/// NULL as a value of a kind. The whole expression is printed, because it may contain a parameter.
 pub(super) fn null(printed: &Printed, kind: Kind) -> String {
     match kind {
         Kind::Text => format!("({}::text COLLATE \"C\")", printed.sql),
@@ -303,7 +303,7 @@ pub(super) fn null(printed: &Printed, kind: Kind) -> String {
     }
 }
 
-/// A text that is read in one way only, whatever the server's settings are.
+/// Text literal that does not depend on the server's settings.
 pub(super) fn quoted(text: &str) -> String {
     let doubled = text.replace('\'', "''");
     if text.contains('\\') {

@@ -8,19 +8,19 @@ use super::printer::{Form, Printed, Printer};
 use super::scope::{Level, Out, has_aggregate, has_query};
 use crate::tree::{Body, Compound, Direction, Expr, Item, Order, Part, Query, Select};
 
-/// A part of a query, before the kinds of all parts are known.
+/// Part of a query, before the kinds of all parts are known.
 #[derive(Clone)]
 pub(super) enum Shape {
     Select(Box<Parts>),
     Values(Vec<Vec<Printed>>),
 }
 
-/// A SELECT in pieces.
+/// Printed pieces of a SELECT.
 #[derive(Clone)]
 pub(super) struct Parts {
     distinct: bool,
     items: Vec<Printed>,
-    /// From FROM to HAVING.
+    /// Clauses from FROM to HAVING.
     tail: String,
     order: String,
 }
@@ -35,7 +35,7 @@ impl Shape {
 }
 
 impl Printer<'_> {
-    /// The statement that is a query, and the kinds of its results.
+    /// Top-level query, with the kinds of its results.
     pub(super) fn top(&mut self, tree: &Query) -> Result<(String, Vec<Kind>)> {
         let (sql, columns) = self.query(tree)?;
         Ok((sql, self.result(&columns)?))
@@ -48,7 +48,7 @@ impl Printer<'_> {
         kinds.collect()
     }
 
-    /// A query with its result columns, which are called `c1`, `c2` and so on.
+    /// Query with its result columns, which are named `c1`, `c2` and so on.
     pub(super) fn query(&mut self, tree: &Query) -> Result<(String, Vec<Out>)> {
         let Query {
             with,
@@ -78,7 +78,7 @@ impl Printer<'_> {
         Ok((sql, columns))
     }
 
-    /// A number of rows: NULL is an error for SQLite, and no limit for PostgreSQL.
+    /// LIMIT or OFFSET. NULL is an error on SQLite, and no limit on PostgreSQL.
     fn limit(&mut self, tree: &Expr, what: &'static str) -> Result<String> {
         let mut plain = true;
         super::scope::each(tree, &mut |part| {
@@ -120,7 +120,7 @@ impl Printer<'_> {
         Ok((sql, columns))
     }
 
-    /// Parts with what combines them.
+    /// Parts of a compound query with their operators.
     pub(super) fn joined(
         &mut self,
         shapes: Vec<Shape>,
@@ -131,7 +131,7 @@ impl Printer<'_> {
         let mut compounds = compounds.into_iter();
         for (place, shape) in shapes.into_iter().enumerate() {
             if place > 0 {
-                // From the left, as the reader lets them be said: INTERSECT comes after INTERSECT only.
+                // Left-associative, as the reader allows: INTERSECT follows only INTERSECT.
                 sql.push_str(match compounds.next() {
                     Some(Compound::UnionAll) => " UNION ALL ",
                     Some(Compound::Except) => " EXCEPT ",
@@ -145,7 +145,7 @@ impl Printer<'_> {
         Ok(sql)
     }
 
-    /// The result columns of parts: one kind each.
+    /// Result columns of the parts, with one kind each.
     pub(super) fn columns(&mut self, shapes: &[Shape], names: Vec<Option<String>>) -> Result<Vec<Out>> {
         let rows: Vec<&[Printed]> = shapes.iter().flat_map(Shape::rows).collect();
         let width = rows.first().map_or(0, |row| row.len());
@@ -200,7 +200,7 @@ impl Printer<'_> {
         }
     }
 
-    /// A part, and the names of its columns.
+    /// Part of a query, and the names of its columns.
     pub(super) fn part(&mut self, tree: &Part, order: &[Order]) -> Result<(Shape, Vec<Option<String>>)> {
         self.levels.push(Level::default());
         let printed = match tree {
@@ -262,7 +262,7 @@ impl Printer<'_> {
         Ok((Shape::Select(Box::new(parts)), names))
     }
 
-    /// GROUP BY. From here on columns stand beside aggregates only if they are keys.
+    /// GROUP BY. From here on, columns next to aggregates must be keys.
     fn group(&mut self, tree: &Select, order: &[Order]) -> Result<String> {
         let items = tree.results.iter().filter_map(|item| match item {
             Item::One { value, .. } => Some(value),
@@ -291,7 +291,7 @@ impl Printer<'_> {
                 key,
                 Expr::Text(_) | Expr::Null | Expr::Boolean(_) | Expr::Parameter(_) | Expr::Blob(_)
             ) {
-                return other("GROUP BY takes columns and what is made of them");
+                return other("GROUP BY takes columns and expressions of them");
             }
             printed.push(value.sql);
             keys.push(key);
@@ -302,7 +302,7 @@ impl Printer<'_> {
         Ok(format!(" GROUP BY {}", printed.join(", ")))
     }
 
-    /// A key of GROUP BY: the place of a result, a column, an alias, or an expression.
+    /// Key of GROUP BY: the position of a result, a column, an alias, or an expression.
     fn key(&mut self, key: &Expr, results: &[Item]) -> Result<Expr> {
         match key {
             Expr::Number(digits) => match digits
@@ -359,7 +359,7 @@ impl Printer<'_> {
         level.all(table)
     }
 
-    /// ORDER BY of one SELECT: of its results, or of anything its tables have.
+    /// ORDER BY of one SELECT: by its results, or by any expression over its tables.
     fn order_of_select(&mut self, order: &[Order], tree: &Select, items: &[Printed]) -> Result<String> {
         let mut terms = Vec::new();
         for term in order {
@@ -372,7 +372,7 @@ impl Printer<'_> {
                         } => alias.folded() == name.folded(),
                         _ => false,
                     });
-                    // Places are those of the results only if no * stands before them.
+                    // Positions match the results only if there is no * before them.
                     let plain = tree.results.len() == items.len();
                     match named {
                         Some(_) if !plain => return other("ORDER BY an alias goes without * before it"),
@@ -403,7 +403,7 @@ impl Printer<'_> {
         Ok(by(" ORDER BY ", &terms))
     }
 
-    /// ORDER BY of queries that are put together: of their columns.
+    /// ORDER BY of a compound query: by its columns.
     fn order_of_columns(&mut self, order: &[Order], columns: &[Out]) -> Result<String> {
         let mut terms = Vec::new();
         for term in order {
@@ -424,7 +424,7 @@ impl Printer<'_> {
         Ok(by(" ORDER BY ", &terms))
     }
 
-    /// ORDER BY inside a function's or window's parentheses.
+    /// ORDER BY inside the parentheses of a function or window.
     pub(super) fn order_inside(&mut self, order: &[Order]) -> Result<String> {
         let mut terms = Vec::new();
         for term in order {
@@ -451,7 +451,7 @@ fn ordinal(digits: &str, width: usize) -> Result<usize> {
     }
 }
 
-/// A value to sort by. A constant orders nothing, and PostgreSQL refuses some of them.
+/// Sort expression. A constant sorts nothing, and PostgreSQL refuses some constants.
 fn sorted_by(tree: &Expr, sql: String) -> Result<String> {
     let constant = match tree {
         Expr::Negative(value) => matches!(**value, Expr::Number(_)),
@@ -466,7 +466,7 @@ fn sorted_by(tree: &Expr, sql: String) -> Result<String> {
     Ok(sql)
 }
 
-/// A term with its direction. NULL is the least value; PostgreSQL is told so where one can be.
+/// Sort term with its direction. NULL sorts first; PostgreSQL needs that stated if NULL is possible.
 fn directed(sql: String, term: &Order, nullable: bool) -> String {
     let Order {
         value: _,
@@ -488,7 +488,7 @@ fn directed(sql: String, term: &Order, nullable: bool) -> String {
     format!("{sql}{direction}{nulls}")
 }
 
-/// Name that a result is given, in lower case.
+/// Alias of a result column, in lower case.
 fn alias(item: &Item) -> Option<String> {
     match item {
         Item::One {

@@ -1,4 +1,4 @@
-//! Columns and constraints that migrations give a table.
+//! Columns and constraints of a table, as migrations define them.
 
 use std::collections::BTreeSet;
 
@@ -8,7 +8,7 @@ use super::difference::{Difference, Result, other};
 use super::scope::each;
 use crate::tree::{Column, Expr, Name, Rule, TableRule, Type};
 
-/// Columns that PostgreSQL gives every table.
+/// System columns that PostgreSQL adds to every table.
 const SYSTEM: &[&str] = &["ctid", "xmin", "xmax", "cmin", "cmax", "tableoid"];
 
 impl Relation {
@@ -29,7 +29,7 @@ impl Relation {
             match rule {
                 Rule::PrimaryKey => self.constrain(&TableRule::PrimaryKey(vec![tree.name.clone()]))?,
                 Rule::Unique => self.constrain(&TableRule::Unique(vec![tree.name.clone()]))?,
-                // A column goes with its own CHECK, not with another's.
+                // A column is dropped with its own CHECK, not with another column's.
                 Rule::Check(condition) => {
                     let others = mentioned(condition).into_iter().filter(|column| *column != name);
                     self.bound.extend(others);
@@ -76,7 +76,7 @@ impl Relation {
         Ok(())
     }
 
-    /// A key of one whole number numbers the rows: SQLite calls it rowid. INT does not.
+    /// A primary key of one INTEGER column numbers the rows: SQLite treats it as the rowid. INT does not.
     pub(super) fn settle_key(&mut self, columns: &[Column]) {
         let [key] = &self.key[..] else { return };
         let kind = columns.iter().find(|column| column.name.folded() == *key);
@@ -88,7 +88,7 @@ impl Relation {
     }
 }
 
-/// Refuses a name of a column that every table has.
+/// Refuses the name of a system column.
 pub(super) fn not_of_the_system(name: &str) -> Result<()> {
     if SYSTEM.contains(&name) {
         return other(format!(

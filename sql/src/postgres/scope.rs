@@ -1,4 +1,4 @@
-//! Names that columns are found by.
+//! Name resolution of columns.
 
 use super::difference::{Difference, Result, other};
 use super::printer::{Form, Printed, Printer};
@@ -8,9 +8,9 @@ use crate::tree::{Expr, Function};
 /// A result column of a table in FROM.
 #[derive(Debug, Clone)]
 pub(super) struct Out {
-    /// In lower case; none if nothing can name it.
+    /// Name in lower case. `None` if it cannot be referred to.
     pub(super) name: Option<String>,
-    /// Name that it is printed with.
+    /// Printed name.
     pub(super) sql: String,
     pub(super) form: Form,
     pub(super) nullable: bool,
@@ -21,12 +21,12 @@ pub(super) struct Out {
 pub(super) struct Source {
     /// Alias or name, in lower case.
     pub(super) name: Option<String>,
-    /// Name that it is printed with.
+    /// Printed name.
     pub(super) sql: String,
     pub(super) columns: Vec<Out>,
-    /// Its columns are found by its name only: `excluded`.
+    /// True if its columns need a qualifier: `excluded`.
     pub(super) apart: bool,
-    /// Places of its primary key, if it is an own table.
+    /// Positions of its primary key, if it is an own table.
     pub(super) key: Vec<usize>,
 }
 
@@ -38,34 +38,34 @@ impl Source {
     }
 }
 
-/// A column that USING makes of two.
+/// A column that USING merges from two.
 #[derive(Debug, Clone)]
 pub(super) struct Merged {
     pub(super) name: String,
     pub(super) value: Printed,
-    /// Tables that it is of.
+    /// Tables that it comes from.
     pub(super) sources: Vec<usize>,
 }
 
-/// A query, seen from the expressions in it.
+/// A query, as seen from the expressions in it.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Level {
     pub(super) sources: Vec<Source>,
     pub(super) merged: Vec<Merged>,
-    /// GROUP BY, if rows are put together.
+    /// GROUP BY keys, if rows are grouped.
     pub(super) keys: Option<Vec<Expr>>,
-    /// Columns that are keys, by table and place.
+    /// Columns that are keys, by table and position.
     pub(super) key_columns: Vec<(usize, usize)>,
-    /// Inside an aggregate or a key, where columns stand freely.
+    /// True inside an aggregate or a key, where any column may be used.
     pub(super) free: bool,
-    /// Aggregates may stand here.
+    /// True if aggregates are allowed here.
     pub(super) aggregates: bool,
-    /// Window functions may stand here.
+    /// True if window functions are allowed here.
     pub(super) windows: bool,
-    /// Names of results, in lower case. SQLite takes them for a column before it looks into queries around this one; PostgreSQL
-    /// does not. Empty where the results themselves are printed.
+    /// Aliases of results, in lower case. SQLite resolves a name to an alias before it searches enclosing queries;
+    /// PostgreSQL does not. Empty while the results themselves are printed.
     pub(super) aliases: Vec<String>,
-    /// Tables of FROM that come later, while a condition of a join is printed. SQLite finds columns in them, too.
+    /// Tables of FROM that follow, while a join condition is printed. SQLite finds columns in them, too.
     pub(super) later: Vec<Later>,
 }
 
@@ -74,7 +74,7 @@ pub(super) struct Level {
 pub(super) struct Later {
     /// Alias or name, in lower case.
     pub(super) name: Option<String>,
-    /// Names of its columns; none if they are not known yet.
+    /// Names of its columns. `None` if they are not known yet.
     pub(super) columns: Option<Vec<String>>,
 }
 
@@ -96,25 +96,25 @@ pub(super) struct Given {
     pub(super) columns: Vec<Out>,
     /// Own tables that it reads.
     pub(super) reads: Vec<String>,
-    /// Set while it is made of itself: how often it is named, and where it may be.
+    /// State of a recursive table while it is printed: how often it is named, and where it may be.
     pub(super) recursion: Option<Recursion>,
 }
 
-/// State of a table of WITH that names itself.
+/// State of a recursive table of WITH.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub(super) struct Recursion {
     pub(super) named: usize,
-    /// Level of the query whose FROM may name it; none while nothing may.
+    /// Level of the query whose FROM may name it. `None` where it must not be named.
     pub(super) level: Option<usize>,
 }
 
 impl Printer<'_> {
-    /// The column of that name, from the innermost query that has one.
+    /// Column with a name, from the innermost query that has one.
     pub(super) fn column(&mut self, table: Option<&str>, name: &str) -> Result<Printed> {
         let mut is_shadowed = false;
         for level in (0..self.levels.len()).rev() {
             if let Some(found) = self.column_of(level, table, name)? {
-                // The engines would find two different ones.
+                // The engines would resolve it to different columns.
                 return match is_shadowed {
                     true => Err(Difference::Ambiguous(name.to_owned())),
                     false => Ok(found),
@@ -161,13 +161,13 @@ impl Printer<'_> {
 }
 
 impl Level {
-    /// True if SQLite finds a name here that is no column of the tables so far.
+    /// True if SQLite resolves the name here, but not to a column of the tables so far.
     fn shadows(&self, table: Option<&str>, name: &str) -> bool {
         let is_alias = table.is_none() && self.aliases.iter().any(|alias| alias == name);
         is_alias || self.later.iter().any(|later| later.may_have(table, name))
     }
 
-    /// True if a column has one value in what becomes a row of the result.
+    /// True if a column has a single value in each result row.
     fn stands(&self, source: usize, column: usize) -> bool {
         if self.keys.is_none() || self.free || self.key_columns.contains(&(source, column)) {
             return true;
@@ -189,7 +189,7 @@ impl Level {
         Printed::new(sql, out.form, out.nullable)
     }
 
-    /// The table and place of a column that an expression is, in this query alone.
+    /// Table and position of the column that an expression is, in this query alone.
     pub(super) fn place(&self, tree: &Expr) -> Option<(usize, usize)> {
         let Expr::Column { table, name } = tree else {
             return None;
@@ -201,7 +201,7 @@ impl Level {
             .rev()
             .find(|merged| merged.name == name.folded());
         if let (None, Some(merged)) = (&table, merged) {
-            // One of the two columns is what it is printed as, if it is not made of both.
+            // A merged column is printed as one of the two columns, unless it is computed from both.
             return merged.sources.iter().find_map(|&place| {
                 let column = self.sources.get(place)?.find(&merged.name)?;
                 (self.value(place, column).sql == merged.value.sql).then_some((place, column))
@@ -230,7 +230,7 @@ impl Level {
                 });
                 match merged {
                     None => all.push((name, self.value(place, column))),
-                    // Shown once, where its first table stands.
+                    // Shown once, at the position of its first table.
                     Some(merged) if merged.sources[0] == place => all.push((name, merged.value.clone())),
                     Some(_) => {}
                 }
@@ -244,7 +244,7 @@ impl Level {
     }
 }
 
-/// Parts of an expression, without those of its subqueries.
+/// Visits the parts of an expression, without those of its subqueries.
 pub(super) fn each(tree: &Expr, look: &mut dyn FnMut(&Expr)) {
     look(tree);
     for part in parts(tree) {
@@ -300,7 +300,7 @@ fn function_parts(function: &Function) -> Vec<&Expr> {
     parts
 }
 
-/// True if a function puts rows together.
+/// True if a function is an aggregate.
 pub(super) fn is_aggregate(function: &Function) -> bool {
     let used = functions::find(function.name).map(|entry| entry.used);
     function.over.is_none()

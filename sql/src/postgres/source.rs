@@ -7,7 +7,7 @@ use super::scope::{Later, Level, Merged, Out, Source};
 use crate::tree::{self, Expr, Join, JoinKind, Name, On, Operator, Place};
 
 impl Printer<'_> {
-    /// FROM, whose tables the innermost query gets. A comma is a join as any other: from the left.
+    /// FROM, whose tables are added to the innermost query. A comma is a join like any other: from the left.
     pub(super) fn from(&mut self, sources: &[tree::Source]) -> Result<String> {
         let mut sql = String::new();
         let mut later: Vec<Later> = sources
@@ -105,7 +105,7 @@ impl Printer<'_> {
         Ok(format!(" {word} {place}{on}"))
     }
 
-    /// True if a condition compares columns of the last table with those of tables before it.
+    /// True if a condition compares columns of the last table with columns of earlier tables.
     fn is_of_equalities(&self, condition: &Expr) -> bool {
         let Some(level) = self.levels.last() else {
             return false;
@@ -128,7 +128,7 @@ impl Printer<'_> {
         }
     }
 
-    /// USING: equal columns, which are one from here on.
+    /// USING: merges equal columns into one.
     fn using(&mut self, columns: &[Name], kind: JoinKind) -> Result<String> {
         let mut conditions = Vec::new();
         for name in columns {
@@ -169,7 +169,7 @@ impl Printer<'_> {
                 self.table(&name.folded(), said)
             }
             Place::Query { query, alias } => {
-                // A query in FROM does not see the tables beside it.
+                // A subquery in FROM does not see the tables next to it.
                 let level = self.levels.last_mut().map(std::mem::take);
                 let printed = self.query(query);
                 if let (Some(last), Some(level)) = (self.levels.last_mut(), level) {
@@ -183,7 +183,7 @@ impl Printer<'_> {
         }
     }
 
-    /// A table of WITH, or an own one.
+    /// A table of WITH, or an own table.
     fn table(&mut self, name: &str, said: String) -> Result<(String, Source)> {
         let alias = self.fresh('s');
         if let Some(at) = self.given.iter().rposition(|given| given.name == name) {
@@ -207,7 +207,7 @@ impl Printer<'_> {
         Ok((place, self.own(name, alias, said)?))
     }
 
-    /// An own table as a source, with the name that it is printed with.
+    /// Own table as a source, with its printed name.
     pub(super) fn own(&mut self, name: &str, alias: String, said: String) -> Result<Source> {
         let relation = self.catalog.relation(name)?;
         self.touched.push(name.to_owned());
@@ -223,7 +223,7 @@ impl Printer<'_> {
 }
 
 impl Level {
-    /// The column of that name in the tables before the last, and which tables it is of.
+    /// Column with a name in the tables before the last, and the tables that it comes from.
     fn before(&self, name: &str) -> Result<(Printed, Vec<usize>)> {
         if let Some(merged) = self.merged.iter().rev().find(|merged| merged.name == name) {
             return Ok((merged.value.clone(), merged.sources.clone()));

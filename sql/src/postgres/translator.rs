@@ -1,4 +1,4 @@
-//! The statements of a component's calls for PostgreSQL, each translated once.
+//! Translation of the statements of a component's calls for PostgreSQL, each translated once.
 
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -13,7 +13,7 @@ use crate::refusal::{Problems, Refusal};
 use crate::schema::{self, Schema, Step};
 use crate::stack;
 
-/// Translates what one component says during calls. All sessions that run its calls share one.
+/// Translates and caches the statements of one component's calls. Shared by all sessions that run its calls.
 #[derive(Debug)]
 pub struct Translator {
     prefix: String,
@@ -22,7 +22,7 @@ pub struct Translator {
     kept: Mutex<Kept<Statement>>,
 }
 
-/// Reason why a component cannot be translated as a whole.
+/// Reason for which a component cannot be translated as a whole.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
 pub enum Untranslated {
     /// The migrations are outside the subset.
@@ -33,13 +33,13 @@ pub enum Untranslated {
     Differs(Vec<Finding>),
 }
 
-/// Reason why a statement of a call is not run.
+/// Reason for which a statement of a call is not run.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
 pub enum Unsaid {
-    /// Outside the subset, on every engine.
+    /// The statement is outside the subset, on every engine.
     #[error(transparent)]
     Refused(#[from] Refusal),
-    /// Statement with another meaning on PostgreSQL than on SQLite.
+    /// The statement has another meaning on PostgreSQL than on SQLite.
     #[error("the statement differs on PostgreSQL: {0}")]
     Differs(#[from] Difference),
 }
@@ -56,9 +56,10 @@ impl Printed for Statement {
 }
 
 impl Translator {
-    /// For the component whose tables start with `prefix`, with its tables in a schema of this name.
+    /// Translator for the component whose tables start with `prefix`, with its tables in a schema of this name.
     ///
     /// # Errors
+    ///
     /// Problems of the migrations, or SQL in them that differs.
     pub fn new(prefix: &str, schema: &str, steps: &[Step<'_>]) -> Result<Translator, Untranslated> {
         let read = schema::read(prefix, steps.iter().copied())?;
@@ -72,22 +73,23 @@ impl Translator {
         })
     }
 
-    /// The migrations: for each step its statements, with what they are on PostgreSQL.
+    /// Statements of each migration step, with their translations.
     pub fn steps(&self) -> impl Iterator<Item = impl Iterator<Item = (&schema::Command, &[String])>> {
         let steps = self.schema.steps.iter().zip(&self.migrated.steps);
         steps.map(|(commands, printed)| commands.iter().zip(printed.iter().map(Vec::as_slice)))
     }
 
-    /// A table or index of the component with its schema, in quotes.
+    /// Quoted name of a table or index of the component, with its schema.
     #[must_use]
     pub fn name(&self, name: &str) -> String {
         self.migrated.catalog.name(name)
     }
 
-    /// The statement that a text holds.
+    /// Translated statement of a text.
     ///
     /// # Errors
-    /// The reason why no engine gets it, or the difference.
+    ///
+    /// The refusal, or the difference.
     pub fn statement(&self, text: &str) -> Result<Arc<Statement>, Unsaid> {
         if let Some(statement) = self.kept().find(text) {
             return Ok(statement);
@@ -106,12 +108,12 @@ impl Translator {
     }
 
     fn kept(&self) -> std::sync::MutexGuard<'_, Kept<Statement>> {
-        // Maps of what can be translated again: a panic in between leaves them usable.
+        // The cached values can be translated again, so the maps stay usable after a panic.
         self.kept.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-/// Differences with the places where they are.
+/// Differences with their positions.
 pub(super) fn findings(unfit: Vec<Unfit>, schema: &Schema, steps: &[Step<'_>]) -> Vec<Finding> {
     let finding = |unfit: Unfit| {
         let commands = schema.steps.get(unfit.step - 1).into_iter().flatten();

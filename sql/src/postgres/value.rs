@@ -1,4 +1,4 @@
-//! Values on their way into a translated statement.
+//! Parameter values of a translated statement.
 
 use std::borrow::Cow;
 
@@ -6,7 +6,8 @@ use thiserror::Error;
 
 use super::{Kind, Parameter};
 
-/// Bytes of one text or blob: as many as a host lets SQLite keep, and as functions in [`super::FUNCTIONS`] make.
+/// Most bytes of one text or blob: the limit that a host sets for SQLite, and that functions in [`super::FUNCTIONS`]
+/// observe.
 pub const MAX_VALUE: usize = 1_000_000;
 
 /// A value of a component.
@@ -19,7 +20,7 @@ pub enum Datum<'a> {
     Blob(Cow<'a, [u8]>),
 }
 
-/// A value that does not fit its parameter: what SQLite would make of it depends on the row.
+/// A value that does not fit its parameter. Its conversion by SQLite would depend on the row.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
 #[error("?{number} takes {wanted}, not {found}")]
 pub struct Misfit {
@@ -27,12 +28,12 @@ pub struct Misfit {
     pub number: u16,
     /// Kind of the parameter.
     pub wanted: &'static str,
-    /// Kind of the value, and what is wrong with it.
+    /// Kind of the value, and the problem.
     pub found: &'static str,
 }
 
-/// The value that is sent for a parameter. It is of the parameter's kind, or NULL: what SQLite would make of
-/// another depends on where the parameter stands, and on the row.
+/// Converts the value for a parameter. The value must have the parameter's kind, or be NULL: the conversion of any
+/// other value by SQLite would depend on the parameter's position and on the row.
 pub fn bind<'a>(parameter: &Parameter, value: Datum<'a>) -> Result<Datum<'a>, Misfit> {
     let misfit = |wanted, found| Misfit {
         number: parameter.number,
@@ -40,7 +41,7 @@ pub fn bind<'a>(parameter: &Parameter, value: Datum<'a>) -> Result<Datum<'a>, Mi
         found,
     };
     let Some(kind) = parameter.kind else {
-        // It is only looked at for NULL.
+        // It is only compared with NULL.
         return Ok(match value {
             Datum::Null => Datum::Null,
             _ => Datum::Text(Cow::Borrowed("")),
@@ -49,10 +50,10 @@ pub fn bind<'a>(parameter: &Parameter, value: Datum<'a>) -> Result<Datum<'a>, Mi
     let found = match (kind, value) {
         (_, Datum::Null) if parameter.required => return Err(misfit("a number", "NULL")),
         (_, Datum::Null) => return Ok(Datum::Null),
-        // Not a number is NULL for SQLite.
+        // NaN is NULL in SQLite.
         (Kind::Real, Datum::Real(value)) if value.is_nan() => return Ok(Datum::Null),
         (Kind::Real, Datum::Real(value)) if value.is_infinite() => "an infinite number",
-        // SQLite keeps no sign of zero.
+        // SQLite does not store the sign of zero.
         (Kind::Real, Datum::Real(value)) => return Ok(Datum::Real(value + 0.0)),
         (Kind::Text, Datum::Text(text)) if text.contains('\0') => "a text with a NUL character",
         (Kind::Text, Datum::Text(text)) if text.len() > MAX_VALUE => "a text above 1,000,000 bytes",

@@ -14,7 +14,7 @@ impl Printer<'_> {
         if !self.levels.last().is_some_and(|level| level.windows) {
             return other(format!("{} with OVER cannot be used here", tree.name));
         }
-        // A window is not inside another.
+        // Windows cannot be nested.
         self.allow_windows(false);
         let printed =
             self.over(window)
@@ -76,7 +76,7 @@ impl Printer<'_> {
         }
     }
 
-    /// The value of another row.
+    /// Value from another row.
     fn of_row(&mut self, tree: &Function, over: &str) -> Result<Printed> {
         let name = tree.name;
         let values = [tree.arguments.first(), tree.arguments.get(2)];
@@ -92,7 +92,7 @@ impl Printer<'_> {
     }
 }
 
-/// An argument that counts rows.
+/// Argument that counts rows.
 fn number(tree: &Function, place: usize, least: i32) -> Result<Option<i32>> {
     let name = tree.name;
     match tree.arguments.get(place) {

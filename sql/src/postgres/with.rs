@@ -7,7 +7,7 @@ use super::source::names;
 use crate::tree::{Compound, Cte, Expr, Item, JoinKind, Part, Query, Select, With};
 
 impl Printer<'_> {
-    /// WITH, whose names are known from here on.
+    /// WITH, whose names are in scope from here on.
     pub(super) fn with(&mut self, with: Option<&With>) -> Result<String> {
         let Some(With { recursive, tables }) = with else {
             return Ok(String::new());
@@ -39,14 +39,14 @@ impl Printer<'_> {
     }
 
     fn cte(&mut self, table: &Cte, recursive: bool, name: &str) -> Result<(String, Vec<Out>)> {
-        // What WITH holds does not see the query around it.
+        // Queries in WITH do not see the enclosing query.
         let levels = std::mem::take(&mut self.levels);
         let printed = match (recursive, &table.query.body.rest[..]) {
             (true, [(compound, Part::Select(second))]) if mentions(second, &table.name.folded()) => {
                 self.recursion(table, name, *compound, second)
             }
             (true, _) => {
-                // Its own name stands for nothing then.
+                // Its own name is not in scope then.
                 self.hidden(table, |printer| printer.query(&table.query))
             }
             (false, _) => self.query(&table.query),
@@ -55,7 +55,7 @@ impl Printer<'_> {
         printed
     }
 
-    /// Prints `body` while the table's own name may not be used.
+    /// Prints `body` while the table's own name must not be used.
     fn hidden<T>(&mut self, table: &Cte, body: impl FnOnce(&mut Self) -> Result<T>) -> Result<T> {
         self.given.push(Given {
             name: table.name.folded(),
@@ -86,7 +86,7 @@ impl Printer<'_> {
         let (first, said) = self.hidden(table, |printer| printer.part(&body.first, &[]))?;
         let mut columns = self.columns(std::slice::from_ref(&first), said)?;
         rename(&mut columns, table)?;
-        // What grows may be NULL later.
+        // A column of a recursive table may be NULL in later steps.
         columns.iter_mut().for_each(|out| out.nullable = true);
         self.given.push(Given {
             name: table.name.folded(),
@@ -129,7 +129,7 @@ fn rename(columns: &mut [Out], table: &Cte) -> Result<()> {
     Ok(())
 }
 
-/// True if a table of that name stands in the FROM.
+/// True if the FROM contains a table with this name.
 fn mentions(select: &Select, name: &str) -> bool {
     let places = select.from.iter().flat_map(|source| {
         let joined = source.joins.iter().map(|join| &join.place);
@@ -140,7 +140,7 @@ fn mentions(select: &Select, name: &str) -> bool {
         .any(|place| matches!(place, crate::tree::Place::Table { name: found, .. } if found.folded() == name))
 }
 
-/// True if both engines make a table of itself in the same steps.
+/// True if both engines compute a recursive table in the same steps.
 fn steps(query: &Query, compound: Compound, second: &Select) -> bool {
     let Query {
         with,
@@ -153,7 +153,7 @@ fn steps(query: &Query, compound: Compound, second: &Select) -> bool {
     plain && matches!(compound, Compound::Union | Compound::UnionAll) && is_plain(second)
 }
 
-/// True if rows come from rows one by one.
+/// True if each result row comes from a single row.
 fn is_plain(select: &Select) -> bool {
     let Select {
         distinct,

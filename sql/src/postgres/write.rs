@@ -47,7 +47,7 @@ impl Printer<'_> {
         Ok((sql, columns))
     }
 
-    /// The columns that get values.
+    /// Columns that get values.
     fn fields(&self, table: &str, columns: &[Name]) -> Result<Vec<Field>> {
         let relation = self.catalog.relation(table)?;
         if columns.is_empty() {
@@ -99,8 +99,8 @@ impl Printer<'_> {
         Ok(format!("VALUES {}", rows.join(", ")))
     }
 
-    /// Refuses rows of which some bring their number and others do not: SQLite goes on after the greatest number so far, and
-    /// PostgreSQL after the last one that it gave.
+    /// Refuses an INSERT in which some rows have explicit numbers and others do not. SQLite continues after the
+    /// highest number so far, and PostgreSQL after the last one that it assigned.
     fn one_way_of_numbering(&self, rows: &[Vec<Expr>], fields: &[Field]) -> Result<()> {
         let Some(at) = fields.iter().position(|field| field.numbered) else {
             return Ok(());
@@ -127,7 +127,7 @@ impl Printer<'_> {
         self.stored(value, field)
     }
 
-    /// Refuses a number that is given by hand: PostgreSQL would hand it out once more.
+    /// Refuses an explicit number, because PostgreSQL would assign it again.
     fn by_hand(&self, field: &Field) -> Result<()> {
         if self.migration {
             return Ok(());
@@ -170,7 +170,7 @@ impl Printer<'_> {
         ))
     }
 
-    /// A value as a column keeps it: whole numbers become texts and fractions.
+    /// Value as a column stores it: integers become texts and floats.
     pub(super) fn stored(&mut self, value: Printed, field: &Field) -> Result<String> {
         let what = format!("the column `{}`", field.name);
         match field.kind {
@@ -218,7 +218,8 @@ impl Printer<'_> {
         Ok(sql)
     }
 
-    /// Prints what is computed for each row that is changed. SQLite's would see rows that were changed before it.
+    /// Prints expressions that are computed for each changed row. In SQLite they would see rows that were changed
+    /// before.
     fn while_unread<T>(&mut self, table: &str, print: impl FnOnce(&mut Self) -> Result<T>) -> Result<T> {
         let before = std::mem::take(&mut self.touched);
         let printed = print(self);
@@ -275,7 +276,7 @@ impl Printer<'_> {
         }
     }
 
-    /// The table that a statement changes, as it is printed and as its columns are found.
+    /// Table that a statement changes: its printed name, and its source for name resolution.
     fn target(&mut self, table: &Name, said: Option<&Name>) -> Result<(String, Source)> {
         let alias = self.fresh('s');
         let said = said.unwrap_or(table).folded();
@@ -297,7 +298,7 @@ impl Printer<'_> {
         let mut sql = self.with(with.as_ref())?;
         let (place, target) = self.target(table, said.as_ref())?;
         self.levels.push(Level::default());
-        // Tables of FROM do not see the one that is changed.
+        // Tables of FROM do not see the changed table.
         let from = self.from(from)?;
         if let Some(level) = self.levels.last_mut() {
             level.sources.push(target.clone());

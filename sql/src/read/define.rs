@@ -19,7 +19,7 @@ use crate::tree::{
     TableRule, Type,
 };
 
-/// First words of allowed statements.
+/// First keywords of allowed statements.
 pub(super) const STARTS: &[Keyword] = &[
     Keyword::SELECT,
     Keyword::WITH,
@@ -50,7 +50,7 @@ pub(super) fn definition(parsed: Parsed, context: &mut Context<'_>) -> Result<De
             let odd = cascade || restrict || purge || temporary || table.is_some() || names.len() != 1;
             context.note(none(
                 odd,
-                "such a form of DROP (one name, without CASCADE, RESTRICT and TEMPORARY, is)",
+                "this form of DROP (one name, without CASCADE, RESTRICT and TEMPORARY, is)",
             ))?;
             let Some(dropped) = names.pop() else {
                 return not_allowed("DROP takes a name");
@@ -80,8 +80,8 @@ pub(super) fn definition(parsed: Parsed, context: &mut Context<'_>) -> Result<De
 }
 
 fn create_table(parsed: ParsedTable, context: &mut Context<'_>) -> Result<CreateTable, Refusal> {
-    // A table of what is taken over and nothing else has to be the same. So whatever else a text says, in this
-    // version of the parser or a later one, is refused.
+    // Rebuild the table from the fields that are read and nothing else. If it differs from the parsed one, the text
+    // has something more, in this version of the parser or a later one, and is refused.
     let plain = CreateTableBuilder::new(parsed.name.clone())
         .if_not_exists(parsed.if_not_exists)
         .hive_formats(parsed.hive_formats.clone())
@@ -95,7 +95,7 @@ fn create_table(parsed: ParsedTable, context: &mut Context<'_>) -> Result<Create
         .is_none_or(|formats| *formats == sqlparser::ast::HiveFormat::default());
     context.note(none(
         plain != parsed || !unformatted,
-        "such a form of CREATE TABLE (TEMPORARY, AS, LIKE, STRICT, WITHOUT ROWID and the like)",
+        "this form of CREATE TABLE (TEMPORARY, AS, LIKE, STRICT, WITHOUT ROWID and the like)",
     ))?;
     let table = context.own(parsed.name)?;
     context.note(width(parsed.columns.len()))?;
@@ -126,7 +126,7 @@ fn create_table(parsed: ParsedTable, context: &mut Context<'_>) -> Result<Create
     })
 }
 
-/// Reads the options: only `append_only = true` is one. There is no way back, so `false` is not a value.
+/// Reads the options. Only `append_only = true` is allowed. It cannot be undone, so `false` is not a value.
 fn append_only(options: Vec<SqlOption>) -> Result<bool, Refusal> {
     let mut options = options.into_iter();
     let (Some(SqlOption::KeyValue { key, value }), None) = (options.next(), options.next()) else {
@@ -155,7 +155,7 @@ fn column(parsed: ColumnDef, context: &mut Context<'_>) -> Result<Column, Refusa
     let kind = context.or_else(kind(&data_type), || Type::Text)?;
     let rules = options.into_iter().map(|option| {
         let ColumnOptionDef { name, option } = option;
-        context.note(none(name.is_some(), "a name for what is said of one column"))?;
+        context.note(none(name.is_some(), "a name for the constraint of one column"))?;
         let read = rule(option, context);
         context.or_else(read, || Rule::Null)
     });
@@ -169,18 +169,18 @@ fn rule(parsed: ColumnOption, context: &mut Context<'_>) -> Result<Rule, Refusal
         ColumnOption::NotNull => Rule::NotNull,
         ColumnOption::Default(value) => Rule::Default(expr(value, context)?),
         ColumnOption::PrimaryKey(parsed) => {
-            none(!primary_key(parsed, context)?.1.is_empty(), "such a PRIMARY KEY")?;
+            none(!primary_key(parsed, context)?.1.is_empty(), "this PRIMARY KEY")?;
             Rule::PrimaryKey
         }
         ColumnOption::Unique(parsed) => {
-            none(!unique(parsed, context)?.1.is_empty(), "such a UNIQUE")?;
+            none(!unique(parsed, context)?.1.is_empty(), "this UNIQUE")?;
             Rule::Unique
         }
         ColumnOption::Check(parsed) => Rule::Check(check(parsed, context)?.1),
         ColumnOption::ForeignKey(parsed) => Rule::References(foreign_key(parsed, context)?.2),
         _ => {
             return not_allowed(
-                "of a column there may be said NOT NULL, DEFAULT, PRIMARY KEY, UNIQUE, CHECK and REFERENCES",
+                "a column may have NOT NULL, DEFAULT, PRIMARY KEY, UNIQUE, CHECK and REFERENCES",
             );
         }
     })
@@ -204,7 +204,7 @@ fn constraint(parsed: TableConstraint, context: &mut Context<'_>) -> Result<Cons
             let (name, columns, reference) = foreign_key(parsed, context)?;
             (name, TableRule::ForeignKey { columns, reference })
         }
-        _ => return not_allowed("of a table there may be said PRIMARY KEY, UNIQUE, CHECK and FOREIGN KEY"),
+        _ => return not_allowed("a table may have PRIMARY KEY, UNIQUE, CHECK and FOREIGN KEY"),
     };
     Ok(Constraint {
         name: name.map(self::name).transpose()?,
@@ -230,7 +230,7 @@ fn primary_key(
         || !include.is_empty()
         || !index_options.is_empty()
         || characteristics.is_some();
-    none(more, "such a form of PRIMARY KEY")?;
+    none(more, "this form of PRIMARY KEY")?;
     Ok((name, key(columns, context)?))
 }
 
@@ -256,11 +256,11 @@ fn unique(
         || !index_options.is_empty()
         || characteristics.is_some()
         || nulls_distinct != NullsDistinctOption::None;
-    none(more, "such a form of UNIQUE")?;
+    none(more, "this form of UNIQUE")?;
     Ok((name, key(columns, context)?))
 }
 
-/// The columns of a key, which have no order of their own.
+/// Columns of a key, which have no order of their own.
 fn key(columns: Vec<IndexColumn>, context: &mut Context<'_>) -> Result<Vec<Name>, Refusal> {
     width(columns.len())?;
     let columns = columns
@@ -303,7 +303,7 @@ fn check(
         no_inherit,
         enforced,
     } = parsed;
-    none(no_inherit || enforced.is_some(), "such a form of CHECK")?;
+    none(no_inherit || enforced.is_some(), "this form of CHECK")?;
     Ok((name, expr(*condition, context)?))
 }
 
@@ -324,7 +324,7 @@ fn foreign_key(
     } = parsed;
     none(
         index_name.is_some() || match_kind.is_some() || characteristics.is_some(),
-        "such a form of a foreign key (MATCH, DEFERRABLE)",
+        "this form of a foreign key (MATCH, DEFERRABLE)",
     )?;
     let reference = Reference {
         table: context.own(foreign_table)?,
@@ -370,7 +370,7 @@ fn create_index(parsed: ParsedIndex, context: &mut Context<'_>) -> Result<Create
         || !with.is_empty()
         || !index_options.is_empty()
         || !alter_options.is_empty();
-    context.note(none(more, "such a form of CREATE INDEX"))?;
+    context.note(none(more, "this form of CREATE INDEX"))?;
     let table = context.own(table_name)?;
     let index = match name {
         Some(name) => context.own(name),
@@ -405,7 +405,7 @@ fn alter(parsed: AlterTable, context: &mut Context<'_>) -> Result<Definition, Re
         end_token: _,
     } = parsed;
     let more = if_exists || only || location.is_some() || on_cluster.is_some() || table_type.is_some();
-    context.note(none(more, "such a form of ALTER TABLE"))?;
+    context.note(none(more, "this form of ALTER TABLE"))?;
     let [operation] = <[AlterTableOperation; 1]>::try_from(operations)
         .map_err(|_| Refusal::NotAllowed("ALTER TABLE says one thing at a time".to_owned()))?;
     let owned = context.own(table)?;
@@ -423,7 +423,7 @@ fn alter(parsed: AlterTable, context: &mut Context<'_>) -> Result<Definition, Re
             old_column_name,
             new_column_name,
         } => {
-            // What a row says is said under the names of its columns.
+            // The meaning of a row depends on the names of its columns.
             context.may_change(&owned, "RENAME COLUMN")?;
             let from = context.or_else(column_name(old_column_name), || Name(String::new()))?;
             Definition::RenameColumn {
@@ -454,6 +454,6 @@ fn alter(parsed: AlterTable, context: &mut Context<'_>) -> Result<Definition, Re
             append_only(options)?;
             Definition::AppendOnly { table: owned }
         }
-        _ => return not_allowed(format!("such an ALTER TABLE is not allowed; {DEFINITIONS}")),
+        _ => return not_allowed(format!("this ALTER TABLE is not allowed; {DEFINITIONS}")),
     })
 }

@@ -13,8 +13,8 @@ use crate::functions::{self, Use};
 use crate::refusal::{Refusal, not_allowed};
 use crate::tree::{Bound, Expr, Frame, Function, Operator, Type, Unit, Window};
 
-/// Allowed expressions, for messages.
-const EXPRESSIONS: &str = "there are = <> < <= > >= + - * / % || AND OR NOT IS IN BETWEEN LIKE EXISTS CASE CAST, \
+/// List of allowed expressions, for messages.
+const EXPRESSIONS: &str = "use = <> < <= > >= + - * / % || AND OR NOT IS IN BETWEEN LIKE EXISTS CASE CAST, \
                            subqueries, rows and functions";
 
 pub(super) fn expr(parsed: Parsed, context: &mut Context<'_>) -> Result<Expr, Refusal> {
@@ -211,7 +211,7 @@ fn bytes(digits: &str) -> Result<Vec<u8>, Refusal> {
         .ok_or_else(|| Refusal::NotAllowed("a blob is pairs of hexadecimal digits".to_owned()))
 }
 
-/// A number that both engines take as it is written.
+/// Number that both engines read as written.
 fn number(digits: String, negative: bool) -> Result<String, Refusal> {
     let whole = digits.bytes().all(|digit| digit.is_ascii_digit());
     let fits = if whole {
@@ -239,7 +239,7 @@ fn unary(operator: UnaryOperator, inner: Parsed, context: &mut Context<'_>) -> R
                 span: _,
             }),
         ) => Ok(Expr::Negative(Box::new(Expr::Number(number(digits, true)?)))),
-        // Engines do not agree what such a minus belongs to.
+        // The engines disagree on the operand of such a minus.
         (
             UnaryOperator::Minus,
             Parsed::BinaryOp {
@@ -252,7 +252,7 @@ fn unary(operator: UnaryOperator, inner: Parsed, context: &mut Context<'_>) -> R
     }
 }
 
-/// Operators in a row lean to the left; they are taken one after the other, however many there are.
+/// Reads a chain of left-associative operators iteratively, so that its length does not matter.
 fn chain(parsed: Parsed, context: &mut Context<'_>) -> Result<Expr, Refusal> {
     let mut rest = Vec::new();
     let mut first = parsed;
@@ -265,9 +265,12 @@ fn chain(parsed: Parsed, context: &mut Context<'_>) -> Result<Expr, Refusal> {
         first = *left;
     }
     if rest.len() + context.depth > crate::MAX_DEPTH {
-        return not_allowed(format!("at most {} operators stand in a row", crate::MAX_DEPTH));
+        return not_allowed(format!(
+            "at most {} operators are allowed in a row",
+            crate::MAX_DEPTH
+        ));
     }
-    // The tree is as high as the row is long, wherever it stands.
+    // The tree is as deep as the chain is long, in any position.
     let row = rest.len();
     context.depth += row;
     let mut left = expr(first, context)?;
@@ -290,7 +293,7 @@ fn binds_tighter(operator: Operator) -> bool {
     )
 }
 
-/// True if an expression ends in an IS predicate. SQLite takes an operator after it for a part of the predicate.
+/// True if an expression ends in an IS predicate. SQLite parses a following operator as part of the predicate.
 fn is_said(parsed: &Parsed) -> bool {
     matches!(
         parsed,
@@ -305,7 +308,8 @@ fn is_said(parsed: &Parsed) -> bool {
     )
 }
 
-/// Right side of IS DISTINCT FROM. The parser takes all that follows for it, SQLite only what binds tighter.
+/// Right side of IS DISTINCT FROM. The parser includes everything that follows, SQLite only operators that bind
+/// tighter.
 fn compared(parsed: Parsed, context: &mut Context<'_>) -> Result<Box<Expr>, Refusal> {
     let torn = match &parsed {
         Parsed::BinaryOp { op, .. } => !binds_tighter(operator(op)?),
@@ -364,7 +368,7 @@ fn case(
     })
 }
 
-/// The types that columns and casts have.
+/// Types of columns and casts.
 pub(super) fn kind(parsed: &DataType) -> Result<Type, Refusal> {
     Ok(match parsed {
         DataType::Text => Type::Text,
@@ -395,7 +399,7 @@ fn function(parsed: ParsedFunction, context: &mut Context<'_>) -> Result<Functio
     let said = single(name)?;
     let Some(entry) = functions::find(said.as_str()) else {
         return not_allowed(format!(
-            "the function {} is not allowed; there are {}",
+            "the function {} is not allowed; the functions are {}",
             said.as_str(),
             functions::names()
         ));
@@ -412,7 +416,7 @@ fn function(parsed: ParsedFunction, context: &mut Context<'_>) -> Result<Functio
     else {
         return not_allowed(format!("{} takes its arguments in parentheses", entry.name));
     };
-    none(!plain, "such a call of a function")?;
+    none(!plain, "this call of a function")?;
     let star = matches!(args[..], [FunctionArg::Unnamed(FunctionArgExpr::Wildcard)]);
     let arguments = if star {
         Vec::new()
@@ -471,7 +475,7 @@ fn clause_order(
     Ok(order)
 }
 
-/// Checks that a function is used as its kind of function can be.
+/// Checks that a function is used according to its kind.
 fn fits(entry: &functions::Entry, function: &Function) -> Result<(), Refusal> {
     let count = function.arguments.len();
     let counted = (entry.least..=entry.most).contains(&count) && (!function.star || entry.name == "count");

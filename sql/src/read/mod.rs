@@ -1,8 +1,8 @@
-//! From a component's text to the tree, or why not.
+//! Parsing of a component's text into the tree, or a refusal with the reason.
 //!
-//! `sqlparser` knows the grammar; what it makes of a text is taken over field by field. A pattern names every
-//! field of a node, so that a version of the parser that knows more does not compile until somebody decided
-//! about it.
+//! `sqlparser` knows the grammar, and its result is converted field by field. Each pattern names every field of a
+//! node, so that a newer version of the parser with more fields does not compile until somebody has decided how to
+//! handle them.
 
 mod define;
 mod expr;
@@ -26,10 +26,10 @@ use crate::{MAX_COLUMNS, MAX_DEPTH, MAX_SORTED};
 
 /// Depth limit of the parser itself.
 const RECURSION: usize = 50;
-/// Allowed statements of a call, for messages.
+/// List of allowed statements of a call, for messages.
 const STATEMENTS: &str = "a statement is SELECT, INSERT (with ON CONFLICT … DO NOTHING or DO UPDATE), UPDATE or \
                           DELETE, with WITH and RETURNING";
-/// The same for migrations.
+/// List of allowed statements of a migration, for messages.
 const DEFINITIONS: &str = "a migration has CREATE TABLE, CREATE INDEX, ALTER TABLE (ADD COLUMN, RENAME COLUMN, \
                            RENAME TO, DROP COLUMN, SET (append_only = true)), DROP TABLE, DROP INDEX, INSERT, \
                            UPDATE and DELETE; rows are kept from changes by WITH (append_only = true), not by \
@@ -44,17 +44,17 @@ pub struct Owner<'a> {
     pub append_only: &'a BTreeSet<String>,
 }
 
-/// The one statement of a text, read on a stack of its own.
+/// Parses the single statement of a text, on a separate stack.
 pub fn statement(text: &str, owner: Owner<'_>) -> Result<Statement, Refusal> {
     stack::apart(|| statement_here(text, owner)).unwrap_or_else(|| Err(stack::unread()))
 }
 
-/// The same on this thread's stack, which must be large.
+/// Parses a statement on the current stack, which must be large.
 pub(crate) fn statement_here(text: &str, owner: Owner<'_>) -> Result<Statement, Refusal> {
     statement_and_names(text, owner).map(|(statement, _)| statement)
 }
 
-/// The same with all names that WITH gives in it, in lower case.
+/// Parses a statement, and returns all names that its WITH clauses define, in lower case.
 pub(crate) fn statement_and_names(text: &str, owner: Owner<'_>) -> Result<(Statement, Vec<String>), Refusal> {
     let mut pieces = pieces(text)?;
     match (pieces.pop(), pieces.len()) {
@@ -68,7 +68,7 @@ pub(crate) fn statement_and_names(text: &str, owner: Owner<'_>) -> Result<(State
     }
 }
 
-/// One statement of a migration as far as it could be read, and all that is wrong with it.
+/// Parses one statement of a migration as far as possible, and returns all problems.
 pub(crate) fn definition(piece: Piece<'_>, owner: Owner<'_>) -> (Option<Definition>, Vec<Refusal>) {
     let parsed = match parse(piece, DEFINITIONS) {
         Ok(parsed) => parsed,
@@ -128,7 +128,7 @@ fn parse(piece: Piece<'_>, allowed: &str) -> Result<Parsed, Vec<Refusal>> {
     })
 }
 
-/// Words of SQL that no statement of the subset has.
+/// SQL keywords outside the subset.
 const OUTSIDE: &[&str] = &[
     "TRIGGER",
     "VIEW",
@@ -145,7 +145,7 @@ const OUTSIDE: &[&str] = &[
     "LATERAL",
 ];
 
-/// The words that most likely keep a statement from being understood.
+/// Keywords that are the most likely reason for a syntax error.
 fn named(piece: &Piece<'_>) -> Vec<String> {
     let words = || {
         piece.tokens.iter().filter_map(|token| match &token.token {
@@ -168,25 +168,25 @@ fn named(piece: &Piece<'_>) -> Vec<String> {
     named
 }
 
-/// State on the way through one statement.
+/// State of parsing one statement.
 pub(crate) struct Context<'a> {
     owner: Owner<'a>,
-    /// The names that WITH gave, in lower case, and how many tables each stands for.
+    /// Names in scope from WITH, in lower case, each with the number of tables that it stands for.
     with: Vec<(String, usize)>,
-    /// All names that WITH gave so far.
+    /// All names that WITH clauses defined so far.
     given: Vec<String>,
-    /// Tables that were named so far.
+    /// Number of tables that were named so far.
     tables: usize,
     depth: usize,
-    /// Queries around the one that is read.
+    /// Number of enclosing queries.
     queries: usize,
-    /// Reading goes on behind what is refused, so that all of it is told.
+    /// True if parsing continues after a refusal, so that all problems are reported.
     collects: bool,
-    /// Refusals so far, if reading goes on.
+    /// Refusals so far, if parsing continues.
     refused: Vec<Refusal>,
 }
 
-/// Refusals of one statement after which reading it ends.
+/// Most refusals in one statement, after which parsing ends.
 const MAX_REFUSALS: usize = 20;
 
 impl<'a> Context<'a> {
@@ -203,7 +203,7 @@ impl<'a> Context<'a> {
         }
     }
 
-    /// Result or, if reading goes on behind a refusal, a stand-in until all refusals are reported.
+    /// Result, or a stand-in if parsing continues after a refusal.
     fn or_else<T>(&mut self, read: Result<T, Refusal>, instead: impl FnOnce() -> T) -> Result<T, Refusal> {
         match read {
             Err(refusal) if self.collects && self.refused.len() < MAX_REFUSALS => {
@@ -216,12 +216,12 @@ impl<'a> Context<'a> {
         }
     }
 
-    /// The same of a look that gives nothing.
+    /// Records a refusal from a check without a result.
     fn note(&mut self, read: Result<(), Refusal>) -> Result<(), Refusal> {
         self.or_else(read, || ())
     }
 
-    /// Goes one deeper for `body`.
+    /// Runs `body` one level deeper.
     fn deeper<T>(&mut self, body: impl FnOnce(&mut Self) -> Result<T, Refusal>) -> Result<T, Refusal> {
         if self.depth == MAX_DEPTH {
             return not_allowed(format!("expressions and queries nest at most {MAX_DEPTH} deep"));
@@ -232,7 +232,7 @@ impl<'a> Context<'a> {
         result
     }
 
-    /// The name of a table or index of the component's own.
+    /// Name of an own table or index of the component.
     fn own(&mut self, name: ObjectName) -> Result<Name, Refusal> {
         let name = single(name)?;
         if name.0.len() > self.owner.prefix.len() && name.0.starts_with(self.owner.prefix) {
@@ -245,7 +245,7 @@ impl<'a> Context<'a> {
         self.or_else(Err(foreign), || name)
     }
 
-    /// The name of an own table whose rows are about to be changed.
+    /// Name of an own table whose rows will be changed.
     fn changed(&mut self, name: ObjectName, verb: &'static str) -> Result<Name, Refusal> {
         let name = self.own(name)?;
         self.may_change(&name, verb)?;
@@ -273,7 +273,7 @@ impl<'a> Context<'a> {
     }
 }
 
-/// A name of one part. Nothing has a schema or a database before it.
+/// Unqualified name, without a schema or database.
 fn single(name: ObjectName) -> Result<Name, Refusal> {
     let ObjectName(parts) = name;
     let mut parts = parts.into_iter();
@@ -283,7 +283,7 @@ fn single(name: ObjectName) -> Result<Name, Refusal> {
     }
 }
 
-/// A name of the component's choice.
+/// Name chosen by the component.
 fn name(ident: Ident) -> Result<Name, Refusal> {
     let Ident {
         value,
@@ -300,12 +300,12 @@ fn name(ident: Ident) -> Result<Name, Refusal> {
     Ok(Name(value))
 }
 
-/// The name of a column.
+/// Name of a column.
 fn column_name(ident: Ident) -> Result<Name, Refusal> {
     let name = name(ident)?;
     if ["rowid", "oid", "_rowid_"].contains(&name.folded().as_str()) {
         return not_allowed(format!(
-            "`{}` is no column of yours; an INTEGER PRIMARY KEY numbers rows",
+            "`{}` is not one of your columns; an INTEGER PRIMARY KEY numbers rows",
             name.0
         ));
     }
@@ -333,7 +333,7 @@ fn sorted_by(terms: usize) -> Result<(), Refusal> {
     Ok(())
 }
 
-/// Refuses what is there and must not be.
+/// Refuses a clause that is present but not allowed.
 fn none(present: bool, what: &str) -> Result<(), Refusal> {
     if present {
         return not_allowed(format!("{what} is not allowed"));
@@ -341,13 +341,13 @@ fn none(present: bool, what: &str) -> Result<(), Refusal> {
     Ok(())
 }
 
-/// The grammar that is read: SQL without the additions of any engine, and operators that bind as SQLite's do.
+/// Grammar of the parser: SQL without the extensions of any engine, and with SQLite's operator precedence.
 #[derive(Debug)]
 struct Portable;
 
-/// Binding strength of comparisons for order.
+/// Precedence of comparisons.
 const ORDER: u8 = 25;
-/// Binding strength of `||`.
+/// Precedence of `||`.
 const CONCAT: u8 = 45;
 
 impl Dialect for Portable {

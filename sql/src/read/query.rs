@@ -1,4 +1,4 @@
-//! Queries: WITH, SELECT, VALUES and what puts them together.
+//! Queries: WITH, SELECT, VALUES and the operators that combine them.
 
 use sqlparser::ast::{
     Cte as ParsedCte, Distinct, Expr as ParsedExpr, GroupByExpr, Join as ParsedJoin, JoinConstraint,
@@ -19,9 +19,7 @@ use crate::{MAX_COMPOUND, MAX_JOINED, MAX_QUERIES, MAX_TABLES};
 
 pub(super) fn query(parsed: ParsedQuery, context: &mut Context<'_>) -> Result<Query, Refusal> {
     if context.queries == MAX_QUERIES {
-        return not_allowed(format!(
-            "queries stand at most {MAX_QUERIES} deep inside each other"
-        ));
+        return not_allowed(format!("queries nest at most {MAX_QUERIES} deep"));
     }
     context.queries += 1;
     let read = context.deeper(|context| {
@@ -34,7 +32,7 @@ pub(super) fn query(parsed: ParsedQuery, context: &mut Context<'_>) -> Result<Qu
     read
 }
 
-/// A query's parts, for statements whose WITH stands before them.
+/// Parts of a query, for statements with a WITH in front.
 pub(super) struct Parts {
     pub(super) with: Option<ParsedWith>,
     pub(super) body: SetExpr,
@@ -74,7 +72,7 @@ fn scoped(parsed: ParsedQuery, context: &mut Context<'_>) -> Result<Query, Refus
     finish(parts(parsed)?, None, context)
 }
 
-/// Reads the rest after WITH, which may have been read before.
+/// Reads the rest after WITH, which the caller may have read already.
 pub(super) fn finish(
     parts: Parts,
     before: Option<With>,
@@ -125,7 +123,7 @@ pub(super) fn with(parsed: ParsedWith, context: &mut Context<'_>) -> Result<With
     })
 }
 
-/// One table of WITH. Its name stands for it from here on, and inside itself if it is recursive.
+/// One table of WITH. Its name is in scope from here on, and inside its own query if it is recursive.
 fn cte(parsed: ParsedCte, recursive: bool, context: &mut Context<'_>) -> Result<Cte, Refusal> {
     let ParsedCte {
         alias,
@@ -144,7 +142,7 @@ fn cte(parsed: ParsedCte, recursive: bool, context: &mut Context<'_>) -> Result<
         || folded.starts_with(&context.owner.prefix.to_ascii_lowercase())
     {
         return not_allowed(format!(
-            "a name in WITH starts like no table: `{}` could be taken for one",
+            "a name in WITH must not start like a table's: `{}` could be taken for one",
             table.0
         ));
     }
@@ -271,10 +269,10 @@ fn select(parsed: ParsedSelect, context: &mut Context<'_>) -> Result<Select, Ref
         || window_before_qualify
         || value_table_mode.is_some()
         || flavor != SelectFlavor::Standard;
-    none(foreign, "such a clause of SELECT")?;
+    none(foreign, "this clause of SELECT")?;
     none(into.is_some(), "SELECT INTO")?;
     none(!named_window.is_empty(), "WINDOW")?;
-    // What FROM names comes first, so that refusals speak of tables.
+    // FROM is read first, so that refusals mention tables.
     let from = sources(from, context)?;
     Ok(Select {
         distinct: match distinct {
@@ -399,7 +397,7 @@ fn join(parsed: ParsedJoin, context: &mut Context<'_>) -> Result<Join, Refusal> 
     Ok(Join { kind, place, on })
 }
 
-/// A column's name where the parser expects any name.
+/// Name of a column where the parser expects any name.
 pub(super) fn column(parsed: ObjectName) -> Result<Name, Refusal> {
     let name = single(parsed)?;
     column_name(sqlparser::ast::Ident::new(name.0))
@@ -450,7 +448,7 @@ fn place(parsed: TableFactor, context: &mut Context<'_>) -> Result<Place, Refusa
     }
 }
 
-/// A table that is read: one of WITH, or the component's own.
+/// Table that is read: a table of WITH, or the component's own.
 fn known(table: ObjectName, context: &mut Context<'_>) -> Result<Name, Refusal> {
     let name = single(table.clone())?;
     let folded = name.folded();

@@ -1,11 +1,11 @@
-//! Messages of the parser about a text it does not understand, in words for people.
+//! Parser errors, reworded for people.
 
 use crate::refusal::Refusal;
 
 /// Longest word of a text that is shown.
 const MAX_SHOWN: usize = 60;
 
-/// A sentence for the parser's reason: which word is in the wrong place, and what may be there.
+/// Parser error as a sentence: the misplaced word, and the expected ones.
 pub(super) fn plainly(reason: &str) -> String {
     let reason = reason.split(" at Line:").next().unwrap_or(reason);
     let Some((expected, found)) = reason
@@ -16,15 +16,15 @@ pub(super) fn plainly(reason: &str) -> String {
     };
     let wanted = wanted(expected);
     match found {
-        "EOF" => format!("the statement ends where {wanted} has to come"),
+        "EOF" => format!("the statement ends where {wanted} is expected"),
         found => {
             let word: String = found.chars().take(MAX_SHOWN).collect();
-            format!("`{word}` is in a place where {wanted} has to come")
+            format!("`{word}` is in a place where {wanted} is expected")
         }
     }
 }
 
-/// Expectation of the parser, as a part of a sentence.
+/// Expected tokens, as part of a sentence.
 fn wanted(expected: &str) -> String {
     let plain = match expected.trim_end_matches('.') {
         "end of statement" | "EOF" => "the end of the statement",
@@ -45,7 +45,7 @@ fn wanted(expected: &str) -> String {
     plain.to_owned()
 }
 
-/// Keywords and signs between backticks, other words as they are.
+/// Keywords and symbols in backticks, other words unchanged.
 fn quoted(expected: &str) -> String {
     let mut parts: Vec<String> = Vec::new();
     for word in expected.split_whitespace() {
@@ -65,7 +65,7 @@ fn quoted(expected: &str) -> String {
     parts.join(" ").replace("one of ", "one of these: ")
 }
 
-/// Refusals of a call's statement as one. What is allowed is said once.
+/// Combines the refusals of a call's statement. Lists what is allowed only once.
 pub(super) fn together(refusals: Vec<Refusal>, allowed: &str) -> Refusal {
     let tail = format!("; {allowed}");
     let mut refusals = refusals.into_iter();

@@ -26,7 +26,7 @@ pub(super) fn statement(
     }
 }
 
-/// WITH may stand before a query or a change.
+/// Reads a WITH in front of a query or a change.
 fn with_before(parsed: ParsedQuery, context: &mut Context<'_>, allowed: &str) -> Result<Statement, Refusal> {
     let mut parts = query::parts(parsed)?;
     let with = parts
@@ -102,7 +102,7 @@ fn insert(parsed: ParsedInsert, with: Option<With>, context: &mut Context<'_>) -
         || !multi_table_into_clauses.is_empty()
         || !multi_table_when_clauses.is_empty()
         || multi_table_else_clause.is_some();
-    none(more, "such a form of INSERT")?;
+    none(more, "this form of INSERT")?;
     let TableObject::TableName(table) = table else {
         return not_allowed("INSERT INTO takes a table");
     };
@@ -131,7 +131,7 @@ fn insert_as(parsed: TableAliasWithoutColumns) -> Result<Name, Refusal> {
     name(alias)
 }
 
-/// After a SELECT without WHERE, SQLite takes the ON of ON CONFLICT for a join's.
+/// Without a WHERE in the SELECT, SQLite takes the ON of ON CONFLICT for a join condition.
 fn unambiguous(mut rows: Query) -> Query {
     let Body { first, rest } = &mut rows.body;
     let last = rest.last_mut().map_or(first, |(_, part)| part);
@@ -216,7 +216,7 @@ fn update(parsed: ParsedUpdate, with: Option<With>, context: &mut Context<'_>) -
         || or.is_some()
         || !order_by.is_empty()
         || limit.is_some();
-    none(more, "such a form of UPDATE (OR, ORDER BY, LIMIT)")?;
+    none(more, "this form of UPDATE (OR, ORDER BY, LIMIT)")?;
     let (table, alias) = target(table, "UPDATE", context)?;
     let from = match from {
         None => Vec::new(),
@@ -253,7 +253,7 @@ fn delete(parsed: ParsedDelete, with: Option<With>, context: &mut Context<'_>) -
         || output.is_some()
         || !order_by.is_empty()
         || limit.is_some();
-    none(more, "such a form of DELETE (USING, ORDER BY, LIMIT)")?;
+    none(more, "this form of DELETE (USING, ORDER BY, LIMIT)")?;
     let FromTable::WithFromKeyword(from) = from else {
         return not_allowed("DELETE needs FROM");
     };
@@ -269,7 +269,7 @@ fn delete(parsed: ParsedDelete, with: Option<With>, context: &mut Context<'_>) -
     })
 }
 
-/// The table whose rows UPDATE or DELETE changes.
+/// Table whose rows UPDATE or DELETE changes.
 fn target(
     parsed: TableWithJoins,
     verb: &'static str,

@@ -1,4 +1,4 @@
-//! Migrations for SQLite. Every table is STRICT, whose types have other names.
+//! Migrations for SQLite. Every table is STRICT, which has its own type names.
 
 use super::Printer;
 use crate::tree::{
@@ -104,7 +104,7 @@ impl Printer {
     fn default(&mut self, value: &Expr) {
         self.say(" DEFAULT ");
         match value {
-            // A sign belongs to a number here; anything else stands in parentheses.
+            // Here a sign belongs to the number. All other expressions are in parentheses.
             Expr::Negative(number) if matches!(**number, Expr::Number(_)) => self.expr(value),
             Expr::Null | Expr::Boolean(_) | Expr::Number(_) | Expr::Text(_) | Expr::Blob(_) => {
                 self.expr(value)

@@ -118,12 +118,12 @@ impl Printer {
                     self.text(escape.encode_utf8(&mut [0; 4]));
                 }
             }
-            // All others are printed above, and call this with nothing else.
+            // All others are printed above, and never get here.
             _ => {}
         }
     }
 
-    /// In parentheses, unless it cannot be torn apart.
+    /// Prints an operand, in parentheses unless it is atomic.
     pub(super) fn operand(&mut self, tree: &Expr) {
         let whole = matches!(
             tree,
@@ -151,7 +151,7 @@ impl Printer {
     }
 
     fn binary(&mut self, left: &Expr, operator: Operator, right: &Expr) {
-        // Operators in a row lean to the left by themselves.
+        // Operator chains are left-associative without parentheses.
         match left {
             Expr::Binary { operator: before, .. } if *before == operator => self.expr(left),
             _ => self.operand(left),

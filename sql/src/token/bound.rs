@@ -1,4 +1,4 @@
-//! The bounds of a statement, counted word by word.
+//! Limits of a statement, counted token by token.
 
 use sqlparser::keywords::Keyword;
 use sqlparser::tokenizer::{Token, TokenWithSpan};
@@ -7,15 +7,15 @@ use super::{Piece, keyword_of};
 use crate::refusal::{Refusal, not_allowed};
 use crate::{MAX_COMPOUND, MAX_NESTING};
 
-/// Words in a row without a comma, at one depth: what bounds trees that lean to one side.
+/// Most tokens in a row without a comma at one depth, which limits trees that lean to one side.
 const MAX_RUN: usize = 800;
-/// Words of one statement that are told to be unreadable.
+/// Most unreadable tokens that are reported for one statement.
 const MAX_REFUSED: usize = 20;
 const TOO_LONG: &str = "an expression or a clause is too long";
-/// Compound operators in one statement, those of its subqueries included.
+/// Compound operators in one statement, including its subqueries.
 const MAX_COMPOUNDS: usize = 10 * MAX_COMPOUND;
 
-/// The statement that is being collected, and how deep it is.
+/// The statement that is being collected, and its nesting.
 #[derive(Default)]
 pub(super) struct Current {
     tokens: Vec<TokenWithSpan>,
@@ -24,20 +24,20 @@ pub(super) struct Current {
     levels: Vec<Level>,
     base: Level,
     compounds: usize,
-    /// The last word opened parentheses in the place of a table.
+    /// True if the last token opened parentheses in the place of a table.
     place_opened: bool,
-    /// Problems: every word that cannot be read, but only the first exceeded bound.
+    /// Problems: every unreadable token, but only the first exceeded limit.
     refused: Vec<Refusal>,
 }
 
 /// State at one depth of parentheses.
 #[derive(Default, Clone, Copy)]
 struct Level {
-    /// Words since the last comma, with what parentheses between them hold: no tree of them is higher.
+    /// Tokens since the last comma, including those inside nested parentheses. No tree of them is deeper.
     run: usize,
-    /// The longest run before that.
+    /// Longest earlier run.
     longest: usize,
-    /// Among the tables of FROM.
+    /// True among the tables of FROM.
     tables: bool,
     is_case: bool,
 }
@@ -101,7 +101,7 @@ impl Current {
             Keyword::END if self.level().is_case => {
                 self.close()?;
             }
-            // `IS DISTINCT FROM` has no tables.
+            // `IS DISTINCT FROM` is not followed by tables.
             Keyword::FROM => self.level().tables = self.last_keyword() != Keyword::DISTINCT,
             Keyword::JOIN => self.level().tables = true,
             Keyword::UNION | Keyword::EXCEPT | Keyword::INTERSECT => {
@@ -125,7 +125,7 @@ impl Current {
         Ok(())
     }
 
-    /// Leaves a level, and says whether that was a CASE.
+    /// Leaves a level, and returns whether it was a CASE.
     fn close(&mut self) -> Result<bool, Refusal> {
         let Some(Level {
             run,
@@ -174,7 +174,7 @@ impl Current {
             .map_or(Keyword::NoKeyword, |last| keyword_of(&last.token))
     }
 
-    /// A trigger has statements of its own, up to its END. It is refused as one.
+    /// True inside a trigger, which has its own statements up to its END. A trigger is refused as one statement.
     pub(super) fn is_open_trigger(&self) -> bool {
         let mut words = self.tokens.iter().map_while(|token| match &token.token {
             Token::Word(word) => Some(word.value.to_ascii_lowercase()),

@@ -1,4 +1,4 @@
-//! Words of a text, each known for what it is.
+//! Lexer that classifies each word of a text.
 
 use sqlparser::keywords::Keyword;
 use sqlparser::tokenizer::{Location, Span, Token, TokenWithSpan, Word};
@@ -6,13 +6,13 @@ use sqlparser::tokenizer::{Location, Span, Token, TokenWithSpan, Word};
 use crate::refusal::{Refusal, not_allowed};
 use crate::{MAX_NAME, MAX_PARAMETERS};
 
-/// Takes a text apart into words.
+/// Splits a text into tokens.
 pub(super) struct Lexer<'a> {
     text: &'a str,
     pub(super) at: usize,
     line: u64,
     line_start: usize,
-    /// The highest number of a parameter so far: a bare `?` is the next.
+    /// Highest parameter number so far: a bare `?` gets the next one.
     pub(super) last_parameter: u16,
 }
 
@@ -35,7 +35,7 @@ impl<'a> Lexer<'a> {
         self.text.as_bytes().get(self.at + ahead).copied().unwrap_or(0)
     }
 
-    /// Goes over white space and comments, to where a word starts.
+    /// Skips white space and comments, up to the next token.
     pub(super) fn skip(&mut self) -> usize {
         loop {
             let length = match self.peek(0) {
@@ -43,7 +43,7 @@ impl<'a> Lexer<'a> {
                 b'-' if self.peek(1) == b'-' => self.rest().find('\n').unwrap_or(self.rest().len()),
                 b'/' if self.peek(1) == b'*' => match self.rest()[2..].find("*/") {
                     Some(end) => end + 4,
-                    // The slash is refused as a word.
+                    // The slash is refused as a token.
                     None => return self.at,
                 },
                 _ => return self.at,
@@ -52,7 +52,7 @@ impl<'a> Lexer<'a> {
         }
     }
 
-    /// Goes on after what is no word.
+    /// Continues after an invalid token.
     pub(super) fn recover(&mut self, start: usize) {
         if self.at == start {
             let first = self.rest().chars().next();
@@ -121,7 +121,7 @@ impl<'a> Lexer<'a> {
             _ => {
                 let symbol: String = self.rest().chars().take(2).collect();
                 return not_allowed(format!(
-                    "`{}` is not allowed; there are names of ASCII letters, digits and `_`, numbers, 'texts', \
+                    "`{}` is not allowed; use names of ASCII letters, digits and `_`, numbers, 'texts', \
                      x'00' and the operators = <> < <= > >= + - * / % ||",
                     symbol.escape_default()
                 ));
@@ -171,7 +171,7 @@ impl<'a> Lexer<'a> {
             || name.starts_with(|first: char| first.is_ascii_digit())
         {
             return not_allowed(format!(
-                "\"{}\" is no name: names are of ASCII letters, digits and `_`; texts stand in single quotes",
+                "\"{}\" is not a valid name: names consist of ASCII letters, digits and `_`; put texts in single quotes",
                 name.chars().take(40).collect::<String>().escape_default()
             ));
         }
@@ -279,7 +279,7 @@ fn name_fits(name: &str) -> Result<(), Refusal> {
     Ok(())
 }
 
-/// Words that mean something to an engine, are not in the subset, and could be taken for a name.
+/// Words outside the subset that have a meaning for an engine and could be taken as names.
 const RESERVED: &[&str] = &[
     "AUTOINCREMENT",
     "COLLATE",
@@ -297,7 +297,7 @@ const RESERVED: &[&str] = &[
 
 macro_rules! keywords {
     ($($word:ident)*) => {
-        /// The keywords of the subset, sorted.
+        /// Keywords of the subset, sorted.
         pub(super) const KEYWORDS: &[(&str, Keyword)] = &[$((stringify!($word), Keyword::$word)),*];
     };
 }

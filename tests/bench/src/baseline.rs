@@ -1,4 +1,4 @@
-//! The servers that tollgate is compared with, on the same MCP library and the same pipes.
+//! Reference servers for the comparison with tollgate, on the same MCP library and over the same pipes.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -88,7 +88,7 @@ impl ServerHandler for Handler {
 }
 
 impl Work {
-    /// Answers on the calling thread. A hand-over to another thread would only make this slower.
+    /// Answers on the calling thread, because moving to another thread would only be slower.
     fn answer(&self, tool: &str, arguments: &Value) -> anyhow::Result<CallToolResult> {
         match self {
             Work::Native(native) => {

@@ -1,7 +1,7 @@
-//! A minimal client, so that the figures are the server's.
+//! A minimal client, so that its own cost does not affect the figures.
 //!
-//! It writes JSON-RPC lines into a child process's pipe, keeps a number of calls in flight, and
-//! reads each reply just far enough to match its id and to see that it is no refusal.
+//! The client writes lines of JSON-RPC into a child process's pipe and keeps a number of calls in flight. It reads each
+//! reply just far enough to match its id and to check that it is not a refusal.
 
 use std::io::{BufRead as _, BufReader, Write as _};
 use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
@@ -14,7 +14,7 @@ use serde_json::{Value, json};
 
 use crate::workload::{Request, Tools};
 
-/// The revision that the client speaks.
+/// Protocol version of the client.
 const PROTOCOL: &str = "2025-11-25";
 /// Size of the read buffer, in bytes.
 const BUFFER: usize = 256 << 10;
@@ -90,8 +90,8 @@ impl Client {
             .context("no tools were listed")
     }
 
-    /// Lists all pages and returns the number of tools and of bytes. The definitions of tools are not parsed, because
-    /// that is the client's time.
+    /// Lists all pages and returns the number of tools and of bytes. Definitions of tools are not parsed, because
+    /// parsing would count as the server's time.
     pub(crate) fn list_all(&mut self) -> anyhow::Result<(usize, usize)> {
         let (mut tools, mut bytes, mut params) = (0, 0, json!({}));
         loop {
@@ -110,7 +110,7 @@ impl Client {
         }
     }
 
-    /// Makes calls with `in_flight` of them at a time, and returns the duration of all.
+    /// Makes calls with `in_flight` of them at a time, and returns the total duration.
     pub(crate) fn run(&mut self, requests: &[Request], in_flight: usize) -> anyhow::Result<Duration> {
         let first = self.next_id;
         let lines: Vec<Vec<u8>> = requests.iter().map(|request| self.call_line(request)).collect();
@@ -120,9 +120,9 @@ impl Client {
         let mut ready: Vec<&[u8]> = left.by_ref().take(in_flight).map(Vec::as_slice).collect();
         let mut awaited = 0;
         for _ in &lines {
-            // Replies that are here already are read before anything is sent, so that sending
-            // wakes the server once for several calls, as it would with many clients. With no call
-            // under way what is here is a notification, and no reply will follow it.
+            // Replies that have already arrived are read before anything is sent, so that sending wakes the server once
+            // for several calls, as it would with many clients. If no call is in flight, the data is a notification,
+            // and no reply will follow.
             if !ready.is_empty() && (awaited == 0 || !self.output.buffer().contains(&b'\n')) {
                 self.send(&ready.concat())?;
                 awaited += ready.len();
@@ -146,7 +146,7 @@ impl Client {
         self.send(&line)
     }
 
-    /// Number of notifications between the replies.
+    /// Number of notifications between replies.
     pub(crate) fn notes(&self) -> usize {
         self.notes
     }

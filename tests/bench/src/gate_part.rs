@@ -1,4 +1,4 @@
-//! The gate's own part of each write, without the guest: hash the arguments, admit and count in the envelope,
+//! Cost of the gate's own part of each write, without the guest: hash the arguments, admit and count in the envelope,
 //! fingerprint the mutation, hash and insert the ledger row, commit.
 
 use std::path::Path;
@@ -8,7 +8,7 @@ use rustix::time::{ClockId, clock_gettime};
 use serde_json::Value;
 use tollgate_core::clock::{Clock as _, SystemClock};
 use tollgate_core::effect::Effect;
-use tollgate_core::envelope::{Charge, Limits, Standing, State};
+use tollgate_core::envelope::{Charge, Limits, Standing};
 use tollgate_core::hash;
 use tollgate_sdk::Timestamp;
 use tollgate_store::storage::{Admission, Database, Envelope, OpType, Operation, Session};
@@ -18,7 +18,7 @@ use crate::workload::Request;
 /// Calls in one commit.
 const BATCH: usize = 32;
 
-/// An envelope without limits in a database of its own.
+/// An envelope without limits in a separate database.
 pub(crate) struct GatePart {
     session: Session,
     envelope: String,
@@ -28,39 +28,18 @@ impl GatePart {
     pub(crate) fn open(path: &Path) -> anyhow::Result<GatePart> {
         let session = Database::open(path)?.write_session()?;
         let envelope = SystemClock.new_id("env");
+        let limits = Limits {
+            max_mutations: Some(1_000_000),
+            ..Limits::default()
+        };
         session.begin_write()?;
         session.envelopes().open(&Envelope {
             id: envelope.clone(),
-            standing: Standing {
-                state: State::Open,
-                limits: Limits {
-                    max_mutations: Some(1_000_000),
-                    ..Limits::default()
-                },
-                mutations: 0,
-                test_runs: 0,
-                edits: 0,
-                opened_boot_ms: SystemClock.boot_ms(),
-            },
-            workspace: None,
-            label: None,
-            note: None,
+            standing: Standing::opened(limits, SystemClock.boot_ms()),
             opened_at: now(),
-            closed_at: None,
-            closed_by: None,
-            git_head: None,
-            closed_git_head: None,
-            last_mutation_fingerprint: None,
-            last_failure_fingerprint: None,
             host_id: "hst_bench".to_owned(),
             connection: "con_bench".to_owned(),
-            identity: None,
-            parent: None,
-            closed_actor: None,
-            detached_until_ms: None,
-            index_version: None,
-            restart_moved: None,
-            over_boot_ms: None,
+            ..Envelope::default()
         })?;
         session.commit()?;
         Ok(GatePart { session, envelope })
@@ -83,7 +62,7 @@ impl GatePart {
     fn call(&self, tool: &str, arguments: &Value) -> anyhow::Result<()> {
         let args_hash = hash::sha256_hex(tollgate_sdk::canonical_json(arguments).as_bytes());
         let op_id = SystemClock.new_id("op");
-        // No two are the same, so that nothing repeats.
+        // Unique fingerprints, so that nothing counts as a repetition.
         let fingerprint = hash::sha256_hex(format!("{tool}\n{args_hash}\n{op_id}").as_bytes());
         let admission = self.session.envelopes().admit(
             &self.envelope,

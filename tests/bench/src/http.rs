@@ -38,7 +38,7 @@ impl Server {
                 break url.split('/').next().unwrap_or_default().trim().to_owned();
             }
         };
-        // Somebody must read on, or a talkative server would stall.
+        // The output must be read, or a server with much output would block.
         std::thread::spawn(move || std::io::copy(&mut said, &mut std::io::sink()));
         Ok(Server { child, address })
     }
@@ -86,12 +86,12 @@ pub(crate) struct Connection {
 }
 
 impl Connection {
-    /// The same for a client with these capabilities.
+    /// The same connection for a client with these capabilities.
     pub(crate) fn with(self, capabilities: Value) -> Connection {
         Connection { capabilities, ..self }
     }
 
-    /// Result of a request and its duration. A call that is refused has a result as well.
+    /// Result and duration of a request. A refused call has a result as well.
     pub(crate) fn ask(
         &mut self,
         method: &str,

@@ -1,4 +1,4 @@
-//! Facts about the machine, a binding to one core, and a process's use of memory.
+//! Facts about the machine, binding of threads to one core, and memory use of a process.
 
 use anyhow::Context as _;
 use tollgate_core::clock::{Clock as _, SystemClock};
@@ -36,7 +36,7 @@ pub(crate) fn describe() -> String {
 /// Runs `body` on a thread that is bound to one core, with all threads and processes that it starts.
 pub(crate) fn on_one_core<T: Send>(body: impl FnOnce() -> anyhow::Result<T> + Send) -> anyhow::Result<T> {
     let bound = || {
-        // The last one: interrupts tend to be on the first.
+        // The last core, because interrupts are mostly handled by the first.
         let core = core_affinity::get_core_ids().and_then(|cores| cores.last().copied());
         let core = core.context("the cores of this machine are not known")?;
         anyhow::ensure!(
@@ -72,7 +72,7 @@ pub(crate) fn threads(process: u32) -> anyhow::Result<f64> {
 /// The processor time that a process has used, in seconds.
 pub(crate) fn processor_seconds(process: u32) -> anyhow::Result<f64> {
     let stat = read(&format!("/proc/{process}/stat"))?;
-    // The name comes second and may hold anything, so fields are counted from its end.
+    // The name comes second and may contain anything, so fields are counted from its end.
     let fields: Vec<&str> = stat
         .rsplit(')')
         .next()

@@ -1,7 +1,7 @@
-//! The bench: cost of the gate, each figure beside a baseline measured in the same run.
+//! The benchmark: cost of the gate, with each figure compared to a baseline measured in the same run.
 //!
-//! Targets are for orientation. A figure that misses one is shown as such and nothing more; only a
-//! call that fails, or a server that does, ends the bench with an error.
+//! Targets are for orientation. A figure that misses its target is only marked. The benchmark fails only if a call or a
+//! server fails.
 
 mod baseline;
 mod client;
@@ -135,7 +135,7 @@ enum Server {
 }
 
 fn main() -> ExitCode {
-    // The bench looks into databases by itself, too.
+    // The benchmark also opens databases itself.
     if let Err(err) = tollgate_store::storage::prepare() {
         let _ = writeln!(std::io::stderr().lock(), "bench: {err}");
         return ExitCode::FAILURE;
@@ -174,7 +174,7 @@ fn run(measure: &Measure) -> anyhow::Result<()> {
     } else {
         Effort::FULL
     };
-    // Configurations elsewhere name what is in it.
+    // Configurations in other folders refer to its files.
     let guests = measure.guests.as_ref().map(std::path::absolute).transpose()?;
     let setup = Setup::new(
         executable,

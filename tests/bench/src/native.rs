@@ -27,7 +27,7 @@ impl Native {
         db.pragma_update(None, "journal_mode", "WAL")?;
         db.pragma_update(None, "synchronous", "FULL")?;
         db.set_prepared_statement_cache_capacity(256);
-        // Otherwise SQLite prepares a cached statement anew whenever its parameters were cleared.
+        // Otherwise SQLite prepares a cached statement again whenever its parameters were cleared.
         db.set_db_config(DbConfig::SQLITE_DBCONFIG_ENABLE_QPSG, true)?;
         Ok(Native {
             session: Session::open(&PACK, db),
@@ -62,7 +62,7 @@ impl Tools for Native {
     }
 }
 
-/// The test backend with identifiers and replies as long as the server's, and with a clock that moves.
+/// The test backend with ids and replies as long as the server's, and with a running clock.
 impl Host for Native {
     fn query(&self, sql: &str, params: &[SqlValue]) -> Result<Vec<Row>, DbError> {
         self.backend().query(sql, params)

@@ -21,9 +21,9 @@ const NAMES: u32 = 250;
 #[allow(clippy::disallowed_methods, reason = "whoever runs the bench named the file")]
 pub(crate) fn write(report: &Report, file: &Path) -> anyhow::Result<()> {
     let charts = file.with_extension("");
-    // Charts of figures that are no more would stay otherwise.
+    // Otherwise charts of removed figures would remain.
     let _ = std::fs::remove_dir_all(&charts);
-    std::fs::create_dir_all(&charts).with_context(|| format!("{} cannot be made", charts.display()))?;
+    std::fs::create_dir_all(&charts).with_context(|| format!("{} cannot be created", charts.display()))?;
     let mut page = head();
     summary(&mut page, report)?;
     let folder = charts.file_name().unwrap_or_default().to_string_lossy();

@@ -1,4 +1,4 @@
-//! The rows of a created task, for other servers to insert again.
+//! Rows of a created task, for insertion into other servers.
 
 use std::path::Path;
 
@@ -76,7 +76,7 @@ impl Insert {
         let row = rows.next()?.with_context(|| format!("{table} is empty"))?;
         let mut values = Vec::new();
         for (at, column) in columns.iter().enumerate() {
-            // An event's own number is the table's to give.
+            // The table assigns the number of an event.
             let is_given = table == "task_store_events" && column == "id";
             values.push(if is_given {
                 Value::Null
@@ -84,7 +84,7 @@ impl Insert {
                 json(row.get_ref(at)?)?
             });
         }
-        // Without numbers, which better-sqlite3 would take for names.
+        // Without numbers, because better-sqlite3 would interpret them as names.
         let places = vec!["?"; columns.len()];
         let at = |name: &str| columns.iter().position(|column| column == name);
         Ok(Insert {

@@ -1,4 +1,4 @@
-//! Repeated measurements, and fair turns between compared contestants.
+//! Repeated measurements, taken in turns by the compared programs.
 
 /// Measured values of several rounds.
 #[derive(Debug, Clone, Default)]
@@ -56,10 +56,10 @@ impl Sample {
     }
 }
 
-/// One round of one contestant.
+/// One round of one program.
 pub(crate) type Round<'a> = Box<dyn FnMut() -> anyhow::Result<f64> + 'a>;
 
-/// Lets contestants take turns, so that disturbances of the machine affect all of them. The first turn of each is a
+/// Measures programs in turns, so that disturbances of the machine affect all of them. The first turn of each is a
 /// warm-up and is not counted.
 pub(crate) fn take_turns<const N: usize>(
     rounds: usize,

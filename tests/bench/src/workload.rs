@@ -1,4 +1,4 @@
-//! The measured tasks: many simple ones, and one with a history.
+//! The measured workload: many simple tasks, and one with a history.
 
 use anyhow::Context as _;
 use serde_json::{Value, json};
@@ -18,7 +18,7 @@ pub(crate) struct Request {
     pub(crate) arguments: Value,
 }
 
-/// Anything that answers calls: the pack itself, the gate, or a server.
+/// Interface of anything that answers calls: the pack itself, the gate, or a server.
 pub(crate) trait Tools {
     /// Returns the structured reply. A refusal is an error.
     fn call(&mut self, request: &Request) -> anyhow::Result<Value>;

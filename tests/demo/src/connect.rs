@@ -1,4 +1,4 @@
-//! Instructions to set up a server of one's own after the demo.
+//! Instructions for setting up a real server after the demo.
 
 use std::path::Path;
 

@@ -1,7 +1,7 @@
 //! The demo: one task from idea to done, then a planner that is stopped by its envelope, over MCP.
 //!
-//! It doubles as a smoke test. Every outcome, refusals included, is expected; the first one that is
-//! different ends the demo with exit code 1.
+//! The demo is also a smoke test. Every outcome is expected, including refusals. The first difference ends the demo
+//! with exit code 1.
 
 mod actor;
 mod answer;
@@ -25,7 +25,7 @@ use server::Launch;
 use stage::Stage;
 use story::Story;
 
-/// The operator's configuration: a wait between attempts that is short enough to sit out, and a policy.
+/// Operator's configuration: a short wait between attempts, and a policy.
 const CONFIG: &str = r#"[packs.task-store.config.retry]
 backoff_ms = [2000]
 

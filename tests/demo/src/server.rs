@@ -51,7 +51,7 @@ impl Launch {
     fn program(&self) -> std::process::Command {
         let mut program = std::process::Command::new(&self.executable);
         for (name, _) in std::env::vars_os() {
-            // Otherwise a filter in somebody's environment would hide tools from the demo.
+            // Otherwise a filter in the user's environment would hide tools from the demo.
             if name.to_string_lossy().starts_with("TOLLGATE_") {
                 program.env_remove(name);
             }
@@ -63,7 +63,7 @@ impl Launch {
 
     fn command(&self) -> Command {
         let mut command = Command::from(self.program());
-        // A pack that the demo does not use would only be compiled.
+        // Packs that the demo does not use would be compiled in vain.
         command.args(["serve", "--tier", "full", "--packs", "core,task-store"]);
         command
             .stdin(Stdio::piped())

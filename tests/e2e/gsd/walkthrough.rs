@@ -1,7 +1,5 @@
 //! The walkthrough of docs/gsd.md, run as it is written there.
 
-use std::process::Command;
-
 use crate::harness::Place;
 
 const PAGE: &str = include_str!("../../../docs/gsd.md");
@@ -22,18 +20,7 @@ fn a_newcomer_gets_what_the_page_says() {
     let place = Place::with(block("toml", SECTION));
     std::fs::create_dir(place.path().join("shop")).unwrap();
     let script = block("sh", SECTION);
-    let program = std::path::Path::new(env!("CARGO_BIN_EXE_tollgate"));
-    let path = format!(
-        "{}:{}",
-        program.parent().unwrap().display(),
-        std::env::var("PATH").unwrap()
-    );
-    let output = Command::new("bash")
-        .args(["-c", script])
-        .current_dir(place.path())
-        .env("PATH", path)
-        .output()
-        .unwrap();
+    let output = place.bash(script).output().unwrap();
     let (said, log) = (
         String::from_utf8_lossy(&output.stdout),
         String::from_utf8_lossy(&output.stderr),

@@ -1,4 +1,4 @@
-//! Answers to tasks that wait: by their clients, on the console and at the command line.
+//! Answers to waiting tasks: from their clients, on the console and on the command line.
 #![allow(clippy::disallowed_methods, reason = "tests make folders")]
 
 use serde_json::json;
@@ -7,7 +7,7 @@ use super::{Client, TOKENS};
 use crate::approvals::{POLICY, task};
 use crate::console::{answered, log_in};
 
-use crate::harness::{guest, until};
+use crate::harness::{conformance_pack, until};
 use crate::http_auth::{ADA, BOB, place_with_tokens};
 
 /// The console, where Bob answers.
@@ -281,12 +281,7 @@ async fn a_question_of_a_task_leaves_the_list_with_the_task() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_yes_or_no_that_a_tool_asks_is_answered_at_the_command_line() {
-    let pack = format!(
-        "[packs.conformance]\nsource = {:?}\nfull_schemas = true\ngrants.workspaces = [\"conformance\"]\n\
-         grants.client = [\"model\", \"roots\"]\n[workspaces.conformance]\npath = \"work\"\n",
-        guest("conformance")
-    );
-    let place = place_with_tokens(&[TOKENS, &pack].concat());
+    let place = place_with_tokens(&[TOKENS, &conformance_pack()].concat());
     std::fs::create_dir(place.path().join("work")).unwrap();
     let server = place.serve_http(&[]);
     let ada = Client::bearing(&server, ADA).with_user();

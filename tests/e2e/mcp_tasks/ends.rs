@@ -1,4 +1,4 @@
-//! Tasks that end before their calls came to anything: with the token of their owner, and with their envelope.
+//! Tasks that end before their calls are done: with the token of their owner, and with their envelope.
 
 use serde_json::{Value, json};
 

@@ -1,4 +1,4 @@
-//! Tasks whose hosts are gone: what they end with, and which of them another host takes up.
+//! Tasks whose hosts are gone: their outcomes, and those that another host resumes.
 #![allow(clippy::disallowed_methods, reason = "tests change configurations")]
 
 use serde_json::json;

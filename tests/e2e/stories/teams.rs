@@ -152,9 +152,7 @@ async fn a_fresh_orchestrator_finds_its_way_after_a_crash() {
     assert_eq!(found["worker"]["envelope_id"], opened["envelope_id"], "{found:#}");
     let next = &found["pending"][0]["next_call"];
     assert_eq!(next["arguments"]["attempt_id"], attempt, "{found:#}");
-    let ended = session
-        .ok(next["tool"].as_str().unwrap(), next["arguments"].clone())
-        .await;
+    let ended = session.follow(next).await;
     assert_eq!(
         (&ended["attempts_left"], ended.get("next_retry_at")),
         (&json!(3), None)
@@ -231,9 +229,7 @@ async fn an_approval_takes_days_and_another_orchestrator_goes_on() {
     let answered = &ready["answered"][0];
     assert_eq!(answered["task"]["task_id"], task, "{ready:#}");
     let next = &answered["next_call"];
-    let moved = session
-        .ok(next["tool"].as_str().unwrap(), next["arguments"].clone())
-        .await;
+    let moved = session.follow(next).await;
     assert_eq!(moved["phase"], "ready_to_resume", "{moved:#}");
     session
         .ok(

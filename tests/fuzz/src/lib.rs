@@ -1,7 +1,7 @@
-//! Targets for untrusted bytes: one function for each reader. No reader may panic, and each target says what else it
-//! checks.
+//! Fuzzing targets for untrusted bytes, one function for each parser. No parser may panic, and each target documents
+//! its further checks.
 //!
-//! `guided` lets a fuzzer choose the bytes; the test `corpus` takes those that were found before.
+//! `guided` lets a fuzzer choose the bytes. The test `corpus` replays inputs that were found before.
 
 mod config;
 mod ledger;
@@ -10,14 +10,14 @@ mod output;
 mod sql;
 mod wire;
 
-/// A reader under test.
+/// A parser under test.
 #[derive(Debug)]
 pub struct Target {
     /// Name of the target and of its folder in `corpus/`.
     pub name: &'static str,
     /// Folder of recordings that are additional inputs, below the workspace's folder.
     pub recordings: Option<&'static str>,
-    /// Reads bytes, and panics if a check fails.
+    /// Parses bytes, and panics if a check fails.
     pub run: fn(&[u8]),
 }
 

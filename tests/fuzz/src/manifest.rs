@@ -1,4 +1,4 @@
-//! Targets for components before any of their code runs, and for their manifests.
+//! Targets for components before their code runs, and for their manifests.
 
 use arbitrary::{Result, Unstructured};
 use tollgate_components::loading;
@@ -9,7 +9,7 @@ use tollgate_sandbox::bindings::exports::tollgate::host::pack::{
 };
 use tollgate_sandbox::bindings::tollgate::host::component::{ClientPart, Effect, GitAccess, Want};
 
-/// Checks that no bytes of a component make the reader panic.
+/// Checks that no component bytes make the parser panic.
 pub(crate) fn component(bytes: &[u8]) {
     let _ = loading::check_component(bytes, World::ToolPack);
 }

@@ -1,4 +1,4 @@
-//! Target for SQL of components, through the reader, the authorizer and all limits.
+//! Target for SQL of components, through the parser, the authorizer and all limits.
 
 use std::cell::OnceCell;
 use std::collections::BTreeSet;
@@ -82,7 +82,7 @@ pub(crate) fn run(bytes: &[u8]) {
     FIXTURE.with(|fixture| one(fixture.get_or_init(Fixture::new), sql));
 }
 
-/// Checks that printed statements are read as the same statements, and that migrations are read or refused.
+/// Checks that printed statements are parsed to the same statements, and that migrations are parsed or refused.
 fn round_trip(sql: &str) {
     let append_only = BTreeSet::from(["mine_log".to_owned()]);
     let owner = Owner {
@@ -105,7 +105,7 @@ fn round_trip(sql: &str) {
             .flatten()
             .filter_map(|command| command.sql.as_ref())
         {
-            // The table's properties are the host's, and `STRICT` is for SQLite alone.
+            // The host sets the table's properties, and `STRICT` is only for SQLite.
             let again = schema::read("mine_", [step(printed.trim_end_matches(" STRICT"))]);
             let again = again.map(|schema| schema.steps[0][0].sql.clone());
             let known = again.as_ref().is_ok_and(|again| again.as_ref() == Some(printed));

@@ -12,7 +12,7 @@ pub(crate) fn run(bytes: &[u8]) {
     let Ok(message) = serde_json::from_slice::<Value>(&repaired) else {
         return;
     };
-    // A client may write the key itself, wherever it likes; it only says something of a call.
+    // A client may write the key itself anywhere, but the key only has an effect in a call.
     if message["method"] != "tools/call" || message["params"]["_meta"].get(sanitize::MALFORMED).is_none() {
         return;
     }

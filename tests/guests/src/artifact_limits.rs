@@ -1,4 +1,4 @@
-//! Keeps artifacts of any size and number, in calls that fail and in read calls, and looks for those of others.
+//! Keeps artifacts of any size and number, in failing calls and in read calls, and looks for artifacts of others.
 
 use guests::Done;
 use schemars::JsonSchema;

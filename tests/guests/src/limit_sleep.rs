@@ -1,4 +1,4 @@
-//! Waits in the host in every way of WASI.
+//! Waits in the host in every way that WASI offers.
 
 use std::time::Duration;
 

@@ -1,25 +1,8 @@
 //! Declares a migration of a table that it does not own.
 
-use guests::Done;
-use schemars::JsonSchema;
-use serde::Deserialize;
-use tollgate_sdk::{Cx, Effect, Migration, Pack, Tool, ToolError, tools};
+use tollgate_sdk::{Migration, Pack, tools};
 
-/// Say hello.
-#[derive(Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields)]
-pub struct Hello {}
-
-impl Tool for Hello {
-    const NAME: &'static str = "migration_foreign_hello";
-    const TITLE: &'static str = "Hello";
-    const EFFECT: Effect = Effect::Read;
-    type Output = Done;
-
-    fn run(self, _cx: &Cx<'_>) -> Result<Done, ToolError> {
-        Ok(Done::new("hello"))
-    }
-}
+guests::hello!("migration_foreign_hello");
 
 const PACK: Pack = Pack {
     name: "migration-foreign",

@@ -1,6 +1,6 @@
-//! A policy that remembers what it judged, and tells all that it remembers in its denials.
+//! A policy that remembers the calls it evaluates, and lists all of its memory in its denials.
 //!
-//! The argument `label` of the judged call selects what the policy does.
+//! The argument `label` of the evaluated call selects what the policy does.
 
 use schemars::JsonSchema;
 use serde::Deserialize;
@@ -91,7 +91,7 @@ fn label(request: &Request) -> &str {
         .unwrap_or_default()
 }
 
-/// Everything that the policy remembers but what fills its memory.
+/// Everything in the policy's memory, except the entries that fill it up.
 fn told(cx: &PolicyCx<'_>) -> Result<String, CannotJudge> {
     let entries = cx
         .memory()

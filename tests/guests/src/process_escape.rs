@@ -43,7 +43,7 @@ impl Tool for Break {
             }
         });
         let there = workspace.stat("broken-in").is_ok();
-        // An error is what `packs check` shows to the end.
+        // `packs check` shows an error in full.
         Err(
             ToolError::new("TRIED", format!("broken in: {there}; {}", told.join("; ")))
                 .remediation(told.join("; ")),

@@ -1,25 +1,8 @@
 //! Traps during instantiation.
 
-use guests::Done;
-use schemars::JsonSchema;
-use serde::Deserialize;
-use tollgate_sdk::{Cx, Effect, Pack, Tool, ToolError, tools};
+use tollgate_sdk::{Pack, tools};
 
-/// Say hello.
-#[derive(Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields)]
-pub struct Hello {}
-
-impl Tool for Hello {
-    const NAME: &'static str = "start_trap_hello";
-    const TITLE: &'static str = "Hello";
-    const EFFECT: Effect = Effect::Read;
-    type Output = Done;
-
-    fn run(self, _cx: &Cx<'_>) -> Result<Done, ToolError> {
-        Ok(Done::new("hello"))
-    }
-}
+guests::hello!("start_trap_hello");
 
 #[allow(unsafe_code, reason = "what runs at start is found by its section")]
 #[used]

@@ -1,4 +1,5 @@
 // The SDK's double of the host, beyond what the template's tests show.
+import { readFileSync } from "node:fs";
 import { expect, test } from "vitest";
 import { db, definePack, tool } from "@tollgate/sdk";
 import { Session } from "@tollgate/sdk/testing";
@@ -55,4 +56,24 @@ test("faults are those of packs check", async () => {
     "Vague_Tool: input.other has no description",
   ]);
   expect((await Session.open(sloppy(1))).faults()).toEqual([]);
+});
+
+const faults = async (more) => {
+  const found = (await Session.open(sloppy(1, more))).faults();
+  return found.map((fault) => fault.slice(fault.indexOf(": ") + 2).split(" only as")[0]);
+};
+
+test("the table of descriptions holds", async () => {
+  const table = JSON.parse(readFileSync(new URL("descriptions.json", import.meta.url), "utf8"));
+  for (const [kind, name, text, expected] of table.descriptions) {
+    const described = { type: "object", properties: { [name]: { type: "string", description: text } } };
+    const found = await faults({ parameter: { input: described }, field: { output: described }, tool: { name, description: text } }[kind]);
+    const told = { fine: [], vague: [/ is described$/], none: [/ has no description$/] }[expected];
+    expect(found, `${name}: ${text}`).toEqual(told.map((pattern) => expect.stringMatching(pattern)));
+  }
+  for (const [keywords, expected] of table.schemas) {
+    const a = { type: "object", description: "Rows to add to the table, by key.", ...keywords };
+    const found = await faults({ input: { type: "object", properties: { a } } });
+    expect(found.sort(), JSON.stringify(keywords)).toEqual(expected.sort());
+  }
 });

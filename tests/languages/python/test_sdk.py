@@ -1,10 +1,13 @@
 """The SDK's double of the host, beyond what the template's tests show."""
 
+import json
 from dataclasses import dataclass
+from pathlib import Path
+from types import SimpleNamespace
 from typing import Annotated, Any
 
 import pytest
-from tollgate_sdk import Migration, Range, ToolPack, db
+from tollgate_sdk import Migration, Range, ToolPack, db, surface
 from tollgate_sdk.testing import BadReply, Session
 
 TABLE = "CREATE TABLE sloppy_rows (id INTEGER PRIMARY KEY);"
@@ -43,7 +46,7 @@ def test_faults_are_those_of_packs_check() -> None:
 
     @pack.tool("read", title="A title that is much longer than any menu of a client", destructive=True)
     def Vague_Tool(job_id: Annotated[str, "The job id."], other: str) -> Counted:
-        """Do something."""
+        """Do something that nobody knows."""
         return Counted(len(job_id + other))
 
     assert pack.faults() == [
@@ -54,3 +57,28 @@ def test_faults_are_those_of_packs_check() -> None:
         "Vague_Tool: input.other has no description",
     ]
     assert sloppy(1).faults() == []
+
+
+def faults(name: str, text: str, arguments: Any, reply: Any) -> list[str]:
+    tool = SimpleNamespace(name=name, aliases=(), title="A title", description=text, effect="read", destructive=False)
+    schemas = {"input_schema": arguments, "output_schema": reply}
+    return surface.faults(SimpleNamespace(**vars(tool), **schemas))
+
+
+def test_the_table_of_descriptions_holds() -> None:
+    table = json.loads(Path(__file__).with_name("descriptions.json").read_text("utf-8"))
+    empty: Any = {"type": "object"}
+    for kind, name, text, expected in table["descriptions"]:
+        described = {"type": "object", "properties": {name: {"type": "string", "description": text}}}
+        found = {
+            "parameter": lambda: faults("fine_name", "Call somebody on the phone.", described, empty),
+            "field": lambda: faults("fine_name", "Call somebody on the phone.", empty, described),
+            "tool": lambda: faults(name, text, empty, empty),
+        }[kind]()
+        told = {"fine": 0, "vague": "is described only as", "none": "has no description"}[expected]
+        assert len(found) == bool(told) and all(str(told) in fault for fault in found), (name, text, found)
+    for keywords, expected in table["schemas"]:
+        member = {"type": "object", "description": "Rows to add to the table, by key.", **keywords}
+        whole = {"type": "object", "properties": {"a": member}}
+        found = faults("fine_name", "Call somebody on the phone.", whole, empty)
+        assert sorted(fault.split(" only as")[0] for fault in found) == sorted(expected), keywords

@@ -7,10 +7,10 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use crate::{Cut, End, Trip, Way};
 
-/// Most bytes that are carried at once.
+/// Maximum bytes forwarded at once.
 const PIECE: usize = 64 << 10;
 
-/// Two sockets, and what is to happen between them.
+/// Two sockets, and the planned interference between them.
 #[derive(Debug)]
 pub(crate) struct Connection {
     client: TcpStream,
@@ -19,26 +19,26 @@ pub(crate) struct Connection {
     trip: Mutex<OfTrip>,
 }
 
-/// State of the trip that is on its way.
+/// State of the current trip.
 #[derive(Debug, Default)]
 struct OfTrip {
-    /// True if its bytes are counted.
+    /// True if the bytes of this trip are counted.
     is_marked: bool,
     /// Number of trips of the connection so far.
     trips: u64,
-    /// True if one of them had the mark.
+    /// True if one of these trips contained the mark.
     had_mark: bool,
-    /// Bytes of the answer that still pass, and the end after them.
+    /// Bytes of the answer to forward before the connection is cut.
     left: Option<(usize, End)>,
-    /// True after the end, when nothing passes any more in either direction.
+    /// True after the cut. Nothing is forwarded any more in either direction.
     is_over: bool,
 }
 
 impl Connection {
-    /// Carries bytes in both directions until one side is gone.
+    /// Forwards bytes in both directions until one side is gone.
     pub(crate) fn carry(way: &Arc<Way>, client: TcpStream, server: TcpStream) {
         for side in [&client, &server] {
-            // Small pieces are to leave as they come.
+            // Small pieces must be sent without delay.
             let _ = side.set_nodelay(true);
         }
         let connection = Arc::new(Connection {

@@ -1,7 +1,8 @@
-//! A way to a server over TCP that tests delay, hold and cut, to the byte.
+//! TCP proxy with which tests delay, hold back and cut connections, to the byte.
 //!
-//! A trip is what a client sends at once, and what the server says until the client sends again. A proxy that knows a mark counts the
-//! bytes of each trip that contains it, and can end the connection within the next one.
+//! A trip is everything that a client sends at once, together with the server's answer until the client sends again. A
+//! proxy with a mark counts the bytes of each trip that contains it, and can cut the connection within the next such
+//! trip.
 
 mod connection;
 
@@ -12,12 +13,12 @@ use std::time::Duration;
 
 use connection::Connection;
 
-/// Place in a trip where its connection ends.
+/// Position in a trip at which the connection is cut.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Cut {
-    /// After this number of bytes for the server, or at the end of them.
+    /// After this number of bytes to the server, or at the end of them.
     Question(usize),
-    /// After this number of bytes for the client. The server has heard everything.
+    /// After this number of bytes to the client. The server has received everything.
     Answer(usize),
 }
 

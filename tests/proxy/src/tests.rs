@@ -4,7 +4,7 @@ use std::time::{Duration, Instant};
 
 use crate::{Cut, End, Proxy, Trip};
 
-/// A server that answers each `?` with `abc`, and the rest with nothing.
+/// A server that answers each `?` with `abc`, and ignores everything else.
 fn server() -> TcpListener {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let accepting = listener.try_clone().unwrap();
@@ -24,7 +24,7 @@ fn server() -> TcpListener {
     listener
 }
 
-/// Sends a question, and reads what comes before the end, or before there was enough.
+/// Sends a question, and reads until the connection ends or enough bytes have arrived.
 fn ask(client: &mut TcpStream, question: &[u8], wanted: u64) -> Vec<u8> {
     client.write_all(question).unwrap();
     let mut said = Vec::new();
@@ -62,7 +62,7 @@ fn a_trip_is_cut_to_the_byte() {
             "a trip without the mark passes"
         );
         assert!(!proxy.was_cut());
-        // One byte more than there is, so that the end is waited for.
+        // One byte more than will arrive, so that the read waits for the end.
         assert_eq!(ask(&mut client, b"mark?", 4), heard, "{cut:?}");
         assert!(proxy.was_cut());
         assert_eq!(ask(&mut connect(&proxy), b"mark?", 3), b"abc");

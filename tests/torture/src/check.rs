@@ -26,7 +26,7 @@ pub(crate) enum Depth {
 /// Number of attempts to take a lock, and the pause in between.
 const LOOKS: u32 = 500;
 const PAUSE: Duration = Duration::from_millis(10);
-/// Replies whose rows are asked for at once.
+/// Number of replies whose rows are queried at once.
 const AT_ONCE: usize = 500;
 
 /// Checks a database and its data directories repeatedly.
@@ -38,7 +38,7 @@ pub(crate) struct Checker {
     seen: i64,
     /// The head of the chain at the last check, as `SEQ:HASH`.
     head: Option<String>,
-    /// Hosts that others may have taken for gone, although they live.
+    /// Hosts that others may consider gone, although they are alive.
     zombies: HashSet<String>,
 }
 
@@ -53,7 +53,7 @@ impl Checker {
         }
     }
 
-    /// Notes that the hosts of a data directory may be taken for gone, although they live.
+    /// Records that others may consider the hosts of a data directory gone, although they are alive.
     pub(crate) fn expect_burial(&mut self, data: &Path) -> anyhow::Result<()> {
         self.zombies.extend(alive_in(&data.join("hosts"))?);
         Ok(())
@@ -66,7 +66,7 @@ impl Checker {
 
     /// All broken promises.
     pub(crate) fn check(&mut self, shared: &Shared, depth: Depth) -> anyhow::Result<Vec<Broken>> {
-        // Taken before the snapshot, so that it must hold all of them.
+        // Taken before the snapshot, so that the snapshot must contain all of these replies.
         let (new, mut broken) = {
             let mut known = shared.known();
             (
@@ -74,7 +74,7 @@ impl Checker {
                 std::mem::take(&mut known.broken),
             )
         };
-        // Looked at before the rows, which may be ahead of them.
+        // Read before the rows, which may be newer.
         let seen_files = match depth {
             Depth::Quick => None,
             Depth::Everything => Some(self.recipe.place.look()?),
@@ -111,13 +111,13 @@ impl Checker {
         self.seen
     }
 
-    /// Broken promises of files that were just rendered, while nobody calls.
+    /// Broken promises about files that were just rendered, while there are no calls.
     pub(crate) fn rendered(&self) -> anyhow::Result<Vec<Broken>> {
         let snapshot = self.recipe.place.database.look()?;
         load::shown(snapshot.as_ref(), &self.recipe.place.look()?)
     }
 
-    /// Checks that everything that dead hosts left open is closed, and nothing of living hosts. A host is alive as long
+    /// Checks that everything left open by dead hosts is closed, and nothing of living hosts. A host is alive as long
     /// as it holds the lock on its file. No host starts during this check, so probing the locks is safe.
     fn buried(&self, db: &dyn Look) -> anyhow::Result<Vec<Broken>> {
         let alive = self.alive()?;
@@ -152,7 +152,7 @@ impl Checker {
         Ok(broken)
     }
 
-    /// Folders of the notes of hosts.
+    /// Folders with the files of hosts.
     fn notes(&self) -> impl Iterator<Item = PathBuf> {
         self.recipe.place.data.iter().map(|data| data.join("hosts"))
     }
@@ -166,8 +166,8 @@ impl Checker {
         Ok(alive)
     }
 
-    /// True if a host holds its lock all the time, as a living host does. A host that takes over the files of a dead
-    /// one holds the dead host's lock for a while.
+    /// Returns whether a host holds its lock all the time, as a living host does. A host that takes over the files of a
+    /// dead host holds the dead host's lock only for a while.
     #[allow(
         clippy::disallowed_methods,
         reason = "the torture looks into its own directory"
@@ -227,7 +227,7 @@ fn alive_in(notes: &Path) -> anyhow::Result<Vec<String>> {
     Ok(alive)
 }
 
-/// Checks that the ledger has the rows of replies.
+/// Checks that the ledger has a row for each reply.
 fn durable(db: &dyn Look, replies: &[Acknowledged]) -> anyhow::Result<Vec<Broken>> {
     let ids: Vec<String> = replies.iter().map(|reply| quoted(&reply.op_id)).collect();
     let sql = format!(

@@ -32,7 +32,7 @@ const FAILURES: [&str; 10] = [
     "MEMORY_LIMIT",
 ];
 
-/// Codes of calls that the database's server did not answer for. An outage excuses them.
+/// Error codes of calls that the database's server did not answer. An outage excuses them.
 const UNREACHABLE: &str = "STORAGE_UNREACHABLE";
 const UNKNOWN: &str = "OUTCOME_UNKNOWN";
 
@@ -43,22 +43,22 @@ pub(crate) struct Client {
     random: Rng,
     next_id: u64,
     waiting: HashMap<u64, (Waiting, Instant)>,
-    /// True for a client of the newest era, which has tasks and makes its calls without a session.
+    /// True for a client of the newest era, which supports tasks and makes its calls without a session.
     has_tasks: bool,
 }
 
 /// A request without a reply.
 enum Waiting {
     Call(&'static dyn Load, Request),
-    /// A look at the task with this id.
+    /// A request for the task with this id.
     Task(String),
 }
 
-/// One of this many requests of clients that have tasks is a look at one.
+/// One of this many requests of clients with tasks asks for a task.
 const LOOKS: u8 = 12;
 
 impl Client {
-    /// Begins a session. `None` if the host was killed before.
+    /// Starts a session. `None` if the host was killed before.
     pub(crate) fn begin(
         input: ChildStdin,
         output: ChildStdout,
@@ -68,7 +68,7 @@ impl Client {
         Client::begin_as(input, output, random, has_tasks)
     }
 
-    /// The same for a client that has tasks, or has none.
+    /// Starts a session of a client with or without tasks.
     pub(crate) fn begin_as(
         input: ChildStdin,
         output: ChildStdout,
@@ -256,7 +256,7 @@ impl Client {
                 Outcome::Refused(code.to_owned())
             }
         };
-        // A host that cannot record a refusal refuses nevertheless.
+        // A host that cannot record a refusal still refuses.
         let is_refused_meanwhile = is_excused && matches!(outcome, Outcome::Refused(_));
         known.replies.push(Acknowledged {
             op_id: op_id.to_owned(),
@@ -286,7 +286,7 @@ impl Client {
     }
 }
 
-/// Parameters of a request that stands alone, of a client that has tasks.
+/// Parameters of a stateless request from a client with tasks.
 fn with_meta(mut params: Value) -> Value {
     params["_meta"] = json!({
         "io.modelcontextprotocol/protocolVersion": "2026-07-28",
@@ -319,7 +319,7 @@ pub(crate) fn hash(tool: &str, reply: &Value) -> String {
     hex(&Sha256::digest(recorded(tool, reply).to_string()))
 }
 
-/// Reply as the ledger hashes it: without the rest of the envelope that the host adds.
+/// Reply as the ledger hashes it, without the remaining limits of the envelope that the host adds.
 fn recorded(tool: &str, reply: &Value) -> Value {
     let mut reply = reply.clone();
     if let Some(members) = reply.as_object_mut().filter(|_| !tool.starts_with("envelope_")) {

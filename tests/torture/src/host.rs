@@ -16,7 +16,7 @@ use crate::load::Request;
 use crate::look::Database;
 use crate::place::Place;
 
-/// Program and place of the hosts.
+/// Program and directory of the hosts.
 #[derive(Debug, Clone)]
 pub(crate) struct Recipe {
     pub(crate) server: PathBuf,
@@ -100,7 +100,7 @@ impl Host {
         &self.data
     }
 
-    /// Stops the host's process where it is, or lets it go on.
+    /// Stops the host's process with SIGSTOP, or continues it.
     pub(crate) fn signal(&self, signal: Signal) -> anyhow::Result<()> {
         kill_process(Pid::from_child(&self.child), signal).context("a host cannot be stopped")
     }
@@ -116,7 +116,7 @@ impl Host {
         self.join()
     }
 
-    /// Lets the host finish its work and exit.
+    /// Lets the host finish its work and exit gracefully.
     pub(crate) fn stop(mut self) -> anyhow::Result<()> {
         self.stopping.store(true, Ordering::Relaxed);
         let status = self.child.wait()?;

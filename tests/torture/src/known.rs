@@ -46,18 +46,18 @@ impl Told {
     }
 }
 
-/// A task of a client, and its end as soon as anybody was told.
+/// A task of a client, and its outcome once any client was told.
 #[derive(Debug, Clone)]
 pub(crate) struct Task {
     pub(crate) id: String,
     pub(crate) tool: &'static str,
-    /// State and content of the end.
+    /// State and content of the outcome.
     pub(crate) end: Option<(String, Value)>,
 }
 
 #[derive(Default)]
 pub(crate) struct Known {
-    /// All tasks. Each of them is asked for at the end.
+    /// All tasks. Each is requested at the end.
     pub(crate) tasks: Vec<Task>,
     things: HashMap<&'static str, Vec<Told>>,
     /// Replies that are not checked yet.
@@ -66,7 +66,7 @@ pub(crate) struct Known {
     pub(crate) broken: Vec<Broken>,
     /// State of the database's server.
     pub(crate) outage: Outage,
-    /// Number of calls that were told `OUTCOME_UNKNOWN`, and of those that were told `STORAGE_UNREACHABLE`.
+    /// Number of calls with the code `OUTCOME_UNKNOWN`, and with `STORAGE_UNREACHABLE`.
     pub(crate) unknown: u64,
     pub(crate) unreached: u64,
 }
@@ -74,17 +74,17 @@ pub(crate) struct Known {
 /// Last outage of the database's server.
 #[derive(Debug, Clone, Copy, Default)]
 pub(crate) enum Outage {
-    /// The server was there all the time.
+    /// There was no outage.
     #[default]
     None,
-    /// The server is harmed now.
+    /// The outage has not ended.
     Now,
     /// The server is back, and hosts have noticed by this time.
     Over(Instant),
 }
 
 impl Outage {
-    /// True if a call that was sent at a time may have met the outage.
+    /// Returns whether a call sent at a time may have been affected by the outage.
     pub(crate) fn excuses(self, sent: Instant) -> bool {
         match self {
             Outage::None => false,
@@ -114,7 +114,7 @@ impl Known {
         things.get(random.usize(..things.len())).cloned()
     }
 
-    /// A random task of the newest.
+    /// A random task among the newest.
     pub(crate) fn any_task(&self, random: &mut Rng) -> Option<String> {
         let newest = &self.tasks[self.tasks.len().saturating_sub(REMEMBERED)..];
         (!newest.is_empty()).then(|| newest[random.usize(..newest.len())].id.clone())
@@ -131,7 +131,8 @@ impl Known {
 pub(crate) struct Acknowledged {
     pub(crate) op_id: String,
     pub(crate) tool: String,
-    /// True for a read, whose row may be lost with its host, and for a refusal during an outage. Rows of other calls may not.
+    /// True for a read, whose row may be lost with its host, and for a refusal during an outage. Other calls must have
+    /// a row.
     pub(crate) may_miss: bool,
     pub(crate) outcome: Outcome,
 }
@@ -142,8 +143,8 @@ pub(crate) enum Outcome {
     Done(String),
     /// Code of the refusal.
     Refused(String),
-    /// `OUTCOME_UNKNOWN` during an outage: done or not, and once at most.
+    /// `OUTCOME_UNKNOWN` during an outage: the call ran at most once.
     Unknown,
-    /// `STORAGE_UNREACHABLE` during an outage: not done.
+    /// `STORAGE_UNREACHABLE` during an outage: the call did not run.
     Unreached,
 }

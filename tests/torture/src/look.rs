@@ -1,4 +1,4 @@
-//! A look into the database, a file or a server: one snapshot, the same queries for both.
+//! Access to the database, a file or a server: one snapshot, with the same queries for both.
 
 mod file;
 mod server;
@@ -14,7 +14,7 @@ pub(crate) type Row = Vec<Option<String>>;
 
 /// One snapshot of a database.
 pub(crate) trait Look {
-    /// Rows of a query in words that both engines have.
+    /// Rows of a query in the SQL that both engines share.
     fn ask(&self, sql: &str) -> anyhow::Result<Vec<Row>>;
     /// Damage that the engine's own check finds in tables and indexes.
     fn damage(&self) -> anyhow::Result<Option<String>>;
@@ -47,7 +47,7 @@ impl dyn Look + '_ {
     }
 }
 
-/// A text within a query.
+/// A text literal for a query.
 pub(crate) fn quoted(text: &str) -> String {
     format!("'{}'", text.replace('\'', "''"))
 }
@@ -70,7 +70,7 @@ impl Database {
         })
     }
 
-    /// Runs SQL without the triggers, while no host is at work.
+    /// Runs SQL without the triggers, while no host is running.
     pub(crate) fn change(&self, sql: &str) -> anyhow::Result<()> {
         match self {
             Database::File(path) => file::change(path, sql),

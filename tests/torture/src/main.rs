@@ -128,7 +128,7 @@ const ROUNDS_BEFORE_SABOTAGE: (u32, u32) = (3, 50);
 fn prove(cli: &Cli, seed: u64) -> anyhow::Result<Vec<Broken>> {
     let first = Scratch::new(cli)?;
     let compiled = first.place()?;
-    // Components are the same for all, and one look at their data compiles them.
+    // All databases share the components, so one run compiles them for all.
     Torture::start(&cli.server, compiled.clone(), 1, seed)?.finish()?;
     let fitting = sabotage::ALL
         .iter()
@@ -159,11 +159,11 @@ fn prove(cli: &Cli, seed: u64) -> anyhow::Result<Vec<Broken>> {
     Ok(Vec::new())
 }
 
-/// Directory and database of one run. Both go with it, unless they are to be kept.
+/// Directory and database of one run. Both are removed with it, unless they are kept.
 struct Scratch {
     dir: TempDir,
     server: Option<(Server, u32)>,
-    /// The server that has the database, and its name.
+    /// Server that has the database, and the database's name.
     made: Option<(Server, String)>,
 }
 

@@ -22,20 +22,21 @@ const TESTS: &str = "echo run >> ../ran\necho \"$$ survived\"\n";
 pub(crate) const LONG: &str = "long";
 const LONG_TESTS: &str = "echo run >> ../ran\nsleep 0.4\necho \"$$ survived\"\n";
 
-/// Seconds without news after which hosts of other data directories take one for gone. A busy machine keeps hosts waiting, too.
+/// Lease in seconds, after which hosts of other data directories consider a host gone. A busy machine delays hosts,
+/// too.
 const LEASE_SEC: u64 = 10;
-/// Time after which they have, and ended what it left open.
+/// Time after which other hosts have noticed a dead host and closed what it left open.
 pub(crate) const BEYOND_LEASE: Duration = Duration::from_secs(LEASE_SEC + 4);
 
-/// Time that a server may be away without any host being taken for gone: its locks are lost then, so that 6 s without news are enough,
-/// and signs of life come every 2 s.
+/// Longest outage of a server without any host being considered gone. The server's locks are lost in an outage, so 6 s
+/// without renewal are enough, and hosts renew every 2 s.
 pub(crate) const SHORT_OUTAGE: Duration = Duration::from_secs(2);
 
-/// Time in which hosts let calls wait for a server, with what their clocks may be behind. After it they refuse calls.
+/// Time for which hosts let calls wait for a server, including the delay of their clocks. Afterwards they refuse calls.
 pub(crate) const PATIENCE: Duration = Duration::from_secs(4);
-/// Time in which a host that refuses calls notices that its server is back: it tries once a second.
+/// Time in which a host that refuses calls notices that its server is back, because it retries once a second.
 pub(crate) const NOTICE: Duration = Duration::from_secs(3);
-/// Time for which a server is away so that all hosts refuse calls.
+/// Duration of an outage after which all hosts refuse calls.
 pub(crate) const BEYOND_PATIENCE: Duration = Duration::from_secs(7);
 
 /// Paths of one run.
@@ -75,7 +76,7 @@ impl Place {
         for workspace in [&place.project, &repository] {
             std::fs::create_dir(workspace).context("the directory cannot be used")?;
         }
-        // Every row is looked for again, so none may be pruned meanwhile.
+        // Every row is checked again, so none may be pruned in the meantime.
         let config = format!(
             "[cluster]\nlease_sec = {LEASE_SEC}\n[ledger]\nretention_envelopes = 1000000\n[artifacts]\nenabled = true\narguments = true\n\
              [workspaces.{PROJECT}]\npath = {:?}\nwrite = [\".gsd/\"]\n\
@@ -177,7 +178,7 @@ impl Seen {
         {
             let entry = entry?;
             let name = entry.file_name().to_string_lossy().into_owned();
-            // Others are not whole yet, or never became so.
+            // Other files are incomplete.
             if name.len() == 64 {
                 let content = std::fs::read(entry.path())?;
                 let size = u64::try_from(content.len())?;

@@ -22,17 +22,17 @@ use crate::tally::Tally;
 
 /// Duration of a round's load before the harm, in milliseconds.
 const LOAD_MS: std::ops::RangeInclusive<u64> = 5..=100;
-/// Calls on a server take about this many times as long as on a file.
+/// Factor by which calls on a server take longer than on a file.
 const SLOWER: u64 = 4;
 /// Time from the start of a host to its kill during the start, in milliseconds.
 const STARTING_MS: std::ops::RangeInclusive<u64> = 0..=120;
 /// Time for which the network is silent or slow, in milliseconds.
 const NETWORK_MS: std::ops::RangeInclusive<u64> = 10..=400;
-/// Most milliseconds that each piece takes on a slow network.
+/// Maximum delay of each piece on a slow network, in milliseconds.
 const DELAY_MS: std::ops::RangeInclusive<u64> = 1..=4;
-/// Time for which a host is stopped where it is, in milliseconds.
+/// Time for which a host is stopped with SIGSTOP, in milliseconds.
 const STOPPED_MS: std::ops::RangeInclusive<u64> = 10..=1500;
-/// Rows that there have to be before a sabotage.
+/// Rows that must exist before a sabotage.
 const DATA: [&str; 6] = [
     "SELECT count(*) FROM core_operations WHERE op_type = 'mutation' AND envelope_id IS NOT NULL",
     "SELECT count(*) FROM task_store_events",
@@ -41,7 +41,7 @@ const DATA: [&str; 6] = [
     "SELECT count(*) FROM conductor_logs",
     "SELECT count(*) FROM core_tasks",
 ];
-/// Round of a long outage on a server. It takes as long as many others, and short runs have it as well.
+/// Round with a long outage of a server. It takes as long as many other rounds, and is early enough for short runs.
 const LONG_OUTAGE: u32 = 5;
 /// Rounds between checks of all data. The other checks cover new data only.
 const THOROUGH: u32 = 10;
@@ -52,32 +52,32 @@ enum Event {
     Hosts,
     /// The database's server is harmed.
     Server(Server, Harm),
-    /// The way to the database's server fails.
+    /// The network to the database's server fails.
     Network(Fault),
     /// Hosts are restarted one after another, while the others serve.
     Restarts,
-    /// A host is stopped where it is, and goes on later.
+    /// A host is stopped with SIGSTOP, and continued later.
     Sleeper,
 }
 
 /// Failures of a network.
 enum Fault {
-    /// All connections end.
+    /// All connections are closed.
     Cut,
-    /// Nothing comes for a while, and then all connections end.
+    /// All data is held back for a while, and then all connections are closed.
     Silence,
-    /// Nothing comes for a while.
+    /// All data is held back for a while.
     Pause,
-    /// Everything takes its time.
+    /// All data is delayed.
     Delay,
-    /// Nobody answers for so long that hosts refuse calls.
+    /// The server is unreachable for so long that hosts refuse calls.
     Away,
 }
 
-/// Hosts on one database, and the knowledge about them.
+/// Hosts on one database, and what is known about their promises.
 pub(crate) struct Torture {
     recipe: Recipe,
-    /// Way from the hosts to the database's server.
+    /// Proxy between the hosts and the database's server.
     proxy: Option<Proxy>,
     hosts: Vec<Host>,
     shared: Arc<Shared>,
@@ -118,7 +118,7 @@ impl Torture {
         Ok(torture)
     }
 
-    /// Runs load, does harm, starts hosts in place of those that are gone, and checks.
+    /// Runs load, does harm, replaces the hosts that are gone, and checks.
     pub(crate) fn round(&mut self, number: u32) -> anyhow::Result<Vec<Broken>> {
         self.load();
         match self.event(number) {
@@ -153,7 +153,7 @@ impl Torture {
             "promises were broken before the sabotage: {broken:?}"
         );
         sabotage.commit(&self.recipe.place)?;
-        // A host would put right what others left.
+        // A running host would repair what others left.
         if sabotage.promise == Promise::Visible {
             host::ask(&self.recipe, &self.shared, Vec::new())?;
         }
@@ -164,7 +164,7 @@ impl Torture {
         self.hosts.drain(..).try_for_each(Host::stop)
     }
 
-    /// True if there is data of each kind that a sabotage changes.
+    /// Returns whether there is data of each kind that a sabotage changes.
     pub(crate) fn has_data(&self) -> anyhow::Result<bool> {
         let snapshot = self.recipe.place.database.look()?;
         let missing = DATA.iter().map(|sql| snapshot.count(sql));
@@ -172,7 +172,7 @@ impl Torture {
         Ok(missing.into_iter().all(|rows| rows > 0))
     }
 
-    /// Harm that was done, and answers that were checked.
+    /// Counters of harm and of checked answers.
     pub(crate) fn tally(&self) -> Tally {
         let known = self.shared.known();
         Tally {
@@ -192,7 +192,7 @@ impl Torture {
         std::thread::sleep(Duration::from_millis(times * self.random.u64(LOAD_MS)));
     }
 
-    /// A random event that this place can have.
+    /// A random event that is possible in this place.
     fn event(&mut self, round: u32) -> Event {
         let Database::Server(server) = &self.recipe.place.database else {
             return Event::Hosts;
@@ -302,8 +302,8 @@ impl Torture {
         Ok(())
     }
 
-    /// Stops a host for a while. Beyond its lease hosts of other data directories end what it left open, and it must not add to that
-    /// afterwards. Hosts of its own see that it lives.
+    /// Stops a host for a while. If its lease expires, hosts of other data directories close what it left open, and it
+    /// must not add to that afterwards. Hosts of the same data directory see that it is alive.
     fn let_one_sleep(&mut self) -> anyhow::Result<()> {
         let at = self.random.usize(..self.hosts.len());
         let is_zombie = self.recipe.place.data.len() > 1 && self.random.bool();
@@ -313,7 +313,7 @@ impl Torture {
         };
         self.tally.stopped += 1;
         self.hosts[at].signal(Signal::STOP)?;
-        // Nothing excuses the others, and nothing a host that was away for less than its lease.
+        // There is no excuse for other hosts, nor for a host that was stopped for less than its lease.
         if is_zombie {
             let _ = self.begin_outage();
             self.tally.zombies += 1;
@@ -334,16 +334,16 @@ impl Torture {
         Instant::now()
     }
 
-    /// Notes that the server is back, which was harmed at a time.
+    /// Records that a server is back that was harmed at a time.
     fn end_outage(&mut self, since: Instant) -> anyhow::Result<()> {
         let (now, time) = (Instant::now(), since.elapsed());
         if time > SHORT_OUTAGE {
-            // The first host that is back may take the others for gone.
+            // The first host that reconnects may consider the others gone.
             for data in &self.recipe.place.data {
                 self.checker.expect_burial(data)?;
             }
         }
-        // To a host that commits nothing between two outages they are one.
+        // For a host that commits nothing between two outages, they are a single one.
         let is_long = time > PATIENCE || since < self.noticed;
         self.noticed = if is_long { now + NOTICE } else { now };
         self.shared.known().outage = Outage::Over(self.noticed);

@@ -157,7 +157,7 @@ pub(crate) const ALL: &[Sabotage] = &[
 ];
 
 impl Sabotage {
-    /// True if a database of this kind can be changed so.
+    /// Returns whether the change is possible in a database of this kind.
     pub(crate) fn fits(&self, database: &Database) -> bool {
         match self.deed {
             Deed::Rows(_) | Deed::File => true,

@@ -8,9 +8,9 @@ use fastrand::Rng;
 use postgres::{Client, Config, NoTls};
 use rustix::process::{Pid, Signal, kill_process};
 
-/// Time that a server has to be back after a crash. It syncs every file first, beside everything else that the disk has to do.
+/// Time for a server to recover from a crash. It first syncs every file, in addition to the other load on the disk.
 const RECOVERY_TIMEOUT: Duration = Duration::from_secs(300);
-/// Pause between two looks for a server.
+/// Interval between two attempts to reach a server.
 const LOOK_INTERVAL: Duration = Duration::from_millis(20);
 /// Sessions of hosts.
 const SESSIONS: &str = "SELECT pid FROM pg_stat_activity WHERE datname = current_database()
@@ -20,33 +20,33 @@ const SESSIONS: &str = "SELECT pid FROM pg_stat_activity WHERE datname = current
 const ROLES: &str = "SELECT quote_ident(rolname) FROM pg_roles, pg_database
     WHERE datname = $1 AND starts_with(rolname, 'tollgate_' || to_hex(pg_database.oid::bigint) || '_')";
 
-/// A database on a server, with a role that may do everything there.
+/// A database on a server, with a superuser role.
 #[derive(Debug, Clone)]
 pub(crate) struct Server {
     user: String,
     address: SocketAddr,
     database: String,
-    /// Address for hosts, if it is not the server's own.
+    /// Address for hosts, if it differs from the server's.
     by_way_of: Option<SocketAddr>,
 }
 
 /// Ways to harm a server.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Harm {
-    /// One session is killed with SIGKILL, at which the server ends all others and recovers.
+    /// One session is killed with SIGKILL. The server then ends all other sessions and recovers.
     KilledSession,
     /// One session is ended by the server.
     EndedSession,
-    /// The server ends all sessions in the middle of what they do and stops, without a checkpoint.
+    /// The server ends all sessions immediately and stops without a checkpoint.
     Immediate,
-    /// The server undoes all transactions and stops.
+    /// The server rolls back all transactions and stops.
     Fast,
-    /// The server's first process is killed. Its sessions notice that by themselves.
+    /// The server's main process is killed. Its sessions notice this themselves.
     Killed,
 }
 
 impl Harm {
-    /// All harms, the likelier ones more than once.
+    /// All kinds of harm. Likelier ones are listed more than once.
     pub(crate) const ALL: [Harm; 8] = [
         Harm::KilledSession,
         Harm::KilledSession,
@@ -78,7 +78,7 @@ impl Server {
         self.address
     }
 
-    /// The same for hosts that go by another address.
+    /// The same server for hosts that use another address.
     pub(crate) fn by_way_of(self, address: SocketAddr) -> Server {
         Server {
             by_way_of: Some(address),
@@ -138,7 +138,7 @@ impl Server {
                     .iter()
                     .map(|row| row.get(0))
                     .collect();
-                // The first ones are at work.
+                // The first ones are at work, so that they are preferred half of the time.
                 let most = match random.bool() {
                     true => sessions.len().min(2),
                     false => sessions.len(),
@@ -160,7 +160,7 @@ impl Server {
         Ok(is_harmed.then_some(client))
     }
 
-    /// Waits until the server has ended a session, and takes connections again.
+    /// Waits until the server has ended a session and accepts connections again.
     pub(crate) fn wait(&self, session: Option<Client>) -> anyhow::Result<()> {
         let until = Instant::now() + RECOVERY_TIMEOUT;
         if let Some(mut session) = session {
@@ -185,7 +185,7 @@ impl Server {
     }
 }
 
-/// Process that the server began with.
+/// Main process of the server.
 fn first_process(client: &mut Client) -> anyhow::Result<i32> {
     let file: String = client
         .query_one("SELECT pg_read_file('postmaster.pid')", &[])?
@@ -194,7 +194,7 @@ fn first_process(client: &mut Client) -> anyhow::Result<i32> {
     number.parse().context("the server names no process")
 }
 
-/// Signals a process. False if it has ended by itself.
+/// Signals a process. Returns false if it has already ended.
 fn signal(process: i32, signal: Signal) -> anyhow::Result<bool> {
     let pid = Pid::from_raw(process).context("the server names no process")?;
     match kill_process(pid, signal) {

@@ -1,30 +1,30 @@
-//! Numbers of a run.
+//! Counters of a run.
 
 use std::fmt;
 use std::ops::AddAssign;
 
-/// Harm that was done, and answers that were checked.
+/// Counters of harm and of checked answers.
 #[derive(Debug, Clone, Copy, Default)]
 pub(crate) struct Tally {
     /// Hosts that were killed.
     pub(crate) killed: u64,
     /// Hosts that were restarted one after another.
     pub(crate) restarted: u64,
-    /// Hosts that were stopped where they were, and went on.
+    /// Hosts that were stopped with SIGSTOP and continued.
     pub(crate) stopped: u64,
-    /// Those of them that were stopped beyond their lease.
+    /// Stopped hosts whose lease expired.
     pub(crate) zombies: u64,
     /// Times that the database's server was harmed.
     pub(crate) harms: u64,
-    /// Times that the way to it failed.
+    /// Failures of the network to the server.
     pub(crate) faults: u64,
-    /// Replies whose rows were looked for.
+    /// Replies whose rows were checked.
     pub(crate) checked: usize,
     /// Rows of ledgers.
     pub(crate) rows: i64,
-    /// Calls whose outcome was told as unknown.
+    /// Calls with an unknown outcome.
     pub(crate) unknown: u64,
-    /// Calls that were told that the server is away.
+    /// Calls that were refused because the server was unreachable.
     pub(crate) unreached: u64,
 }
 

@@ -21,7 +21,7 @@ pub(crate) fn begun(tool: &'static str, reply: &Value, known: &mut Known) {
     }
 }
 
-/// Records a look at a task. A task that is unknown, or whose end is another than before, is a broken promise.
+/// Records the state of a task. An unknown task, or an outcome that differs from an earlier one, is a broken promise.
 pub(crate) fn seen(id: &str, reply: &Value, known: &mut Known) {
     if reply["error"]["data"]["error"]["code"] == "POLLING_TOO_FAST" {
         return;

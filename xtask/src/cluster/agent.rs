@@ -1,4 +1,4 @@
-//! The agent: a client of MCP that knows the balancer's address alone.
+//! The agent: an MCP client that knows only the balancer's address.
 
 use std::net::SocketAddr;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -10,11 +10,11 @@ use super::http::{self, Answer};
 
 /// Path of MCP.
 const PATH: &str = "/mcp";
-/// Header in which the balancer says which host answered.
+/// Header with which the balancer names the host that answered.
 const HOST: &str = "tollgate-host";
-/// Revision whose requests stand alone.
+/// Protocol version with stateless requests.
 const NEWEST: &str = "2026-07-28";
-/// Revision with sessions.
+/// Protocol version with sessions.
 const OLDER: &str = "2025-11-25";
 
 /// A client with its token.
@@ -22,39 +22,39 @@ const OLDER: &str = "2025-11-25";
 pub(super) struct Agent {
     balancer: SocketAddr,
     authorization: String,
-    /// Number of requests so far, which makes an id for each.
+    /// Number of requests so far, for unique ids.
     requests: AtomicU64,
 }
 
-/// Result of a call that was answered by a host.
+/// Reply to a call.
 #[derive(Debug)]
 pub(super) struct Reply {
     /// Id of the call in the ledger.
     pub(super) op_id: String,
-    /// The host that answered.
+    /// Host that answered.
     pub(super) host: String,
     pub(super) content: Value,
 }
 
 impl Reply {
-    /// Code of the refusal, if it is one.
+    /// Code of the refusal, if the reply is a refusal.
     pub(super) fn code(&self) -> Option<&str> {
         self.content["error"]["code"].as_str()
     }
 }
 
-/// A session of an older revision.
+/// A session of an older protocol version.
 #[derive(Debug)]
 pub(super) struct Session {
     id: String,
-    /// The host that has it in its memory.
+    /// Host that has the session in memory.
     pub(super) host: String,
 }
 
-/// A call without an answer.
+/// A call without a reply.
 #[derive(Debug)]
 pub(super) struct Lost {
-    /// The host that had it, if the balancer knows.
+    /// Host that had the call, if the balancer knows.
     pub(super) host: Option<String>,
     pub(super) why: String,
 }
@@ -68,12 +68,12 @@ impl Agent {
         }
     }
 
-    /// Id for the next request, which no other one has.
+    /// Unique id for the next request.
     pub(super) fn next_id(&self) -> String {
         format!("r{}", self.requests.fetch_add(1, Ordering::Relaxed))
     }
 
-    /// Calls a tool in a request that stands alone.
+    /// Calls a tool in a stateless request.
     pub(super) fn call(&self, id: &str, tool: &str, arguments: &Value) -> Result<Reply, Lost> {
         let params = json!({"name": tool, "arguments": arguments, "_meta": {
             "io.modelcontextprotocol/protocolVersion": NEWEST,
@@ -97,7 +97,7 @@ impl Agent {
         })
     }
 
-    /// The same where nothing is killed: the call has to succeed.
+    /// Calls a tool while no host is killed. The call must succeed.
     pub(super) fn ok(&self, tool: &str, arguments: &Value) -> anyhow::Result<Value> {
         let reply = self.call(&self.next_id(), tool, arguments);
         let reply = reply.map_err(|lost| anyhow::anyhow!("{tool} was lost: {}", lost.why))?;
@@ -105,7 +105,7 @@ impl Agent {
         Ok(reply.content)
     }
 
-    /// Begins a session of an older revision.
+    /// Starts a session of an older protocol version.
     pub(super) fn session(&self) -> anyhow::Result<Session> {
         let params = json!({"protocolVersion": OLDER, "capabilities": {},
             "clientInfo": {"name": "cluster", "version": "1"}});
@@ -124,7 +124,7 @@ impl Agent {
         Ok(session)
     }
 
-    /// Has so many requests in a session. All of them must reach its host.
+    /// Makes a number of requests in a session. All must reach its host.
     pub(super) fn list_in(&self, session: &Session, requests: u32) -> anyhow::Result<()> {
         for id in 1..=requests {
             let list = json!({"jsonrpc": "2.0", "id": id, "method": "tools/list"});
@@ -144,7 +144,7 @@ impl Agent {
         Ok(())
     }
 
-    /// Checks that a session is over for its client: with `404`, which asks for a new one.
+    /// Checks that a session has ended for its client, with a `404` that asks for a new one.
     pub(super) fn is_over(&self, session: &Session) -> anyhow::Result<()> {
         let list = json!({"jsonrpc": "2.0", "id": "last", "method": "tools/list"});
         let answer = self.within(session, &list)?;
@@ -173,7 +173,7 @@ impl Agent {
     }
 }
 
-/// The reply in an answer. Anything that is not the result of a call means that the call is lost.
+/// Reply in an answer. Anything other than a call's result means that the call is lost.
 fn reply(answer: &Answer) -> anyhow::Result<Reply> {
     ensure!(answer.status == 200, "{}", answer.text());
     let message = answer.message()?;

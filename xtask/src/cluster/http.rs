@@ -1,4 +1,4 @@
-//! Requests over HTTP, each on a connection of its own, as plain as a client can make them.
+//! HTTP requests, each on a separate connection, without a client library.
 
 use std::io::{Read as _, Write as _};
 use std::net::{SocketAddr, TcpStream};
@@ -7,7 +7,7 @@ use std::time::Duration;
 use anyhow::{Context as _, bail, ensure};
 use serde_json::Value;
 
-/// Longest time without a byte of an answer. A call may wait for a host that just stopped.
+/// Longest time without any data of an answer. A call may wait for a host that just stopped.
 const SILENCE: Duration = Duration::from_mins(1);
 
 /// A complete answer.
@@ -47,7 +47,7 @@ impl Answer {
     }
 }
 
-/// Sends a request and reads its answer to the end. An answer that breaks off is an error.
+/// Sends a request and reads the whole answer. An incomplete answer is an error.
 pub(super) fn ask(
     address: SocketAddr,
     method: &str,
@@ -99,7 +99,7 @@ fn parse(answer: &[u8]) -> anyhow::Result<Answer> {
     Ok(answer)
 }
 
-/// A body in chunks, up to the empty one that ends it.
+/// Decodes a chunked body, up to the empty chunk that ends it.
 fn chunks(mut rest: &[u8]) -> anyhow::Result<Vec<u8>> {
     let mut body = Vec::new();
     loop {

@@ -1,4 +1,4 @@
-//! The ledger, held against what agents were told.
+//! Comparison of the ledger with the replies that agents got.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -8,7 +8,7 @@ use serde_json::Value;
 use super::load::Account;
 use super::machine::Machine;
 
-/// All rows of the ledger, as one machine exports them.
+/// All rows of the ledger, as exported by one machine.
 pub(super) struct Ledger {
     rows: Vec<Value>,
 }
@@ -32,14 +32,15 @@ impl Ledger {
         Ok(Ledger { rows })
     }
 
-    /// Checks that each acknowledged call is there exactly once, and each lost one at most once. Returns how many lost ones are there.
+    /// Checks that each acknowledged call has exactly one row, and each lost call at most one. Returns the number of
+    /// lost calls with a row.
     pub(super) fn check(&self, account: &Account) -> anyhow::Result<usize> {
         let mut by_request: BTreeMap<&str, Vec<&Value>> = BTreeMap::new();
         let mut ids = BTreeSet::new();
         for row in &self.rows {
             let id = row["op_id"].as_str().context("a row without an id")?;
             ensure!(ids.insert(id), "{id} is there twice");
-            // Rows of the host itself answer no request.
+            // Rows of the host itself have no request.
             if let Some(request) = row["request_id"].as_str() {
                 by_request.entry(request).or_default().push(row);
             }

@@ -1,4 +1,4 @@
-//! Load: agents that work on tasks of their own, and an account of what they were told.
+//! Load: agents that work on their own tasks, and a record of their replies.
 
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -12,10 +12,10 @@ use super::agent::{Agent, Lost, Reply};
 
 /// The tool that only reads.
 const READS: &str = "task_events";
-/// Changes to a task before the next one begins.
+/// Number of changes to a task before the next one begins.
 const CHANGES: u32 = 8;
 
-/// A call that was answered.
+/// A call with a reply.
 #[derive(Debug)]
 pub(super) struct Acknowledged {
     pub(super) request: String,
@@ -25,7 +25,7 @@ pub(super) struct Acknowledged {
     pub(super) refused: Option<String>,
 }
 
-/// A call that was not, and when it was in flight.
+/// A call without a reply, and the time during which it was in flight.
 #[derive(Debug)]
 pub(super) struct Unanswered {
     pub(super) request: String,
@@ -35,21 +35,21 @@ pub(super) struct Unanswered {
     pub(super) ended: Instant,
 }
 
-/// All that agents know of their calls.
+/// Everything that agents know about their calls.
 #[derive(Debug, Default)]
 pub(super) struct Account {
     pub(super) acknowledged: Vec<Acknowledged>,
     pub(super) unanswered: Vec<Unanswered>,
-    /// Things that no agent should see.
+    /// Observations that must not happen.
     pub(super) broken: Vec<String>,
-    /// Calls that each host answered.
+    /// Number of calls that each host answered.
     pub(super) answered_by: BTreeMap<String, usize>,
     pub(super) slowest: Duration,
     /// Hosts that were killed.
     pub(super) deaths: Vec<Death>,
 }
 
-/// Agents at work.
+/// Running agents.
 pub(super) struct Load<'a> {
     agent: &'a Agent,
     account: Mutex<Account>,
@@ -69,7 +69,7 @@ impl<'a> Load<'a> {
         self.account.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// What agents know when all of them are done, beside what killed hosts.
+    /// Record of all agents once they are done, together with the deaths of hosts.
     pub(super) fn into_account(self, deaths: Vec<Death>) -> Account {
         let account = self.account.into_inner();
         Account {
@@ -78,12 +78,12 @@ impl<'a> Load<'a> {
         }
     }
 
-    /// Number of calls that a host answered so far.
+    /// Number of calls that a host has answered so far.
     pub(super) fn answered_by(&self, host: &str) -> usize {
         self.account().answered_by.get(host).copied().unwrap_or_default()
     }
 
-    /// Lets agents finish their call and end.
+    /// Lets agents finish their calls and end.
     pub(super) fn end(&self) {
         self.is_over.store(true, Ordering::Relaxed);
     }
@@ -92,7 +92,7 @@ impl<'a> Load<'a> {
         self.is_over.load(Ordering::Relaxed)
     }
 
-    /// Works on one task after the other in an envelope until the load ends. A call that is lost is not made again.
+    /// Works on one task after another in an envelope until the load ends. A lost call is not repeated.
     pub(super) fn work(&self, envelope: &str) {
         while !self.is_over() {
             let created = self.create(envelope);
@@ -121,7 +121,7 @@ impl<'a> Load<'a> {
         self.done("task_create", &new_task(envelope))
     }
 
-    /// Changes a task, and sees that each change that was acknowledged is there, whichever host is asked.
+    /// Changes a task, and checks that each acknowledged change is visible on every host.
     fn work_on(&self, task: &str, envelope: &str) -> anyhow::Result<()> {
         let mut known = Vec::new();
         for number in 0..CHANGES {
@@ -147,7 +147,7 @@ impl<'a> Load<'a> {
         Ok(())
     }
 
-    /// Makes a call that may be lost, and must not be refused.
+    /// Makes a call that may be lost, but must not be refused.
     fn done(&self, tool: &'static str, arguments: &Value) -> Option<Value> {
         let id = self.agent.next_id();
         let reply = self.made(&id, tool, arguments)?;
@@ -195,7 +195,7 @@ fn new_task(envelope: &str) -> Value {
         "actor_role": "orchestrator", "envelope_id": envelope})
 }
 
-/// The time in which a host was killed.
+/// Time span in which a host was killed.
 #[derive(Debug)]
 pub(super) struct Death {
     pub(super) host: &'static str,
@@ -204,13 +204,13 @@ pub(super) struct Death {
 }
 
 impl Account {
-    /// True if the row of an acknowledged call may be missing: rows of reads are written after the reply, and a killed host takes
-    /// those that wait with it.
+    /// Returns whether the row of an acknowledged call may be missing. Rows of reads are written after the reply, so a
+    /// killed host loses those that are still waiting.
     pub(super) fn may_miss(&self, call: &Acknowledged) -> bool {
         call.tool == READS && !self.deaths.is_empty()
     }
 
-    /// Checks that calls were lost only with the host that had them, and that nothing else went wrong.
+    /// Checks that calls were lost only with their host, and that nothing else went wrong.
     pub(super) fn check(&self) -> anyhow::Result<()> {
         if let Some(broken) = self.broken.first() {
             bail!("{} broken promises, such as: {broken}", self.broken.len());

@@ -1,4 +1,4 @@
-//! A host that is started, killed and restarted, and the balancer in front of all.
+//! A host that is started, killed and restarted, and the balancer in front of the hosts.
 #![allow(clippy::disallowed_methods, reason = "a build tool works with files")]
 
 use std::fs::OpenOptions;
@@ -13,25 +13,25 @@ use anyhow::{Context as _, bail, ensure};
 use super::http;
 use crate::run::{root, run};
 
-/// Time for a start and for an orderly end. A first start compiles or unpacks.
+/// Timeout for a start and for a graceful stop. A first start compiles or unpacks components.
 const LIMIT: Duration = Duration::from_mins(3);
-/// Pause between two looks at something that takes seconds.
+/// Polling interval for operations that take seconds.
 const PAUSE: Duration = Duration::from_millis(20);
-/// Folder of the example with containers, which has the hosts' configurations.
+/// Folder of the container example, with the hosts' configurations.
 const DEPLOY: &str = "deploy";
-/// The balancer's configuration in that example.
+/// Configuration of the balancer in that example.
 const BALANCER: &str = "deploy/haproxy.cfg";
 
-/// Things that all hosts have in common.
+/// Resources that all hosts share.
 #[derive(Debug, Clone)]
 pub(super) struct Common {
     pub(super) tollgate: PathBuf,
     pub(super) token_file: PathBuf,
-    /// URL of the database, unless it is the file of the one data directory.
+    /// URL of the database, unless it is a file in the shared data directory.
     pub(super) database: Option<String>,
 }
 
-/// One machine: its host, alive or not.
+/// A machine with its host, running or not.
 #[derive(Debug)]
 pub(super) struct Machine {
     common: Common,
@@ -44,7 +44,7 @@ pub(super) struct Machine {
 }
 
 impl Machine {
-    /// A machine whose host does not run yet.
+    /// Creates a machine whose host is not running yet.
     pub(super) fn new(
         common: &Common,
         name: &'static str,
@@ -53,7 +53,7 @@ impl Machine {
     ) -> anyhow::Result<Machine> {
         let address = free()?;
         let config = folder.join(format!("{name}.toml"));
-        // Hosts that are gone are noticed as early as possible.
+        // Hosts that are gone should be noticed as early as possible.
         let text = configuration(name)?;
         std::fs::write(&config, format!("{text}lease_sec = 5\n"))?;
         Ok(Machine {
@@ -67,7 +67,7 @@ impl Machine {
         })
     }
 
-    /// `tollgate` of this machine.
+    /// Command `tollgate` on this machine.
     pub(super) fn tollgate(&self) -> Command {
         let mut command = Command::new(&self.common.tollgate);
         for (name, _) in std::env::vars_os() {
@@ -111,7 +111,7 @@ impl Machine {
         Ok(())
     }
 
-    /// Kills the host, and returns since when and until when it died.
+    /// Kills the host, and returns the time span in which it died.
     pub(super) fn kill(&mut self) -> anyhow::Result<(Instant, Instant)> {
         let mut host = self.host.take().context("no host to kill")?;
         ensure!(
@@ -126,7 +126,7 @@ impl Machine {
         Ok((since, Instant::now()))
     }
 
-    /// Asks the host to stop, and waits until it has, in good order.
+    /// Stops the host gracefully, and waits until it has ended.
     pub(super) fn stop(&mut self) -> anyhow::Result<()> {
         let mut host = self.host.take().context("no host to stop")?;
         run(Command::new("kill").args(["-s", "TERM", &host.id().to_string()]))?;
@@ -182,7 +182,7 @@ impl Balancer {
         Ok(format!("HAProxy {version}"))
     }
 
-    /// Starts it, and waits until it leads to a host.
+    /// Starts the balancer, and waits until it forwards to a host.
     pub(super) fn start(folder: &Path, machines: &[Machine; 2]) -> anyhow::Result<Balancer> {
         let address = free()?;
         let log = folder.join("haproxy.log");
@@ -213,7 +213,7 @@ impl Balancer {
         Ok(balancer)
     }
 
-    /// End of its log.
+    /// End of the balancer's log.
     pub(super) fn said(&self) -> String {
         end_of(&self.log)
     }
@@ -226,13 +226,13 @@ impl Drop for Balancer {
     }
 }
 
-/// Configuration of a host in the example with containers. The addresses in it are of no account here.
+/// Configuration of a host in the container example. The addresses in it do not matter here.
 fn configuration(name: &str) -> anyhow::Result<String> {
     let file = root().join(DEPLOY).join(format!("{name}.toml"));
     std::fs::read_to_string(&file).with_context(|| format!("{} cannot be read", file.display()))
 }
 
-/// Waits until something is the case; the error says what was waited for.
+/// Waits until a condition holds. The error names the condition.
 pub(super) fn until(what: &str, is_so: impl Fn() -> bool) -> anyhow::Result<()> {
     let end = Instant::now() + LIMIT;
     while !is_so() {
@@ -246,7 +246,7 @@ fn is_ready(address: SocketAddr) -> bool {
     http::ask(address, "GET", "/readyz", &[], "").is_ok_and(|answer| answer.status == 200)
 }
 
-/// An address that nobody has.
+/// An unused address.
 fn free() -> anyhow::Result<SocketAddr> {
     Ok(TcpListener::bind("127.0.0.1:0")?.local_addr()?)
 }

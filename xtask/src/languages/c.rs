@@ -1,4 +1,5 @@
-//! Components in C: the template of `tollgate new`, Debian's clang and wasi-libc, and the linker of Rust's toolchain.
+//! Components in C, built with Debian's clang and wasi-libc and with the linker of Rust's toolchain, from the template
+//! of `tollgate new`.
 
 use std::path::Path;
 use std::process::{Command, Stdio};
@@ -24,9 +25,9 @@ pub(super) const COMPONENTS: [Component; 2] = [
 ];
 /// Target of the compiler.
 const TARGET: &str = "--target=wasm32-wasi";
-/// Variable by which a CI without a compiler for C says that it may leave these components out.
+/// Variable with which a CI without a C compiler may skip these components.
 const WITHOUT: &str = "TOLLGATE_WITHOUT_C";
-/// Maker of the bindings.
+/// Generator of the bindings.
 const WIT_BINDGEN: Tool = Tool {
     package: "wit-bindgen-cli",
     version: "0.63.0",
@@ -34,7 +35,8 @@ const WIT_BINDGEN: Tool = Tool {
     program: "wit-bindgen",
 };
 
-/// True if there is all that a component in C is made with. It may be missing if the environment allows that.
+/// Returns whether everything for building C components is installed. If not, this is an error unless the environment
+/// permits skipping.
 pub(super) fn is_available() -> anyhow::Result<bool> {
     let missing = missing();
     if !missing.is_empty() && std::env::var_os(WITHOUT).is_some() {
@@ -53,7 +55,7 @@ pub(super) fn is_available() -> anyhow::Result<bool> {
     Ok(true)
 }
 
-/// Makes a component in a folder that `tollgate new` makes.
+/// Builds a component in a folder that `tollgate new` creates.
 #[allow(clippy::disallowed_methods, reason = "a build tool works with files")]
 pub(super) fn make(tollgate: &Path, component: &Component, out: &Path) -> anyhow::Result<()> {
     say(&format!("making {}", component.name));
@@ -65,7 +67,7 @@ pub(super) fn make(tollgate: &Path, component: &Component, out: &Path) -> anyhow
     if folder.exists() {
         std::fs::remove_dir_all(&folder)?;
     }
-    // The template as it is has the tools of the tests under this name.
+    // The unmodified template has the tools that the tests expect under this name.
     let name = if component.source.is_empty() {
         "words"
     } else {
@@ -84,7 +86,7 @@ pub(super) fn make(tollgate: &Path, component: &Component, out: &Path) -> anyhow
     Ok(())
 }
 
-/// Fails if the bindings in `sdk/c` are not those of the interfaces.
+/// Fails if the bindings in `sdk/c` do not match the interfaces.
 pub(super) fn check_bindings(work: &Path) -> anyhow::Result<()> {
     let tool = WIT_BINDGEN.installed()?;
     let made = work.join("bindings-c");
@@ -108,7 +110,7 @@ pub(super) fn check_bindings(work: &Path) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// Debian's packages that are missing.
+/// Missing Debian packages.
 fn missing() -> Vec<&'static str> {
     let runs = |program: &str| {
         let mut command = Command::new(program);
@@ -118,7 +120,7 @@ fn missing() -> Vec<&'static str> {
             .stderr(Stdio::null());
         command.status().is_ok_and(|status| status.success())
     };
-    // The compiler knows where its libraries are, whatever its version is.
+    // The compiler knows the location of its libraries, whatever its version is.
     let has = |question: &str| {
         let said = Command::new("clang").args([TARGET, question]).output();
         said.is_ok_and(|said| {

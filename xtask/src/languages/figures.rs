@@ -1,4 +1,4 @@
-//! `cargo xtask languages --figures`: one policy in several languages, measured beside Rust in the same run.
+//! `cargo xtask languages --figures`: the same policy in several languages, measured against Rust in the same run.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -13,22 +13,22 @@ use crate::components::{self, Profile, WASM};
 use crate::run::{root, run, say, target};
 use crate::session::{End, Session};
 
-/// Times that each is compiled, always anew.
+/// Number of compilations of each component, without a cache.
 const ROUNDS: usize = 3;
-/// Calls that the policies judge.
+/// Number of calls that the policies evaluate.
 const CALLS: usize = 501;
 /// Package of the policy in Rust.
 const RUST: &str = "require-actor";
-/// Name that it gets, of the same length: a host refuses another component with the name of a built-in policy.
+/// Another name of the same length, because a host refuses a component with the name of a built-in policy.
 const RENAMED: &str = "require-aktor";
 
-/// A component with what was measured of it.
+/// A component with its measurements.
 struct Measured {
     language: &'static str,
     policy: &'static str,
     file: PathBuf,
     size: u64,
-    /// From the sources to the component, with everything installed or built that does not change.
+    /// Build time from the sources to the component, with all dependencies already installed or built.
     build: Duration,
     /// Median of the rounds.
     compile_ms: u64,
@@ -36,7 +36,7 @@ struct Measured {
     verdict_us: u64,
 }
 
-/// Makes the policies, measures them and prints a table.
+/// Builds the policies, measures them and prints a table.
 #[allow(clippy::disallowed_methods, reason = "a build tool works with files")]
 pub(super) fn measure(tollgate: Option<&Path>) -> anyhow::Result<()> {
     let tollgate = match tollgate {
@@ -74,7 +74,7 @@ pub(super) fn measure(tollgate: Option<&Path>) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// Makes the policy in each language.
+/// Builds the policy in each language.
 fn made(tollgate: &Path, work: &Path) -> anyhow::Result<Vec<Measured>> {
     let mut all = vec![in_rust(work)?];
     let javascript = super::javascript()?;
@@ -93,7 +93,7 @@ fn made(tollgate: &Path, work: &Path) -> anyhow::Result<Vec<Measured>> {
     Ok(all)
 }
 
-/// Builds the policy in Rust after its sources have changed. What it depends on is built before.
+/// Rebuilds the Rust policy after a change of its sources. Its dependencies are already built.
 #[allow(clippy::disallowed_methods, reason = "a build tool works with files")]
 fn in_rust(work: &Path) -> anyhow::Result<Measured> {
     let home = components::cargo_home()?;
@@ -148,7 +148,7 @@ fn timed(
     })
 }
 
-/// The host on a data directory and a configuration of its own.
+/// Command for the host with a separate data directory and configuration.
 #[allow(clippy::disallowed_methods, reason = "a build tool works with files")]
 fn host(tollgate: &Path, policies: &[&Measured], folder: &Path) -> anyhow::Result<Command> {
     let tables = policies.iter().map(|one| {
@@ -169,7 +169,7 @@ fn host(tollgate: &Path, policies: &[&Measured], folder: &Path) -> anyhow::Resul
     Ok(host)
 }
 
-/// Time that the host needs to compile a component, which it does once in a data directory.
+/// Time that the host needs to compile a component, once per data directory.
 fn compile_ms(tollgate: &Path, one: &Measured, folder: &Path) -> anyhow::Result<u64> {
     let mut prepare = host(tollgate, &[one], folder)?;
     let output = prepare.args(["--json", "packs", "prepare"]).output()?;
@@ -186,7 +186,7 @@ fn compile_ms(tollgate: &Path, one: &Measured, folder: &Path) -> anyhow::Result<
         .with_context(|| format!("{} was not prepared: {said}", one.policy))
 }
 
-/// Durations of the verdicts on the same calls, by policy, as the ledger has them.
+/// Durations of the verdicts on the same calls, by policy, read from the ledger.
 fn verdicts_us(tollgate: &Path, all: &[Measured], work: &Path) -> anyhow::Result<BTreeMap<String, Vec<u64>>> {
     let policies: Vec<&Measured> = all.iter().collect();
     let folder = work.join("verdicts");
@@ -218,7 +218,7 @@ fn verdicts_us(tollgate: &Path, all: &[Measured], work: &Path) -> anyhow::Result
     Ok(costs)
 }
 
-/// The figures, with the ratio of each to Rust's.
+/// Table of the figures, with their ratios to Rust.
 fn table(all: &[Measured]) -> String {
     let rust = &all[0];
     let ratio = |own: f64, of_rust: f64| own / of_rust.max(f64::MIN_POSITIVE);

@@ -1,4 +1,4 @@
-//! Archives with the same bytes whenever and wherever they are made of the same files.
+//! Reproducible archives: the same files always give the same bytes.
 
 use std::io::Write as _;
 use std::path::{Path, PathBuf};
@@ -19,7 +19,7 @@ pub(crate) struct Entry {
 }
 
 impl Entry {
-    /// A file to read.
+    /// A file that is only read.
     pub(crate) fn text(name: impl Into<String>, bytes: impl Into<Vec<u8>>) -> Entry {
         Entry {
             name: name.into(),
@@ -28,7 +28,7 @@ impl Entry {
         }
     }
 
-    /// A file to run.
+    /// An executable file.
     pub(crate) fn program(name: impl Into<String>, bytes: impl Into<Vec<u8>>) -> Entry {
         Entry {
             mode: 0o755,
@@ -37,7 +37,7 @@ impl Entry {
     }
 }
 
-/// A gzipped tar archive, sorted by name, of files that belong to nobody and have no time.
+/// A gzipped tar archive, sorted by name, with files that have no owner and no time.
 pub(crate) fn tar_gz(mut entries: Vec<Entry>) -> anyhow::Result<Vec<u8>> {
     entries.sort_by(|one, other| one.name.cmp(&other.name));
     let mut archive = tar::Builder::new(GzEncoder::new(Vec::new(), Compression::best()));
@@ -53,17 +53,17 @@ pub(crate) fn tar_gz(mut entries: Vec<Entry>) -> anyhow::Result<Vec<u8>> {
     Ok(archive.into_inner()?.finish()?)
 }
 
-/// 1 January 1980, the first day that ZIP can name, at midnight.
+/// 1 January 1980 at midnight, the first date that ZIP can represent.
 const ZIP_DATE: u16 = 0x21;
-/// Deflated files need version 2.0 to be read.
+/// ZIP version that is needed to read deflated files: 2.0.
 const ZIP_VERSION: u16 = 20;
-/// Permissions are those of Unix.
+/// Marks the permissions as those of Unix.
 const ZIP_UNIX: u16 = 3 << 8;
 const ZIP_DEFLATED: u16 = 8;
-/// A regular file, as Unix says it in permissions.
+/// Mode bits of a regular file on Unix.
 const REGULAR: u32 = 0o100_000;
 
-/// A ZIP archive in the order of its entries: that of wheels ends with the list of the others.
+/// A ZIP archive in the order of its entries. In a wheel, the last entry is the list of the others.
 pub(crate) fn zip(entries: &[Entry]) -> anyhow::Result<Vec<u8>> {
     let mut archive = Vec::new();
     let mut directory = Vec::new();
@@ -78,7 +78,7 @@ pub(crate) fn zip(entries: &[Entry]) -> anyhow::Result<Vec<u8>> {
         directory.extend(b"PK\x01\x02");
         directory.extend((ZIP_UNIX | ZIP_VERSION).to_le_bytes());
         directory.extend(&header);
-        // No comment, the first disk, no attributes of its own.
+        // No comment, the first disk, no internal attributes.
         directory.extend([0; 6]);
         directory.extend(((REGULAR | entry.mode) << 16).to_le_bytes());
         directory.extend(offset.to_le_bytes());
@@ -95,7 +95,7 @@ pub(crate) fn zip(entries: &[Entry]) -> anyhow::Result<Vec<u8>> {
     Ok(archive)
 }
 
-/// The part of an entry's header that the archive and its directory have alike.
+/// Part of an entry's header that is the same in the archive and in its directory.
 fn zip_header(entry: &Entry, packed: usize) -> anyhow::Result<Vec<u8>> {
     let mut crc = Crc::new();
     crc.update(&entry.bytes);
@@ -128,7 +128,7 @@ pub(crate) fn sha256(bytes: &[u8]) -> String {
     digits.iter().map(|byte| format!("{byte:02x}")).collect()
 }
 
-/// The list of checksums that `sha256sum --check` reads.
+/// List of checksums in the format of `sha256sum --check`.
 #[allow(clippy::disallowed_methods, reason = "a build tool works with files")]
 pub(crate) fn checksums(files: &[PathBuf]) -> anyhow::Result<String> {
     let mut lines = Vec::new();

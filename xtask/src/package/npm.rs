@@ -1,4 +1,4 @@
-//! npm packages: one with the program, for one platform, and the one that finds it and starts it.
+//! npm packages: one per platform with the program, and one that finds and starts it.
 
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
@@ -11,16 +11,16 @@ use super::platform::PLATFORMS;
 use super::release::{LICENCE, Release, VERSION};
 use super::{Extra, Program};
 
-/// The package that people install.
+/// Name of the package that people install.
 pub(crate) const NAME: &str = "tollgate";
-/// The scope of packages with a program.
+/// Scope of the packages with a program.
 const SCOPE: &str = "@tollgate";
 
 const WRAPPER: &str = include_str!("../../../packaging/npm/package.json");
 const SHIM: &str = include_str!("../../../packaging/npm/tollgate.js");
 const PLATFORM: &str = include_str!("../../../packaging/npm/platform.json");
 
-/// Packs both, and returns where they are: the wrapper, then the platform's.
+/// Packs both packages. Returns the paths of the wrapper and of the platform's package.
 pub(crate) fn make(
     release: &Release,
     program: &Program,
@@ -30,7 +30,7 @@ pub(crate) fn make(
 ) -> anyhow::Result<(PathBuf, PathBuf)> {
     let wrapper = wrapper(release)?;
     let mut files = extra.entries(".");
-    // The bill is of the program, which is in the other package.
+    // The SBOM describes the program, which is in the other package.
     files.retain(|file| !file.name.ends_with(crate::sbom::FILE));
     files.push(Entry::program("bin/tollgate.js", SHIM));
     let packed = pack(&wrapper, files, &work.join("wrapper"), to)?;
@@ -45,10 +45,10 @@ fn package(platform: &str) -> String {
     format!("{SCOPE}/{platform}")
 }
 
-/// The manifest of the package that starts the program.
+/// Manifest of the package that starts the program.
 ///
-/// Until npm's registry has the other packages they are optional peers: npm uses them where they are installed, and asks
-/// no registry for names that could be somebody else's.
+/// Until npm's registry has the platform packages, they are optional peers. npm then uses installed ones, and does not
+/// request names from a registry that could belong to others.
 fn wrapper(release: &Release) -> anyhow::Result<Value> {
     let mut manifest = common(WRAPPER, release)?;
     manifest["name"] = NAME.into();
@@ -75,7 +75,7 @@ fn wrapper(release: &Release) -> anyhow::Result<Value> {
     Ok(manifest)
 }
 
-/// The manifest of the package with the program.
+/// Manifest of the package with the program.
 fn platform(release: &Release, program: &Program) -> anyhow::Result<Value> {
     let platform = program.platform;
     let mut manifest = common(PLATFORM, release)?;
@@ -88,7 +88,7 @@ fn platform(release: &Release, program: &Program) -> anyhow::Result<Value> {
     Ok(manifest)
 }
 
-/// The manifest of a template with the facts of a release.
+/// Manifest of a template with the facts of a release filled in.
 pub(super) fn common(template: &str, release: &Release) -> anyhow::Result<Value> {
     let mut manifest: Value = serde_json::from_str(template).context("packaging/npm")?;
     manifest["version"] = VERSION.into();
@@ -102,7 +102,7 @@ pub(super) fn common(template: &str, release: &Release) -> anyhow::Result<Value>
     Ok(manifest)
 }
 
-/// Has npm pack a folder with these files.
+/// Packs a folder with these files, using npm.
 #[allow(clippy::disallowed_methods, reason = "a build tool works with files")]
 pub(super) fn pack(manifest: &Value, files: Vec<Entry>, folder: &Path, to: &Path) -> anyhow::Result<PathBuf> {
     use std::os::unix::fs::PermissionsExt as _;
@@ -128,7 +128,7 @@ pub(super) fn pack(manifest: &Value, files: Vec<Entry>, folder: &Path, to: &Path
         .context("npm packs its packages; it comes with Node")?;
     ensure!(packed.status.success(), "npm pack failed: {}", packed.status);
     let told: Value = serde_json::from_slice(&packed.stdout).context("npm pack prints JSON")?;
-    // An array of packages, and an object by name since npm 12.
+    // The output is an array of packages, and since npm 12 an object by name.
     let told = told
         .as_array()
         .and_then(|all| all.first())

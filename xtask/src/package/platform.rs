@@ -1,10 +1,10 @@
-//! Platforms that packages are made for, and what a program's file says about the one it was built for.
+//! Platforms with packages, and detection of a program's platform from its file.
 
 use anyhow::{Context as _, bail, ensure};
 use elf::ElfBytes;
 use elf::endian::AnyEndian;
 
-/// A system that the program runs on.
+/// A platform that the program runs on.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct Platform {
     /// Name in npm's packages.
@@ -17,11 +17,11 @@ pub(crate) struct Platform {
     pub(crate) cpu: &'static str,
     /// npm's `libc`, which only Linux has.
     pub(crate) libc: Option<&'static str>,
-    /// Python's name of the processor.
+    /// Python's name of the processor architecture.
     machine: &'static str,
 }
 
-/// Every platform there are packages for.
+/// All platforms with packages.
 pub(crate) const PLATFORMS: [Platform; 4] = [
     Platform {
         name: "linux-x64-gnu",
@@ -57,7 +57,7 @@ pub(crate) const PLATFORMS: [Platform; 4] = [
     },
 ];
 
-/// Libraries that every Linux distribution with glibc has, as PEP 600 lists them, as far as Rust's programs use them.
+/// Libraries that every Linux distribution with glibc has according to PEP 600, as far as Rust programs use them.
 const EVERYWHERE: [&str; 9] = [
     "libc.so.6",
     "libm.so.6",
@@ -72,18 +72,18 @@ const EVERYWHERE: [&str; 9] = [
 
 /// Start of a 64-bit Mach-O file.
 const MACH_O: &[u8] = &0xfeed_facf_u32.to_le_bytes();
-/// Length of its header.
+/// Length of a 64-bit Mach-O header.
 const MACH_O_HEADER: usize = 32;
 
 impl Platform {
-    /// The platform of npm's names.
+    /// Platform with npm's names.
     fn of(os: &str, cpu: &str) -> &'static Platform {
         let is_it = |platform: &&Platform| platform.os == os && platform.cpu == cpu;
-        // The callers below name those of the table only.
+        // The callers below only use names of the table.
         PLATFORMS.iter().find(is_it).unwrap_or(&PLATFORMS[0])
     }
 
-    /// True if this process runs on such a platform.
+    /// Returns whether this process runs on the platform.
     pub(crate) fn is_here(&self) -> bool {
         let os = if self.os == "darwin" { "macos" } else { self.os };
         let cpu = if self.cpu == "x64" { "x86_64" } else { "aarch64" };
@@ -91,7 +91,7 @@ impl Platform {
     }
 }
 
-/// The platform that a program was built for, and the platform tag that a wheel of it has.
+/// Platform of a program, and the platform tag for its wheel.
 pub(crate) fn of_program(bytes: &[u8]) -> anyhow::Result<(&'static Platform, String)> {
     if bytes.starts_with(b"\x7fELF") {
         return of_elf(bytes);
@@ -135,7 +135,7 @@ fn of_elf(bytes: &[u8]) -> anyhow::Result<(&'static Platform, String)> {
     Ok((platform, format!("{kind}_{}", platform.machine)))
 }
 
-/// Names of the shared libraries that the loader looks for.
+/// Names of the shared libraries that the program needs.
 fn libraries(file: &ElfBytes<'_, AnyEndian>) -> anyhow::Result<Vec<String>> {
     let (Some(dynamic), Some((_, names))) = (file.dynamic()?, file.dynamic_symbol_table()?) else {
         return Ok(Vec::new());
@@ -145,7 +145,7 @@ fn libraries(file: &ElfBytes<'_, AnyEndian>) -> anyhow::Result<Vec<String>> {
     needed.map(|entry| name(entry.d_val())).collect()
 }
 
-/// The newest version of glibc that a symbol asks for.
+/// Newest glibc version that a symbol requires.
 fn glibc(file: &ElfBytes<'_, AnyEndian>) -> anyhow::Result<Option<(u32, u32)>> {
     let (Some(versions), Some((symbols, _))) = (file.symbol_version_table()?, file.dynamic_symbol_table()?)
     else {
@@ -160,13 +160,13 @@ fn glibc(file: &ElfBytes<'_, AnyEndian>) -> anyhow::Result<Option<(u32, u32)>> {
     Ok(newest)
 }
 
-/// `(2, 34)` of `GLIBC_2.34`, and of `GLIBC_2.3.4` that is `(2, 3)`.
+/// Version of a glibc symbol: `(2, 34)` for `GLIBC_2.34`, and `(2, 3)` for `GLIBC_2.3.4`.
 fn glibc_version(name: &str) -> Option<(u32, u32)> {
     let mut parts = name.strip_prefix("GLIBC_")?.split('.');
     Some((parts.next()?.parse().ok()?, parts.next()?.parse().ok()?))
 }
 
-/// `None` if the file ends too early or names no version of macOS.
+/// Platform of a Mach-O file. `None` if the file is truncated or has no macOS version.
 fn of_mach_o(bytes: &[u8]) -> Option<(&'static Platform, String)> {
     const ARM64: u32 = 0x0100_000c;
     const BUILD_VERSION: u32 = 0x32;
@@ -199,11 +199,11 @@ fn of_mach_o(bytes: &[u8]) -> Option<(&'static Platform, String)> {
 mod tests {
     use super::*;
 
-    /// A Mach-O header with one load command that is of no interest, and one that names a version.
+    /// A Mach-O header with one irrelevant load command, and one with a version.
     fn mach_o(cpu: u32, command: u32, version: u32) -> Vec<u8> {
         let header = [0xfeed_facf, cpu, 0, 2, 2, 0, 0, 0];
         let commands = [0x19, 8, command, 24, 1, version, version, 0];
-        // In a command of minimal versions the version comes first.
+        // In a command with a minimum version, the version comes first.
         let words = header.iter().chain(&commands).copied();
         let mut words: Vec<u32> = words.collect();
         if command == 0x24 {

@@ -8,12 +8,12 @@ use crate::run::root;
 pub(crate) const VERSION: &str = env!("CARGO_PKG_VERSION");
 /// Licence expression of the workspace.
 pub(crate) const LICENCE: &str = env!("CARGO_PKG_LICENSE");
-/// Server name of a release without a repository. `example.com` is reserved, so no registry takes it.
+/// Server name of a release without a repository. `example.com` is reserved, so no registry accepts it.
 const UNPUBLISHED: &str = "com.example/tollgate";
 
 /// A release of this version.
 pub(crate) struct Release {
-    /// The release's repository, if it has one yet.
+    /// Repository of the release, if it has one yet.
     pub(crate) repository: Option<Repository>,
     /// True if npm's registry has the packages of all platforms.
     pub(crate) is_published: bool,
@@ -29,7 +29,7 @@ pub(crate) struct Repository {
 }
 
 impl Release {
-    /// A release in the repository of this address, or in the workspace's.
+    /// Creates a release in the repository with this address, or in the workspace's.
     pub(crate) fn new(url: Option<&str>, is_published: bool) -> anyhow::Result<Release> {
         let url = match url {
             Some(url) => Some(url.to_owned()),
@@ -41,7 +41,7 @@ impl Release {
         })
     }
 
-    /// Name in MCP's registry. GitHub's owners have the names `io.github.OWNER/…`.
+    /// Name in MCP's registry. Owners on GitHub have names of the form `io.github.OWNER/…`.
     pub(crate) fn server_name(&self) -> String {
         match &self.repository {
             Some(repository) if repository.host == "github.com" => {
@@ -68,7 +68,7 @@ impl Repository {
             let rest = url.strip_prefix("https://")?;
             let mut parts = rest.split('/').filter(|part| is_plain(part));
             let found = (parts.next()?, parts.next()?, parts.next()?);
-            // What was filtered out is missing here.
+            // A difference means that characters were filtered out.
             (rest == format!("{}/{}/{}", found.0, found.1, found.2)).then_some(found)
         };
         let (host, owner, _) = parts()
@@ -86,7 +86,7 @@ impl Repository {
     }
 }
 
-/// Letters, digits, `-`, `_` and `.`, which need no escape in any of the files.
+/// Returns whether a text only has letters, digits, `-`, `_` and `.`, which need no escaping in any of the files.
 fn is_plain(part: &str) -> bool {
     let is_plain = |byte: u8| byte.is_ascii_alphanumeric() || b"-_.".contains(&byte);
     !part.is_empty() && part.bytes().all(is_plain)

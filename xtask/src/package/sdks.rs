@@ -1,4 +1,4 @@
-//! Packages of the SDKs for Python and JavaScript: the same on every platform.
+//! Packages of the SDKs for Python and JavaScript, the same on every platform.
 
 use std::path::{Path, PathBuf};
 
@@ -9,11 +9,11 @@ use super::release::{LICENCE, Release, VERSION};
 use super::{npm, wheel};
 use crate::run::root;
 
-/// Name of the Python package in names of files. `tollgate` on PyPI is another project's.
+/// Name of the Python package in file names. `tollgate` on PyPI is another project.
 const MODULE: &str = "tollgate_sdk";
-/// Licences, which each package has beside its readme.
+/// Licence files, included in each package together with its readme.
 const TEXTS: [&str; 2] = ["LICENSE-APACHE", "LICENSE-MIT"];
-/// Files that tools leave behind.
+/// Files that tools leave behind, which are not packaged.
 const LEFT_BEHIND: [&str; 3] = ["__pycache__", "node_modules", ".pytest_cache"];
 
 /// Files of both packages.
@@ -24,12 +24,12 @@ pub(crate) struct Sdks {
     pub(crate) npm: PathBuf,
 }
 
-/// Makes both packages of this checkout in a folder.
+/// Creates both packages of this checkout in a folder.
 pub(crate) fn of_checkout(to: &Path, work: &Path) -> anyhow::Result<Sdks> {
     make(&Release::new(None, false)?, to, work)
 }
 
-/// Makes both packages of a release in a folder.
+/// Creates both packages of a release in a folder.
 #[allow(clippy::disallowed_methods, reason = "a build tool works with files")]
 pub(super) fn make(release: &Release, to: &Path, work: &Path) -> anyhow::Result<Sdks> {
     std::fs::create_dir_all(to)?;
@@ -115,7 +115,7 @@ fn texts(folder: &Path, under: &str) -> anyhow::Result<Vec<Entry>> {
         .collect()
 }
 
-/// Files below a folder by name, through links: the interfaces are linked.
+/// Collects the files below a folder by name. Follows links, because the interfaces are linked.
 #[allow(clippy::disallowed_methods, reason = "a build tool works with files")]
 fn collect(folder: &Path, under: &str, files: &mut Vec<Entry>) -> anyhow::Result<()> {
     let entries = std::fs::read_dir(folder).with_context(|| folder.display().to_string())?;

@@ -1,4 +1,4 @@
-//! `server.json`, which MCP's registry lists a server by.
+//! `server.json`, the file with which MCP's registry lists a server.
 
 use anyhow::Context as _;
 use serde_json::{Value, json};
@@ -7,7 +7,7 @@ use super::release::{Release, VERSION};
 
 const TEMPLATE: &str = include_str!("../../../packaging/server.json");
 
-/// The file's text for a release.
+/// Text of the file for a release.
 pub(crate) fn text(release: &Release) -> anyhow::Result<String> {
     let mut server: Value = serde_json::from_str(TEMPLATE).context("packaging/server.json")?;
     server["name"] = release.server_name().into();
@@ -26,7 +26,7 @@ pub(crate) fn text(release: &Release) -> anyhow::Result<String> {
     Ok(format!("{server:#}\n"))
 }
 
-/// Arguments of the program: a server on standard input and output, with a directory for packs to read.
+/// Arguments of the program: a server on standard input and output, with a readable directory for packs.
 fn arguments() -> Value {
     json!([
         {"type": "positional", "value": "serve"},
@@ -46,7 +46,7 @@ fn arguments() -> Value {
 mod tests {
     use super::*;
 
-    /// Rules of the schema that is named in the file, and of the registry.
+    /// Rules of the schema named in the file, and of the registry.
     #[test]
     fn the_registrys_file_keeps_to_its_schema() {
         let release = Release::new(Some("https://github.com/owner/tollgate"), false).unwrap();

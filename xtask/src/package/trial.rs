@@ -1,4 +1,4 @@
-//! Installs packages from their files alone, in empty folders, and tries what was installed.
+//! Test of the packages: installs them from their files alone, in empty folders, and runs the result.
 
 mod npm;
 mod python;
@@ -14,9 +14,9 @@ use super::release::VERSION;
 use crate::run::run;
 use crate::session::{End, Session};
 
-/// Folder in which programs are started, in the folder of the trial.
+/// Folder in which programs are started, within the test's folder.
 const WORK: &str = "work";
-/// Calls of the program that its exit code tells apart: success, a refusal, and arguments that are none.
+/// Command lines with different exit codes: success, a refusal, and invalid arguments.
 const CALLS: [&[&str]; 4] = [
     &["--version"],
     &["call", "--packs", "task-store", "task_list"],
@@ -30,7 +30,7 @@ const CALLS: [&[&str]; 4] = [
     &["--no-such-flag"],
 ];
 
-/// Tries all packages. Returns what it came to.
+/// Tests all packages. Returns a summary.
 pub(crate) fn all(made: &Made) -> anyhow::Result<String> {
     let place = Place::new(&made.folder)?;
     same_bytes(made)?;
@@ -43,7 +43,7 @@ pub(crate) fn all(made: &Made) -> anyhow::Result<String> {
 /// Folder of installed packages.
 struct Place {
     folder: PathBuf,
-    /// Flags of the program that keep it away from the files of whoever runs this, and times out of what it prints.
+    /// Flags that keep the program away from the user's files, and timings out of its output.
     own: Vec<OsString>,
 }
 
@@ -71,7 +71,7 @@ impl Place {
     }
 }
 
-/// `sha256sum` finds every file as the list has it.
+/// Checks every file with `sha256sum` and the list of checksums.
 fn same_bytes(made: &Made) -> anyhow::Result<()> {
     let folder = made.archive.parent().context("the files are in a folder")?;
     let sums = super::archive::checksums(&made.files[..made.files.len() - 1])?;
@@ -84,7 +84,7 @@ fn same_bytes(made: &Made) -> anyhow::Result<()> {
         .current_dir(folder))
 }
 
-/// The archive holds a program that runs. Returns where it is: the others are compared with it.
+/// Checks that the archive contains a working program. Returns its path, for comparison with the others.
 fn archive(made: &Made, place: &Place) -> anyhow::Result<PathBuf> {
     let folder = place.empty("archive")?;
     run(Command::new("tar")
@@ -101,7 +101,7 @@ fn archive(made: &Made, place: &Place) -> anyhow::Result<PathBuf> {
     Ok(unpacked)
 }
 
-/// Checks that the started program behaves as the program itself: output, exit codes, signals, the end of its input.
+/// Checks that the launcher behaves like the program itself: output, exit codes, signals, the end of its input.
 fn as_the_program(start: &[OsString], program: &Path, place: &Place) -> anyhow::Result<()> {
     let itself = [program.as_os_str().to_owned()];
     for call in CALLS {
@@ -170,7 +170,7 @@ fn is_version(output: &Output) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// Nothing on standard output, which is the wire, and a failure with this text.
+/// Checks that a command fails with this text, and prints nothing on standard output, which is the protocol channel.
 fn refuses(output: &Output, text: &str) -> anyhow::Result<()> {
     let said = String::from_utf8_lossy(&output.stderr);
     ensure!(
@@ -183,7 +183,7 @@ fn refuses(output: &Output, text: &str) -> anyhow::Result<()> {
 
 #[allow(clippy::disallowed_methods, reason = "a build tool works with files")]
 fn write(file: &Path, text: &str) -> anyhow::Result<()> {
-    // Not into a file that another name has as well.
+    // The old file is removed first, because it may have a second name.
     if file.exists() {
         std::fs::remove_file(file)?;
     }

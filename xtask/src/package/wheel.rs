@@ -11,9 +11,9 @@ use super::archive::{Entry, zip};
 use super::release::{LICENCE, Release, VERSION};
 use super::{Extra, Program};
 
-/// The distribution. `tollgate` on PyPI is another project's.
+/// Name of the distribution. `tollgate` on PyPI is another project.
 pub(crate) const NAME: &str = "tollgate-mcp";
-/// The same in names of files and modules.
+/// Name of the distribution in file and module names.
 const MODULE: &str = "tollgate_mcp";
 
 const SOURCES: [(&str, &str); 2] = [
@@ -26,10 +26,10 @@ const SOURCES: [(&str, &str); 2] = [
         include_str!("../../../packaging/pypi/tollgate_mcp/__main__.py"),
     ),
 ];
-/// `uvx tollgate-mcp` and `pipx run tollgate-mcp` start the command that is called like the distribution.
+/// `uvx tollgate-mcp` and `pipx run tollgate-mcp` run the command with the distribution's name.
 const ENTRY_POINTS: &str = "[console_scripts]\ntollgate-mcp = tollgate_mcp:main\n";
 
-/// The wheel's name and bytes.
+/// Name and bytes of the wheel.
 pub(crate) fn make(release: &Release, program: &Program, extra: &Extra) -> anyhow::Result<(String, Vec<u8>)> {
     let name = format!("{MODULE}-{}", version(VERSION)?);
     let info = format!("{name}.dist-info");
@@ -97,7 +97,7 @@ fn metadata(release: &Release, extra: &Extra) -> anyhow::Result<String> {
     Ok(text)
 }
 
-/// The list of files with their hashes, which names itself without one.
+/// List of the files with their hashes. The entry of the list itself has no hash.
 pub(super) fn record(entries: &[Entry], name: &str) -> Entry {
     let lines = entries.iter().map(|entry| {
         let hash = URL_SAFE_NO_PAD.encode(Sha256::digest(&entry.bytes));
@@ -107,7 +107,7 @@ pub(super) fn record(entries: &[Entry], name: &str) -> Entry {
     Entry::text(name, lines)
 }
 
-/// A version as Python writes it: `1.0.0rc2` for `1.0.0-rc.2`.
+/// Version in Python's notation: `1.0.0rc2` for `1.0.0-rc.2`.
 pub(crate) fn version(version: &str) -> anyhow::Result<String> {
     let Some((release, pre)) = version.split_once('-') else {
         return Ok(version.to_owned());

@@ -1,4 +1,4 @@
-//! A PostgreSQL server for one run of the tests, gone with this process.
+//! A PostgreSQL server for one test run, which ends with this process.
 
 use std::io::{BufRead as _, BufReader};
 use std::net::TcpListener;
@@ -8,7 +8,8 @@ use std::process::{Child, ChildStdin, Command, Stdio};
 
 use anyhow::{Context as _, ensure};
 
-/// Makes a database, tells that it listens, waits for the end of this process, and stops. A server that ends before is started again.
+/// Creates a database, reports that it listens, and stops when this process ends. A server that ends earlier is
+/// restarted.
 const SCRIPT: &str = r#"
 set -e
 "$1/initdb" --pgdata "$2/data" --auth trust --encoding UTF8 --locale C --username tollgate >"$2/initdb.log" 2>&1 ||
@@ -43,10 +44,10 @@ while kill -0 $keeper 2>/dev/null; do
 done
 "#;
 
-/// A server that runs.
+/// A running server.
 pub(crate) struct Server {
     shell: Child,
-    /// Closed at the end, which ends the server.
+    /// Pipe to the server's script. Closing it stops the server.
     alive: Option<ChildStdin>,
     port: u16,
     folder: PathBuf,
@@ -54,9 +55,9 @@ pub(crate) struct Server {
 
 #[allow(clippy::disallowed_methods, reason = "a build tool works with files")]
 impl Server {
-    /// Starts the server of a folder with `initdb` and `postgres`, as durable as one that is used.
+    /// Starts a server from a folder with `initdb` and `postgres`, with the durability settings of production.
     pub(crate) fn start(binaries: &Path) -> anyhow::Result<Server> {
-        // Another user must be able to enter it, so that it is not below the project.
+        // Another user must be able to enter the folder, so it is not below the project.
         let folder = std::env::temp_dir().join(format!("tollgate-pg-{}", std::process::id()));
         std::fs::DirBuilder::new().mode(0o700).create(&folder)?;
         let port = TcpListener::bind("127.0.0.1:0")?.local_addr()?.port();
@@ -84,7 +85,7 @@ impl Server {
         })
     }
 
-    /// URL of a database on it.
+    /// URL of a database on the server.
     pub(crate) fn url(&self) -> String {
         format!("postgres://tollgate@127.0.0.1:{}/postgres", self.port)
     }
@@ -99,7 +100,7 @@ impl Drop for Server {
     }
 }
 
-/// A shell of a user that PostgreSQL runs for: it refuses root.
+/// Command for a shell of a user other than root, because PostgreSQL refuses to run as root.
 #[allow(clippy::disallowed_methods, reason = "a build tool works with files")]
 fn shell(folder: &Path) -> anyhow::Result<Command> {
     if Path::new("/proc/self").metadata()?.uid() != 0 {

@@ -1,21 +1,21 @@
-//! Values that fit a schema, made up from it: pure.
+//! Generator of values that match a schema. No I/O.
 
 use std::collections::BTreeMap;
 
 use regex_syntax::hir::{Class, Hir, HirKind};
 use serde_json::{Map, Number, Value};
 
-/// Deepest nesting of what is made up, and most entries of one array.
+/// Maximum nesting of generated values, and maximum entries of an array.
 const MOST: usize = 32;
-/// The argument that the host itself fills, and which names nothing that could be made up.
+/// Argument that the host fills itself. It refers to nothing that could be generated.
 const ENVELOPE: &str = tollgate_components::catalog::ENVELOPE_ARGUMENT;
 
 /// Extent of generated values.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Fill {
-    /// Required members only.
+    /// Only required members.
     Required,
-    /// All that can be.
+    /// All members.
     Everything,
 }
 
@@ -23,22 +23,22 @@ impl Fill {
     pub(super) const ALL: [Fill; 2] = [Fill::Required, Fill::Everything];
 }
 
-/// Texts that arguments of a name can hold, such as ids that earlier replies told.
+/// Text values for arguments by name, such as ids from earlier replies.
 #[derive(Debug, Clone)]
 pub(super) struct Known(BTreeMap<String, String>);
 
 impl Known {
-    /// Values known before any call.
+    /// Creates the values that are known before any call.
     pub(super) fn new(workspace: &str) -> Known {
         Known(BTreeMap::from([("workspace".to_owned(), workspace.to_owned())]))
     }
 
-    /// Value for arguments of a name.
+    /// Value for arguments with this name.
     pub(super) fn get(&self, name: &str) -> Option<&str> {
         self.0.get(name).map(String::as_str)
     }
 
-    /// Takes ids from a reply: `task_id` as it is, and the `id` of a `task` or of one of `tasks` as its id.
+    /// Collects ids from a reply: `task_id` as it is, and the `id` of a `task` or of an entry of `tasks` as a task id.
     pub(super) fn learn(&mut self, reply: &Value) {
         self.learn_from(reply, "", 0);
     }
@@ -70,7 +70,7 @@ impl Known {
     }
 }
 
-/// Makes values up.
+/// Generator of values.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Maker<'a> {
     pub(super) fill: Fill,
@@ -78,12 +78,13 @@ pub(super) struct Maker<'a> {
 }
 
 impl Maker<'_> {
-    /// A value for a schema. Schemas can want what nobody guesses, so whether it fits is another question.
+    /// Generates a value for a schema. Some schemas have requirements that cannot be met by guessing, so the value may
+    /// not fit.
     pub(super) fn make(self, schema: &Value) -> Value {
         self.value(schema, "", 0, 0)
     }
 
-    /// The `nth` value of a list, under a name.
+    /// Generates the `nth` value of a list, under a name.
     fn value(self, schema: &Value, name: &str, nth: usize, depth: usize) -> Value {
         if let Some(value) = offered(schema, nth) {
             return value;
@@ -150,7 +151,7 @@ fn offered(schema: &Value, nth: usize) -> Option<Value> {
     offered.or_else(|| schema.get("default").filter(|_| nth == 0).cloned())
 }
 
-/// Its type; of several the first that says something.
+/// Type of a schema. If there are several, the first meaningful one.
 fn kind(schema: &Value) -> &str {
     match schema.get("type") {
         Some(Value::String(kind)) => kind,
@@ -224,7 +225,7 @@ fn write(pattern: &Hir, text: &mut String) -> Option<()> {
     Some(())
 }
 
-/// A character of a class, a plain one if there is any.
+/// A character of a class, preferably a plain one.
 fn one_of(class: &Class) -> Option<char> {
     let ranges: Vec<(char, char)> = match class {
         Class::Unicode(class) => class.iter().map(|range| (range.start(), range.end())).collect(),
@@ -294,7 +295,7 @@ mod tests {
 
     use super::*;
 
-    /// Each schema with what is made up for it, which must fit.
+    /// Each schema with the value generated for it, which must fit.
     fn made(properties: &Value, required: &[&str]) -> String {
         let schema = json!({
             "type": "object", "properties": properties, "required": required, "additionalProperties": false

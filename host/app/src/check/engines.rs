@@ -1,4 +1,4 @@
-//! SQL of a component that differs on PostgreSQL.
+//! Differences of a component's SQL on PostgreSQL.
 
 use tollgate_store::storage::{Namespace, Step};
 
@@ -6,13 +6,13 @@ use super::report::{Finding, Report};
 
 /// Subject of the findings.
 const ABOUT: &str = "SQL on PostgreSQL";
-/// Number of differences that a report shows of one component.
+/// Maximum number of differences in the report of one component.
 const SHOWN: usize = 20;
 
-/// Notes where the migrations of a component, and the statements that its calls ran, differ on PostgreSQL. Hosts store data in
-/// SQLite, so nothing is wrong with such a component.
+/// Notes where the migrations of a component, and the statements that its calls ran, behave differently on PostgreSQL.
+/// These are not problems, because hosts can store data in SQLite.
 pub(super) fn compare(namespace: &Namespace, steps: &[Step], report: &mut Report) {
-    // Migrations that cannot be read are problems of loading.
+    // Unreadable migrations are reported as load errors.
     let found = namespace.differences(steps).unwrap_or_default();
     for difference in found.iter().take(SHOWN) {
         report.note(Finding::new(ABOUT, difference.to_string()));

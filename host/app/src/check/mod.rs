@@ -1,4 +1,4 @@
-//! Check of a component against its manifest: its surface, and a call of everything, in temporary directories.
+//! Check of a component: its manifest, its tools and a call of each, in temporary directories.
 
 mod arbitrary;
 mod engines;
@@ -26,33 +26,34 @@ use scratch::Place;
 
 pub use report::{Called, Finding, Report};
 
-/// Subject of a finding as long as no name is known.
+/// Subject of a finding while the name is unknown.
 const ITSELF: &str = "the component";
-/// Time for a check that was told to end.
+/// Time for a check to end after its time limit.
 const GRACE: Duration = Duration::from_secs(15);
 
-/// A component that is to be checked.
+/// A component to check.
 #[derive(Debug)]
 pub struct Subject {
     /// Bytes of the component.
     pub bytes: Vec<u8>,
-    /// Its settings; made up if there are none.
+    /// Settings of the component. Generated if `None`.
     pub config: Option<Map<String, Value>>,
-    /// True if the component may run the programs that it asks for.
+    /// True if the component may run the programs that it requests.
     pub programs: bool,
-    /// Directories that it gets copies of, by the name of the workspace.
+    /// Directories to copy into the check, by the name of the workspace.
     pub workspaces: Vec<(String, PathBuf)>,
     /// Time limit of the whole check.
     pub time: Duration,
 }
 
-/// Finds out everything about a component that can be found out without its operator. It is granted what it
-/// asks for, in an empty folder that the caller throws away. The check ends with its time, whatever the component does.
+/// Checks everything about a component that can be checked without its operator. The component is granted everything
+/// that it requests, in an empty folder that the caller deletes. The check ends at its time limit, whatever the
+/// component does.
 pub async fn check(subject: Subject, folder: &Path, authority: Authority) -> anyhow::Result<Report> {
     let (time, folder) = (subject.time, folder.to_owned());
     let unfinished = catalog::anatomy_of(&subject.bytes);
     let (found, report) = oneshot::channel();
-    // On a thread that nobody has to wait for: migrations and what else runs in the host block it.
+    // On a detached thread, because migrations and other work of the host can block it.
     std::thread::Builder::new()
         .name("check".to_owned())
         .spawn(move || drop(found.send(alone(subject, folder, authority))))
@@ -67,7 +68,7 @@ pub async fn check(subject: Subject, folder: &Path, authority: Authority) -> any
     }
 }
 
-/// The check on a runtime of its own.
+/// Runs the check on its own runtime.
 fn alone(subject: Subject, folder: PathBuf, authority: Authority) -> anyhow::Result<Report> {
     let runtime = tokio::runtime::Builder::new_multi_thread()
         .worker_threads(2)
@@ -136,13 +137,13 @@ fn beginning(inspection: &Inspection) -> Report {
 
 fn too_long(about: &str, time: Duration) -> Finding {
     let found = format!(
-        "the check was ended after {} s, and not everything was tried",
+        "the check stopped after {} s, before everything was tried",
         time.as_secs()
     );
-    Finding::new(about, found).remedy("find out what takes so long, or give it more with --time")
+    Finding::new(about, found).remedy("find out what takes so long, or allow more time with --time")
 }
 
-/// Kind of a component by its exports.
+/// Kind of a component, by its exports.
 fn kind(inspection: &Inspection) -> Option<&'static str> {
     let exports = &inspection.anatomy.as_ref()?.exports;
     let kinds = [("pack", "pack"), ("judge", "policy")];

@@ -1,4 +1,4 @@
-//! A pack: its surface, and calls of every tool and prompt.
+//! Check of a pack: its tool definitions, and calls of every tool and prompt.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -22,14 +22,14 @@ use super::scratch::{self, Ended, Place};
 use super::workspaces::Prepared;
 use super::{engines, resources, validate};
 
-/// Outcome of a call that was not refused.
+/// Outcome of a successful call.
 const OK: &str = "ok";
 /// Code of the SDK for a workspace that is not registered and granted.
 const UNKNOWN_WORKSPACE: &str = "WORKSPACE_UNKNOWN";
 /// Advice for a parameter that is not explained.
 const EXPLAIN: &str = "say what the value is, where it comes from, its default and an example";
 
-/// Finds out everything about a pack.
+/// Checks everything about a pack.
 pub(super) async fn check(
     place: &Place,
     manifest: &Manifest,
@@ -61,7 +61,7 @@ pub(super) async fn check(
         limits: limits(&manifest.name, &subject.bytes),
         config: report.config.clone(),
         exclude: Vec::new(),
-        // The report says so.
+        // The report mentions it.
         full_schemas: true,
         resume: false,
     };
@@ -69,7 +69,7 @@ pub(super) async fn check(
     for failure in gate.catalog().failures() {
         report.problems_of(&failure.pack, failure.problems.clone());
     }
-    // Whatever removes things comes last, so that there is something to read before.
+    // Destructive tools run last, so that there is data to read before.
     let (removing, others): (Vec<&ToolSpec>, Vec<&ToolSpec>) = manifest
         .tools
         .iter()
@@ -95,7 +95,7 @@ async fn call_all(gate: &Gate, tools: &[&ToolSpec], known: &mut Known, cancel: &
     }
 }
 
-/// Notes the tools whose work was not seen, because each of their calls was refused, and programs that were not started.
+/// Records tools of which every call was refused, and programs that were not started.
 fn unseen(manifest: &Manifest, subject: &Subject, report: &mut Report) {
     for named in manifest.tools.iter().chain(&manifest.prompts) {
         let calls = report.calls.iter().filter(|called| called.tool == named.name);
@@ -117,11 +117,11 @@ fn unseen(manifest: &Manifest, subject: &Subject, report: &mut Report) {
     let is_program = |want: &Want| matches!(want, Want::Process(_) | Want::Git(_) | Want::Tests);
     if !subject.programs && manifest.wants.iter().any(is_program) {
         let why = Finding::new("programs", "none was started");
-        report.untried(why.remedy("let it run what it asks for with --programs"));
+        report.untried(why.remedy("let it run the programs that it asks for, with --programs"));
     }
 }
 
-/// Limits of the calls. Only a built-in component has more than others, and not one that takes its name.
+/// Limits of the calls. Only a genuine built-in component has higher limits, not one that uses its name.
 fn limits(name: &str, bytes: &[u8]) -> Limits {
     match builtin::component(name) {
         Some(own) if own == bytes => builtin::limits(name),
@@ -129,7 +129,7 @@ fn limits(name: &str, bytes: &[u8]) -> Limits {
     }
 }
 
-/// Settings for a component that wants some.
+/// Settings for a component that requires some.
 pub(super) fn settings(schema: Option<&Value>, known: &Known) -> Map<String, Value> {
     let maker = Maker {
         fill: Fill::Required,
@@ -141,7 +141,7 @@ pub(super) fn settings(schema: Option<&Value>, known: &Known) -> Map<String, Val
     }
 }
 
-/// Calls a tool with as little as it takes, and with everything that it takes.
+/// Calls a tool with as few arguments as possible, and with all arguments.
 async fn call(gate: &Gate, name: &str, known: &mut Known, cancel: &Cancel, report: &mut Report) {
     let catalog = gate.catalog();
     let Some(tool) = catalog
@@ -149,7 +149,7 @@ async fn call(gate: &Gate, name: &str, known: &mut Known, cancel: &Cancel, repor
         .or_else(|| catalog.find_prompt(name))
         .map(Arc::clone)
     else {
-        // The pack was not loaded, which is told.
+        // The pack was not loaded, which is reported elsewhere.
         return;
     };
     let output = match jsonschema::validator_for(&Value::Object(tool.spec.output_schema.clone())) {
@@ -157,7 +157,7 @@ async fn call(gate: &Gate, name: &str, known: &mut Known, cancel: &Cancel, repor
         Err(err) => {
             report.problem(Finding::new(
                 name,
-                format!("its output schema is no JSON Schema: {err}"),
+                format!("its output schema is not valid JSON Schema: {err}"),
             ));
             return;
         }
@@ -169,7 +169,7 @@ async fn call(gate: &Gate, name: &str, known: &mut Known, cancel: &Cancel, repor
             Ok(arguments) => {
                 before = Some(arguments.clone());
                 let ended = scratch::call(gate, name, arguments.clone(), cancel).await;
-                // One that was given up says nothing of the tool.
+                // A cancelled call says nothing about the tool.
                 if let Some(ended) = ended.filter(|_| !cancel.is_cancelled()) {
                     note(name, arguments, ended, &output, known, report);
                 }
@@ -179,7 +179,7 @@ async fn call(gate: &Gate, name: &str, known: &mut Known, cancel: &Cancel, repor
     }
 }
 
-/// Notes what became of a call.
+/// Records the outcome of a call.
 fn note(
     name: &str,
     arguments: Map<String, Value>,
@@ -210,7 +210,7 @@ fn note(
         .for_each(|note| report.note(note));
 }
 
-/// Arguments that a tool takes.
+/// Arguments for a tool.
 fn arguments(tool: &ToolEntry, fill: Fill, known: &Known) -> Result<Map<String, Value>, Finding> {
     let schema = Value::Object(tool.spec.input_schema.clone());
     let made = Maker { fill, known }.make(&schema);
@@ -218,9 +218,9 @@ fn arguments(tool: &ToolEntry, fill: Fill, known: &Known) -> Result<Map<String, 
         .arguments()
         .and_then(|arguments| arguments.iter_errors(&made).next())
     {
-        let why = format!("it was not called, because no arguments could be made up: {err}");
+        let why = format!("it was not called, because no arguments could be generated: {err}");
         return Err(Finding::new(&tool.spec.name, why)
-            .remedy("give values that it takes as `examples` in the schema"));
+            .remedy("add values that it accepts as `examples` to the schema"));
     }
     match made {
         Value::Object(arguments) => Ok(arguments),

@@ -1,4 +1,4 @@
-//! A policy: its manifest, its settings, and verdicts on calls of the host's own tools.
+//! Check of a policy: its manifest, its settings, and verdicts on calls of the host's own tools.
 
 use serde_json::{Map, Value, json};
 use tollgate_components::grants::Grants;
@@ -13,19 +13,19 @@ use super::report::{Called, Finding, Report};
 use super::scratch::{self, Ended, Place};
 use super::workspaces::Prepared;
 
-/// Judged calls: one that reads, and one that changes something.
+/// Calls to evaluate: one that reads, and one that changes something.
 const JUDGED: &[(&str, &str)] = &[
     ("envelope_list", "{}"),
     ("envelope_open", r#"{"label": "check"}"#),
 ];
-/// The code of a call that a policy could not judge, and what its context says of one that said so itself.
+/// Code of a call that a policy could not evaluate, and the context if the policy reported that itself.
 const FAILED: &str = "POLICY_FAILED";
 const CANNOT_JUDGE: &str = "cannot_judge";
-/// Outcomes of a judged call; a code follows the second.
+/// Outcomes of an evaluated call. A code follows the second.
 const LET_THROUGH: &str = "let through";
 const DENIED: &str = "denied ";
 
-/// Finds out everything about a policy.
+/// Checks everything about a policy.
 pub(super) async fn check(
     place: &Place,
     manifest: &Manifest,
@@ -85,7 +85,7 @@ pub(super) async fn check(
     Ok(())
 }
 
-/// Says if the policy judged anything, and which judgements were not seen.
+/// Reports whether the policy evaluated anything, and which phases were not exercised.
 fn conclude(name: &str, phase: Phase, report: &mut Report) {
     let judged = report
         .calls
@@ -95,7 +95,7 @@ fn conclude(name: &str, phase: Phase, report: &mut Report) {
     report.judged = Some(judged);
     if judged == 0 {
         let nothing = Finding::new(name, "it judged no call, so nothing is known about its verdicts");
-        report.problem(nothing.remedy("give settings with which it judges, with --settings"));
+        report.problem(nothing.remedy("pass settings with which it judges, with --settings"));
         return;
     }
     let is_let_through = |called: &Called| called.outcome == LET_THROUGH;
@@ -104,21 +104,21 @@ fn conclude(name: &str, phase: Phase, report: &mut Report) {
             "results",
             "no call was let through, so none was judged after it ran",
         );
-        report.untried(none.remedy("give settings that let a call through, with --settings"));
+        report.untried(none.remedy("pass settings that let a call through, with --settings"));
     }
     let others = Finding::new(
         "other calls",
         "only calls of the host's own tools were judged, none that runs programs",
     );
-    report.untried(others.remedy("write cases for them, and judge these with `tollgate policies test`"));
+    report.untried(others.remedy("write cases for them, and run the cases with `tollgate policies test`"));
 }
 
-/// True for the outcome of a call that the policy could not judge.
+/// Returns whether an outcome means that the policy could not evaluate the call.
 fn is_failed(outcome: &str) -> bool {
     outcome.strip_prefix(DENIED) == Some(FAILED)
 }
 
-/// The policy before every tool, with all that it asks for.
+/// Configures the policy for every tool, with everything that it requests.
 fn source(place: &Place, name: &str, grants: Grants, config: Map<String, Value>) -> Source {
     Source {
         name: name.to_owned(),
@@ -135,7 +135,7 @@ fn source(place: &Place, name: &str, grants: Grants, config: Map<String, Value>)
     }
 }
 
-/// Notes what became of a call. Any verdict will do; none at all will not.
+/// Records the outcome of a call. Any verdict is fine, but there must be one.
 fn judged(
     name: &str,
     is_made_up: bool,
@@ -176,5 +176,5 @@ fn failed(name: &str, tool: &str, err: &ToolError) -> Finding {
 
 fn without_settings(name: &str, problem: &str) -> Finding {
     let told = format!("the settings generated from its schema are not sufficient: {problem}");
-    Finding::new(name, told).remedy("give real ones with --settings")
+    Finding::new(name, told).remedy("pass real ones with --settings")
 }

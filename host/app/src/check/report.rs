@@ -10,37 +10,37 @@ pub struct Report {
     pub sha256: String,
     /// Size in bytes.
     pub bytes: usize,
-    /// `pack` or `policy`; absent if it is neither.
+    /// `pack` or `policy`. Absent if the component is neither.
     #[serde(rename = "is", skip_serializing_if = "Option::is_none")]
     pub kind: Option<&'static str>,
     /// Name in the component's manifest.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub name: Option<String>,
-    /// Its own version.
+    /// Version of the component.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub version: Option<String>,
-    /// The JSON Schema of its settings.
+    /// JSON Schema of its settings.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub config_schema: Option<Value>,
-    /// The settings that it ran with.
+    /// Settings of the checked component.
     pub config: Map<String, Value>,
-    /// The calls that were made.
+    /// Calls that were made.
     pub calls: Vec<Called>,
-    /// Number of calls that a policy judged; absent for a pack.
+    /// Number of calls that a policy evaluated. Absent for a pack.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub judged: Option<usize>,
-    /// Everything that is wrong.
+    /// All problems.
     pub problems: Vec<Finding>,
-    /// Findings that deserve a look.
+    /// Findings that deserve attention.
     pub notes: Vec<Finding>,
-    /// Parts of the component that the check did not see at work, and why.
+    /// Parts of the component that the check did not exercise, with the reasons.
     pub untried: Vec<Finding>,
 }
 
 /// A call that was made.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Called {
-    /// The tool or prompt.
+    /// Tool or prompt.
     pub tool: String,
     /// Arguments of the call.
     pub arguments: Value,
@@ -53,10 +53,10 @@ pub struct Called {
     pub duration_ms: f64,
 }
 
-/// Something that was found.
+/// A finding about the component.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Finding {
-    /// The tool, the prompt, or the component itself.
+    /// Tool, prompt, or component that the finding is about.
     pub about: String,
     /// Description of the finding.
     pub found: String,
@@ -93,7 +93,7 @@ impl std::fmt::Display for Finding {
 }
 
 impl Report {
-    /// Adds what was found, once.
+    /// Adds a problem, unless it was already added.
     pub(super) fn problem(&mut self, finding: Finding) {
         if !self.problems.contains(&finding) {
             self.problems.push(finding);

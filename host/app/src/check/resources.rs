@@ -1,4 +1,4 @@
-//! Addresses of a pack's replies, which are read, and its lists of values, which are completed.
+//! Checks of a pack's resources, by reading them, and of its lists of values, by completion.
 
 use std::collections::BTreeMap;
 
@@ -12,7 +12,7 @@ use super::arbitrary::Known;
 use super::report::{Called, Finding, Report};
 use super::scratch;
 
-/// Reads every address and asks for every list of values, as a client does.
+/// Reads every address and requests every list of values, as a client does.
 pub(super) async fn check(gate: &Gate, pack: &str, known: &Known, cancel: &Cancel, report: &mut Report) {
     let catalog = gate.catalog();
     let found = complete(gate, &catalog, pack, cancel, report).await;
@@ -24,7 +24,7 @@ pub(super) async fn check(gate: &Gate, pack: &str, known: &Known, cancel: &Cance
             Ok(values) => read(gate, resource, &resource.filled(&values), cancel, report).await,
             Err(name) => report.untried(Finding::new(
                 &resource.template(),
-                format!("no call told a value for {name}, so the address was not read"),
+                format!("no call returned a value for {name}, so the address was not read"),
             )),
         }
     }
@@ -65,7 +65,7 @@ async fn complete(
                     source.tool, err.code, err.message
                 );
                 report.problem(
-                    Finding::new(&about, why).remedy("give `x-values` arguments that the tool takes"),
+                    Finding::new(&about, why).remedy("give `x-values` arguments that the tool accepts"),
                 );
                 continue;
             }
@@ -101,7 +101,7 @@ fn is_empty(reply: &Map<String, Value>, items: &str) -> bool {
         .is_none_or(Vec::is_empty)
 }
 
-/// Values for the variables of an address. The error is the name of one without any.
+/// Values for the variables of an address. The error is the name of a variable without values.
 fn values(
     resource: &Resource,
     found: &BTreeMap<String, String>,
@@ -117,7 +117,7 @@ fn values(
 
 async fn read(gate: &Gate, resource: &Resource, address: &str, cancel: &Cancel, report: &mut Report) {
     let Some(arguments) = resource.arguments(address) else {
-        let why = "its address cannot be taken apart again".to_owned();
+        let why = "its address cannot be parsed again".to_owned();
         report.problem(Finding::new(address, why));
         return;
     };
@@ -145,14 +145,14 @@ async fn read(gate: &Gate, resource: &Resource, address: &str, cancel: &Cancel, 
     }
 }
 
-/// Fault of a reply that is not what its address declares.
+/// Mismatch between a reply and the declaration of its address.
 fn content(resource: &Resource, address: &str, reply: &Reply) -> Option<Finding> {
     let structured = reply.structured();
     if let Some(name) = &resource.content {
         let is_text = structured.get(name).is_some_and(Value::is_string);
         return (!is_text).then(|| {
             let why = format!("the reply of {} has no text {name}", resource.tool);
-            Finding::new(address, why).remedy("name a member of the reply that is a text as `content`")
+            Finding::new(address, why).remedy("set `content` to a member of the reply that is a text")
         });
     }
     let kind = resource.mime_type.as_deref().unwrap_or("application/json");
@@ -161,6 +161,6 @@ fn content(resource: &Resource, address: &str, reply: &Reply) -> Option<Finding>
             "it is declared as {kind}, and the reply of {} is JSON",
             resource.tool
         );
-        Finding::new(address, why).remedy("name the member of the reply that is the content as `content`")
+        Finding::new(address, why).remedy("set `content` to the member of the reply that holds the content")
     })
 }

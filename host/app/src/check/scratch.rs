@@ -1,4 +1,4 @@
-//! A host of one component's own, in a folder that is thrown away.
+//! Temporary host for one component, in a folder that is deleted afterwards.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -11,8 +11,7 @@ use tollgate_components::packs;
 use tollgate_components::policies;
 use tollgate_core::deadline::Cancel;
 use tollgate_gate::core_tools;
-use tollgate_gate::{Answers, Call, Caller, Gate, Generation, Reply, Tasking};
-use tollgate_sandbox::progress::Progress;
+use tollgate_gate::{Call, Caller, Gate, Generation, Reply};
 use tollgate_sandbox::workspaces::Workspaces;
 use tollgate_sdk::ToolError;
 
@@ -29,7 +28,8 @@ pub(super) struct Place {
 pub(super) type Ended = (Result<Reply, ToolError>, f64);
 
 impl Place {
-    /// Makes one in a folder that is empty. Without programs none is started, whatever a component is granted.
+    /// Creates a scratch host in an empty folder. If programs are disabled, none is started, whatever the component is
+    /// granted.
     pub(super) fn make(
         folder: &Path,
         bytes: &[u8],
@@ -42,7 +42,7 @@ impl Place {
             .with_context(|| format!("{} cannot be written", component.display()))?;
         let authority = Authority {
             environment: authority.environment.filter(|_| programs),
-            // What is checked gets a database of its own.
+            // The checked component gets its own database.
             server: None,
             ..authority
         };
@@ -61,8 +61,8 @@ impl Place {
         Origin::File(self.component.clone())
     }
 
-    /// A gate with a pack behind it, or the host's own tools and a policy before them. The catalog says what
-    /// did not load.
+    /// Opens a gate with a pack behind it, or with the host's own tools and a policy in front of them. The catalog
+    /// lists what did not load.
     pub(super) async fn gate(
         &self,
         pack: Option<packs::Source>,
@@ -101,28 +101,22 @@ pub(super) fn data(folder: &Path) -> PathBuf {
     folder.join("data")
 }
 
-/// A call as a client would make it, given up when the check's time is over. A prompt is one too; `None` if there is
-/// none of the name.
+/// Calls a tool or prompt as a client would, and cancels the call when the check's time is over. `None` if the name is
+/// unknown.
 pub(super) async fn call(
     gate: &Gate,
     name: &str,
     arguments: Map<String, Value>,
     cancel: &Cancel,
 ) -> Option<Ended> {
+    let caller = Caller {
+        client: Some("tollgate packs check".to_owned()),
+        connection: gate.new_connection(),
+        ..Caller::default()
+    };
     let call = Call {
-        tool: name.to_owned(),
-        arguments,
-        malformed: Vec::new(),
-        envelope: None,
-        caller: Caller {
-            client: Some("tollgate packs check".to_owned()),
-            connection: gate.new_connection(),
-            ..Caller::default()
-        },
         cancel: cancel.clone(),
-        progress: Progress::default(),
-        answers: Answers::default(),
-        task: Tasking::default(),
+        ..Call::new(name, arguments, caller)
     };
     let outcome = match gate.catalog().find_prompt(name) {
         Some(_) => gate.prompt(call).await?,

@@ -1,4 +1,4 @@
-//! Mistakes in how a call ended: pure.
+//! Faults in the outcome of a call. No I/O.
 
 use jsonschema::Validator;
 use serde_json::Value;
@@ -7,7 +7,7 @@ use tollgate_sdk::ToolError;
 
 use super::report::Finding;
 
-/// Codes by which the host says that a component failed, or by which its SDK does.
+/// Codes for failures of a component, reported by the host or the SDK.
 const FAILED: &[&str] = &[
     "BAD_REPLY",
     "BUDGET_FAILED",
@@ -29,10 +29,10 @@ const FAILED: &[&str] = &[
 const UNNAMED: &str = "UNNAMED_ERROR";
 /// Code of the SDK for arguments that do not fit a tool's struct.
 const INVALID: &str = "INVALID_ARGUMENTS";
-/// Most places of one reply that are told.
+/// Maximum number of reported positions in one reply.
 const MOST: usize = 10;
 
-/// Everything that is wrong with how a call ended. A refusal with a code and a way out is an answer.
+/// All faults in the outcome of a call. A refusal with a code and a remediation is not a fault.
 pub(super) fn faults(about: &str, result: &Result<Reply, ToolError>, output: &Validator) -> Vec<Finding> {
     match result {
         Ok(reply) => {
@@ -81,14 +81,14 @@ fn refused(about: &str, err: &ToolError) -> Vec<Finding> {
     found
 }
 
-/// Notes on a result that is not a fault but deserves a look.
+/// Note on a result that is not a fault but deserves attention.
 pub(super) fn note(about: &str, result: &Result<Reply, ToolError>) -> Option<Finding> {
     let err = result.as_ref().err().filter(|err| err.code == INVALID)?;
     let note = Finding::new(
         about,
         format!("it refuses what its input schema allows: {}", err.message),
     );
-    Some(note.remedy("say in the schema what it takes, so that clients know before they call"))
+    Some(note.remedy("state in the schema what it accepts, so that clients know before they call"))
 }
 
 #[cfg(test)]
@@ -152,7 +152,7 @@ mod tests {
             DEADLINE_EXCEEDED
                 note_get: it failed with DEADLINE_EXCEEDED: no time is left; `--log tollgate=debug` shows what happened
             INVALID_ARGUMENTS
-                note_get: it refuses what its input schema allows: text must not be blank; say in the schema what it takes, so that clients know before they call
+                note_get: it refuses what its input schema allows: text must not be blank; state in the schema what it accepts, so that clients know before they call
         "#]].assert_eq(&told);
     }
 }

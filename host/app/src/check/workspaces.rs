@@ -1,4 +1,4 @@
-//! Workspaces of a check: copies of the directories that were named, and empty ones under names that a pack expects.
+//! Workspaces of a check: copies of the named directories, and empty ones under names that a pack expects.
 
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
@@ -13,28 +13,28 @@ use tollgate_sandbox::workspaces::{Registration, Workspaces, overlap};
 use tollgate_sdk::permit::GitTerms;
 use tollgate_sdk::{GitAccess, TestCommand, WorkspaceInfo};
 
-/// Name of the workspace of a pack that expects none by name.
+/// Name of the workspace for a pack that expects none by name.
 const DEFAULT: &str = "default";
 /// Argument that names a workspace.
 const ARGUMENT: &str = "workspace";
-/// Most bytes that are copied of one directory.
+/// Maximum bytes copied from one directory.
 const MAX_BYTES: u64 = 512 << 20;
-/// Most files and directories that are copied of one directory.
+/// Maximum number of files and directories copied from one directory.
 const MAX_ENTRIES: usize = 100_000;
-/// Deepest directory that is copied.
+/// Maximum depth of copied directories.
 const MAX_DEPTH: usize = 64;
 
 /// Directories to work in.
 pub(super) struct Prepared {
-    /// All of them.
+    /// All workspaces.
     pub(super) workspaces: Workspaces,
-    /// Name for arguments without a value of their own.
+    /// Default workspace for arguments.
     pub(super) first: String,
-    /// Links and special files that were left out, by workspace.
+    /// Number of links and special files that were left out, by workspace.
     pub(super) left_out: Vec<(String, usize)>,
 }
 
-/// Makes the workspaces in a folder. A directory that was named is copied, so that a check changes nothing in it.
+/// Creates the workspaces in a folder. A named directory is copied, so that a check changes nothing in it.
 pub(super) fn prepare(
     folder: &Path,
     data: &Path,
@@ -54,8 +54,8 @@ pub(super) fn prepare(
         if place.exists() {
             continue;
         }
-        std::fs::create_dir_all(&place).with_context(|| format!("{} cannot be made", place.display()))?;
-        // A flag that comes later counts, as it does for a server.
+        std::fs::create_dir_all(&place).with_context(|| format!("{} cannot be created", place.display()))?;
+        // A later flag takes precedence, as for a server.
         if let Some((_, from)) = given.iter().rfind(|(given, _)| given == name) {
             let skipped = copy(from, &place).with_context(|| format!("workspace {name}"))?;
             left_out.extend((skipped > 0).then(|| (name.clone(), skipped)));
@@ -71,7 +71,7 @@ pub(super) fn prepare(
     })
 }
 
-/// Names that a component asks for, and those that its schemas have where a workspace is named.
+/// Names that a component requests, and names in its schemas where a workspace is expected.
 fn expected(inspection: &Inspection) -> BTreeSet<String> {
     let mut names: BTreeSet<String> = inspection.workspaces().map(str::to_owned).collect();
     if let Some(Said::Pack(manifest)) = &inspection.manifest {
@@ -97,7 +97,7 @@ fn values(schema: &Value) -> impl Iterator<Item = &str> {
         .filter_map(Value::as_str)
 }
 
-/// Everything is allowed in it, because nobody else uses it.
+/// Everything is allowed, because the workspace is used by nothing else.
 fn registration(name: &str, path: PathBuf) -> Registration {
     Registration {
         path,
@@ -114,7 +114,8 @@ fn registration(name: &str, path: PathBuf) -> Registration {
     }
 }
 
-/// Copies a directory. Returns how many links and special files were left out: a link could lead back into the original.
+/// Copies a directory. Returns the number of omitted links and special files, because a link could lead back into the
+/// original.
 fn copy(from: &Path, to: &Path) -> anyhow::Result<usize> {
     let shown = from.display();
     ensure!(
@@ -131,7 +132,7 @@ fn copy(from: &Path, to: &Path) -> anyhow::Result<usize> {
     Ok(copied.left_out)
 }
 
-/// Extent of a copy so far.
+/// Size of a copy so far.
 #[derive(Default)]
 struct Copied {
     entries: usize,
@@ -141,7 +142,10 @@ struct Copied {
 
 impl Copied {
     fn directory(&mut self, from: &Dir, to: &Dir, depth: usize) -> anyhow::Result<()> {
-        ensure!(depth <= MAX_DEPTH, "its folders are deeper than {MAX_DEPTH}");
+        ensure!(
+            depth <= MAX_DEPTH,
+            "its folders are nested more than {MAX_DEPTH} deep"
+        );
         for entry in from.entries()? {
             let entry = entry?;
             let (name, kind) = (entry.file_name(), entry.file_type()?);

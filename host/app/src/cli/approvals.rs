@@ -17,7 +17,7 @@ use super::{Filters, Global, out};
 /// Requests of one page.
 const PAGE: u32 = 100;
 
-/// Requests for approval, of packs and of policies. Servers that run go on running.
+/// Approval requests of packs and policies. Servers can keep running.
 #[derive(Debug, Subcommand)]
 pub(super) enum Approvals {
     /// Show waiting requests, oldest first
@@ -125,10 +125,10 @@ impl List {
             &rows,
         ));
         if cursor.is_some() {
-            out::warn("there are more; `--limit` shows them");
+            out::warn("there are more; raise `--limit` to see them");
         }
         if rows.is_empty() {
-            out::warn("nothing waits for an approval; `--status any` shows answered requests as well");
+            out::warn("no request waits for approval; `--status any` also shows answered requests");
         }
         Ok(Ok(()))
     }
@@ -180,7 +180,7 @@ async fn one(gate: &Gate, id: &str) -> anyhow::Result<Result<Value, ToolError>> 
         Ok(page) => list(&page)
             .pop()
             .map(Ok)
-            .context("the host answered without the request"),
+            .context("the host's answer does not contain the request"),
         Err(refusal) => Ok(Err(refusal)),
     }
 }
@@ -206,12 +206,12 @@ fn list(page: &Value) -> Vec<Value> {
     found.cloned().unwrap_or_default()
 }
 
-/// A field as text that is harmless on a terminal.
+/// Field as text that is safe to print on a terminal.
 fn word(found: &Value, name: &str) -> String {
     text::clean(found.get(name).and_then(Value::as_str).unwrap_or_default())
 }
 
-/// Everything about a request, for people.
+/// Everything about a request as text for people.
 fn described(found: &Value) -> String {
     let fields = [
         ("status", "status"),

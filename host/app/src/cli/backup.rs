@@ -15,7 +15,7 @@ use tollgate_store::ledger::key::PublicKey;
 
 use super::{Global, out};
 
-/// Hosts may run: the database is copied as of one moment, checked, and signed.
+/// Hosts may keep running: the database is copied as of one moment, checked, and signed.
 #[derive(Debug, Args)]
 pub(super) struct Backup {
     /// Folder to create for the backup
@@ -72,10 +72,10 @@ impl Backup {
 }
 
 impl Backup {
-    /// A backup has the keys of the ledger, which packs with a workspace around it could read.
+    /// A backup contains the keys of the ledger, so it must not be in a workspace, where packs could read it.
     fn check_place(&self, global: &Global, config: &Config) -> anyhow::Result<()> {
         let target = canonical(&self.dir);
-        // Without any that is named, the current directory is one of the next server's, wherever that starts.
+        // If no workspace is named, the next server's current directory becomes one, wherever it starts.
         if config.workspaces.is_empty() && global.workspaces.is_empty() {
             return Ok(());
         }

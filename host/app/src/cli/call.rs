@@ -6,9 +6,7 @@ use anyhow::Context as _;
 use clap::Args;
 use serde_json::{Map, Value, json};
 use tollgate::config::Config;
-use tollgate_core::deadline::Cancel;
-use tollgate_gate::{self, Answers, Caller, Gate, Outcome, Tasking};
-use tollgate_sandbox::progress::Progress;
+use tollgate_gate::{self, Answers, Caller, Gate, Outcome};
 use tollgate_sdk::TERMINAL;
 use tollgate_store::data_dir::DataDir;
 
@@ -38,7 +36,7 @@ impl Call {
     }
 }
 
-/// Calls a tool, and again with the answers of a person at the terminal as often as the call asks.
+/// Calls a tool, and repeats the call with a person's answers as often as it asks.
 pub(super) async fn through(
     gate: &Gate,
     tool: &str,
@@ -58,19 +56,12 @@ pub(super) async fn through(
     let mut answers = Answers::default();
     for _ in 0..MAX_ROUNDS {
         let call = tollgate_gate::Call {
-            tool: tool.to_owned(),
-            arguments: arguments.clone(),
-            malformed: Vec::new(),
-            envelope: None,
-            caller: caller.clone(),
-            cancel: Cancel::default(),
-            progress: Progress::default(),
             answers,
-            task: Tasking::default(),
+            ..tollgate_gate::Call::new(tool, arguments.clone(), caller.clone())
         };
         let mut outcome = gate.call(call).await.map_err(|unknown| match unknown.nearest {
             Some(_) => anyhow::Error::new(unknown),
-            None => anyhow::anyhow!("{unknown}; `tollgate tools` shows those that there are"),
+            None => anyhow::anyhow!("{unknown}; `tollgate tools` lists the tools"),
         })?;
         let Some(asked) = outcome.asked.take() else {
             return Ok(outcome);
@@ -87,7 +78,7 @@ pub(super) async fn through(
     anyhow::bail!("the call asked {MAX_ROUNDS} times")
 }
 
-/// Calls a tool over a gate of its own, and prints what it says.
+/// Calls a tool over its own gate, and prints the result.
 pub(super) async fn call(
     global: &Global,
     filters: &Filters,
@@ -97,7 +88,7 @@ pub(super) async fn call(
     let outcome = through(&gate, &tool, &arguments).await?;
     gate.catch_up().await;
     gate.flush().await;
-    // Whatever comes to the database later, this call was there.
+    // The signed head proves that the ledger contained this call, whatever happens to the database later.
     gate.sign_head();
     match outcome.result {
         Ok(reply) => {
@@ -114,12 +105,12 @@ pub(super) async fn call(
     }
 }
 
-/// Opens a gate beside those of the servers that run.
+/// Opens a gate beside those of running servers.
 pub(super) async fn open(global: &Global, filters: &Filters) -> anyhow::Result<Gate> {
     let config = Config::load(global.config.as_deref())?;
     let data = DataDir::open(&config.data_dir(global.data_dir.as_deref())?)?;
     super::reload::check_start(global, &data, &config)?;
-    // What a server of this configuration does not have, cannot be called here either.
+    // Tools that a server of this configuration does not offer cannot be called here either.
     let choice = filters.choice(&config)?;
     super::open(global, &config, &choice).await
 }

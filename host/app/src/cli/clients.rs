@@ -49,7 +49,7 @@ impl Clients {
     }
 }
 
-/// The folders of this user.
+/// Folders of the current user.
 fn places() -> anyhow::Result<Places> {
     let project = std::env::current_dir().context("the current directory is gone")?;
     let home = etcetera::home_dir().context("there is no home directory; set HOME")?;
@@ -72,14 +72,17 @@ fn scope(is_project: bool) -> Scope {
     if is_project { Scope::Project } else { Scope::User }
 }
 
-/// The file of a client, which some have for a user alone.
+/// Configuration file of a client. Some clients only have one per user.
 fn path(client: Client, scope: Scope, places: &Places) -> anyhow::Result<PathBuf> {
-    client
-        .file(scope, places)
-        .with_context(|| format!("{} has no file of a project; leave --project out", client.title()))
+    client.file(scope, places).with_context(|| {
+        format!(
+            "{} has no configuration file of a project; omit --project",
+            client.title()
+        )
+    })
 }
 
-/// The files of clients that are there, of this user and in this directory.
+/// Existing client configuration files of this user and in this directory.
 pub(super) fn files() -> Vec<ClientFile> {
     let Ok(places) = places() else { return Vec::new() };
     let mut files: Vec<ClientFile> = Vec::new();
@@ -88,7 +91,7 @@ pub(super) fn files() -> Vec<ClientFile> {
             let Some(path) = client.file(scope, &places).filter(|path| path.is_file()) else {
                 continue;
             };
-            // Builds of one editor share a project's file.
+            // Builds of the same editor share a project's file.
             if !files.iter().any(|(_, _, there, _)| *there == path) {
                 let text = file::read(&path).map_err(|err| format!("{err:#}"));
                 files.push((*client, scope, path, text));
@@ -98,7 +101,7 @@ pub(super) fn files() -> Vec<ClientFile> {
     files
 }
 
-/// The entries that are there. Files that cannot be read come with why.
+/// Existing entries. Files that cannot be read have an error instead.
 fn entries() -> Vec<(Client, Scope, PathBuf, Result<Entry, String>)> {
     let found = files().into_iter().filter_map(|(client, scope, path, text)| {
         let entry = text.and_then(|text| client.found(&text)).transpose()?;
@@ -107,8 +110,8 @@ fn entries() -> Vec<(Client, Scope, PathBuf, Result<Entry, String>)> {
     found.collect()
 }
 
-/// Changes a file that its client may write at the same time: what it is made of must still be there when it is
-/// replaced. `None` leaves it as it is; an empty text removes it.
+/// Changes a file that its client may write at the same time. The original content must be unchanged when the file is
+/// replaced. `None` leaves the file as it is, and empty text removes it.
 fn change(
     path: &Path,
     scope: Scope,
@@ -144,19 +147,19 @@ fn change(
         return Ok(true);
     }
     anyhow::bail!(
-        "{} changes all the time; close its client and try again",
+        "{} keeps changing; close its client and try again",
         path.display()
     )
 }
 
-/// Gives a new file of a project the user's usual rights, because others work on the project.
+/// Gives a new file in a project the permissions of the user's umask, because others work on the project.
 fn share(path: &Path, umask: u32) -> anyhow::Result<()> {
     use std::os::unix::fs::PermissionsExt as _;
     let rights = std::fs::Permissions::from_mode(0o666 & !umask);
     std::fs::set_permissions(path, rights).with_context(|| path.display().to_string())
 }
 
-/// The file that a path means, also behind a link to one that is not there yet.
+/// File that a path refers to, also through a link whose target does not exist yet.
 fn behind_links(path: &Path) -> PathBuf {
     const LINKS: usize = 16;
     let mut path = path.to_owned();
@@ -172,7 +175,7 @@ fn tell(mark: &str, client: Client, text: &str) {
     out::print(&format!("{mark} {} {text}", client.title()));
 }
 
-/// Words as a shell takes them.
+/// Quotes words for a shell.
 fn shell(words: &[String]) -> String {
     let is_plain = |c: char| c.is_ascii_alphanumeric() || "-_./:=@,+%".contains(c);
     let quoted = words.iter().map(|word| {

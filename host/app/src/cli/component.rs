@@ -1,4 +1,4 @@
-//! Common parts of adding a pack and adding a policy: getting the component, and granting its requests.
+//! Common parts of adding packs and policies: getting the component, and granting its requests.
 
 use std::path::Path;
 
@@ -35,7 +35,7 @@ pub(super) struct Component {
 }
 
 impl Component {
-    /// The component, and its source as the configuration says it.
+    /// Bytes of the component, and its source as written in the configuration.
     pub(super) async fn bytes(&self, site: &Site, config: &Config) -> anyhow::Result<(String, Vec<u8>)> {
         check_scheme(&self.source)?;
         let is_url = self.source.contains("://");
@@ -46,7 +46,7 @@ impl Component {
             self.check_hash(&bytes)?;
             return Ok((utf8(&path)?, bytes));
         }
-        ensure!(!self.no_pin, "what comes from another machine is always pinned");
+        ensure!(!self.no_pin, "a component from another machine is always pinned");
         if registry::is_reference(&self.source) {
             let mut fetched = registry::fetch(config, &self.source).await?;
             self.check_hash(&fetched.bytes)?;
@@ -81,7 +81,7 @@ impl Component {
         Ok(())
     }
 
-    /// The hash to pin, if one is.
+    /// Hash to pin, if any.
     pub(super) fn pin(&self, inspection: &Inspection) -> Option<String> {
         (!self.no_pin).then(|| inspection.sha256.clone())
     }
@@ -98,7 +98,7 @@ impl Component {
         grants(&self.grants, there, name, inspection, workspaces)
     }
 
-    /// The flags that grant what is missing.
+    /// Flags that grant what is missing.
     pub(super) fn again(&self, command: &str, missing: &[Wanted], workspaces: &[String]) -> String {
         let lines: Vec<String> = missing
             .iter()
@@ -115,7 +115,7 @@ impl Component {
     }
 }
 
-/// Grants from flags, beside those that are there.
+/// Grants from flags, added to the existing ones.
 pub(super) fn grants(
     wanted: &[String],
     there: Grants,
@@ -158,7 +158,7 @@ pub(super) fn workspaces(global: &Global, config: &Config) -> anyhow::Result<Vec
         .collect())
 }
 
-/// Granted workspaces that no server has.
+/// Granted workspaces that no server would have.
 fn unknown(flags: &Grants, workspaces: &[String]) -> Vec<String> {
     let named = flags.workspaces.iter().flatten();
     let unknown = named.filter(|name| *name != "*" && !workspaces.contains(name));
@@ -172,7 +172,7 @@ fn unknown(flags: &Grants, workspaces: &[String]) -> Vec<String> {
         .collect()
 }
 
-/// The line that grants something, with the workspaces that there are where any will do.
+/// Flag that grants a request. Names the existing workspaces where any would do.
 pub(super) fn suggested(line: &str, workspaces: &[String]) -> String {
     const ANY: &str = "\"default\"";
     if !line.starts_with("grants.workspaces") || workspaces.is_empty() {
@@ -185,8 +185,8 @@ pub(super) fn suggested(line: &str, workspaces: &[String]) -> String {
     }
 }
 
-/// A component that somebody wants to look at: a file, an address, a reference in a registry, or a built-in one by name.
-/// Nothing is kept of it.
+/// Fetches a component for inspection: a file, an address, a registry reference, or a built-in one by name. Nothing is
+/// stored.
 pub(super) async fn look_at(global: &Global, source: &str) -> anyhow::Result<(Vec<u8>, Option<Fetched>)> {
     check_scheme(source)?;
     if registry::is_reference(source) {
@@ -202,14 +202,14 @@ pub(super) async fn look_at(global: &Global, source: &str) -> anyhow::Result<(Ve
         Err(why) => match builtin::policy(own).or_else(|| builtin::component(own)) {
             Some(bytes) => Ok((bytes.to_vec(), None)),
             None => bail!(
-                "{source}: {why}; it is no built-in component either{}",
+                "{source}: {why}; it is not a built-in component either{}",
                 builtin_meant(own)
             ),
         },
     }
 }
 
-/// Refuses addresses that nothing is downloaded from.
+/// Refuses addresses with unsupported schemes.
 pub(super) fn check_scheme(source: &str) -> anyhow::Result<()> {
     let Some((scheme, rest)) = source.split_once("://") else {
         return Ok(());
@@ -222,7 +222,7 @@ pub(super) fn check_scheme(source: &str) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// The built-in component that somebody may have meant, as the end of a sentence.
+/// Built-in component that may have been meant, as the end of a sentence.
 pub(super) fn builtin_meant(name: &str) -> String {
     let all = || builtin::policies().chain(builtin::names());
     match tollgate_core::text::nearest(name, all()) {

@@ -8,7 +8,7 @@ use tollgate::config::reference::{self, Entry};
 
 use super::{Global, out};
 
-/// Nothing is read: the keys are those of this program. `tollgate doctor` checks a file.
+/// Reads no file: the keys are those of this program. `tollgate doctor` checks a file.
 #[derive(Debug, Args)]
 pub(super) struct Keys {
     /// A key such as `server.tier`, or a table such as `envelope` to show all of its keys

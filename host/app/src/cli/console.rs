@@ -16,8 +16,8 @@ use tollgate_store::data_dir::DataDir;
 use super::serve::Serve;
 use super::{Global, log, out};
 
-/// Open the web console on this machine: find a running one, or serve it. Prints an address that logs in once, within ten
-/// minutes
+/// Open the web console on this machine: find a running one, or serve it. Prints an address that logs in once, within
+/// ten minutes
 #[derive(Debug, Args)]
 pub(super) struct Console {
     /// Open the address in the browser
@@ -43,7 +43,7 @@ impl Console {
     }
 }
 
-/// Tells where a console is, with a token that logs in once.
+/// Prints the address of a console, with a one-time login token.
 pub(super) fn invite(
     global: &Global,
     consoles: &Consoles,
@@ -76,8 +76,8 @@ pub(super) fn reachable(bound: SocketAddr) -> String {
     format!("http://{at}{}", tollgate_console::PATH)
 }
 
-/// Opens a browser at an address. Everybody on the machine sees the arguments of programs, so the browser is given a
-/// file that leads there, which its owner alone can read.
+/// Opens a browser at an address. Program arguments are visible to all users of the machine, so the browser gets a file
+/// that redirects to the address and is readable only by its owner.
 fn browse(data: &DataDir, address: &str) -> anyhow::Result<()> {
     let page = format!(
         "<!doctype html><meta charset=\"utf-8\"><meta name=\"referrer\" content=\"no-referrer\">\

@@ -46,7 +46,7 @@ fn tell(finding: &Finding) -> String {
     told(finding.state.as_str(), finding)
 }
 
-/// A finding behind a word for its weight, and what to do about it.
+/// A finding as text: its severity, its subject, and the remedy.
 pub(super) fn told(state: &str, finding: &Finding) -> String {
     let mut text = format!("{state:<8} {}: {}", finding.about, finding.what);
     if let Some(remedy) = &finding.remedy {
@@ -97,7 +97,7 @@ async fn look(global: &Global, repair: bool) -> anyhow::Result<Vec<Finding>> {
                 }
                 Ok(site) => {
                     if let Some(server) = global.server(&config)? {
-                        // What a start refuses did not get here.
+                        // Configurations that a start refuses did not get here.
                         let asked = doctor::server(&server, &SystemClock).into_iter();
                         found.extend(asked.filter(|finding| finding.state == State::Warning));
                     }
@@ -128,7 +128,7 @@ async fn look(global: &Global, repair: bool) -> anyhow::Result<Vec<Finding>> {
     Ok(found)
 }
 
-/// Variables that look like settings and are none.
+/// Unknown variables whose names look like settings.
 fn variables() -> impl Iterator<Item = Finding> {
     let unknown = super::variables::unknown(&super::command());
     unknown.into_iter().map(|(name, near)| {
@@ -143,7 +143,7 @@ fn variables() -> impl Iterator<Item = Finding> {
     })
 }
 
-/// The configuration, or the defaults and everything that is wrong with it.
+/// The configuration, or the defaults and everything that is wrong with the file.
 fn configuration(global: &Global) -> (Config, Vec<Finding>) {
     let file = Config::file(global.config.as_deref()).unwrap_or_default();
     match Config::load(global.config.as_deref()) {
@@ -152,7 +152,7 @@ fn configuration(global: &Global) -> (Config, Vec<Finding>) {
             (config, vec![finding])
         }
         Ok(config) => {
-            let what = format!("{} is not there; the defaults hold", file.display());
+            let what = format!("{} does not exist; the defaults apply", file.display());
             let finding = Finding::note("configuration", what);
             (
                 config,
@@ -180,7 +180,10 @@ fn configuration(global: &Global) -> (Config, Vec<Finding>) {
 fn workspaces(global: &Global, config: &Config, data_dir: &Path) -> (Workspaces, Vec<Finding>) {
     match super::workspaces(global, config, data_dir) {
         Ok(workspaces) if workspaces.names().is_empty() => {
-            let finding = Finding::note("workspaces", "none; packs that work in files have nowhere to");
+            let finding = Finding::note(
+                "workspaces",
+                "none; packs that work on files have no directory to use",
+            );
             let remedy = "register one: [workspaces.main] with a path, or --workspace main=PATH";
             (workspaces, vec![finding.remedy(remedy)])
         }

@@ -69,7 +69,7 @@ struct Close {
 }
 
 impl Change {
-    /// The tool that does it, and its arguments.
+    /// Tool that makes the change, and its arguments.
     fn call(self) -> anyhow::Result<(String, Map<String, Value>)> {
         let (tool, arguments) = match self {
             Change::Open(open) => {
@@ -97,7 +97,7 @@ impl Change {
     }
 }
 
-/// An object without the members that are null, at any depth: what was not asked for.
+/// Object without null members at any depth, which are options that were not given.
 fn given(arguments: Value) -> Map<String, Value> {
     let Value::Object(arguments) = arguments else {
         return Map::new();

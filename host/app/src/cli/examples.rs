@@ -1,8 +1,8 @@
-//! Examples of every command, which its `--help` ends with. A test reads each as the command line would.
+//! Examples of every command, shown at the end of its `--help`. A test parses each one.
 
 use clap::Command;
 
-/// A command's path, and lines to try. What follows `#` says why one would.
+/// Path of a command, and example lines. The text after `#` says what an example is for.
 const EXAMPLES: &[(&str, &[&str])] = &[
     (
         "serve",
@@ -311,7 +311,7 @@ const EXAMPLES: &[(&str, &[&str])] = &[
     ),
 ];
 
-/// Adds to each command its examples.
+/// Adds examples to each command.
 pub(super) fn with_examples(command: Command) -> Command {
     add(command, "")
 }
@@ -341,7 +341,7 @@ mod tests {
     use super::*;
     use crate::cli::Cli;
 
-    /// The commands that do something, as `packs add`.
+    /// Commands without subcommands, for example `packs add`.
     fn leaves(command: &Command, above: &str) -> Vec<String> {
         let shown = command.get_subcommands().filter(|sub| !sub.is_hide_set());
         shown
@@ -356,7 +356,7 @@ mod tests {
             .collect()
     }
 
-    /// Words as a shell takes them apart, as far as the examples need it.
+    /// Splits a line into words like a shell, as far as the examples need it.
     fn words(line: &str) -> Vec<String> {
         let line = line.split(" #").next().unwrap_or_default();
         let mut words = Vec::new();

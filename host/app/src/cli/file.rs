@@ -1,6 +1,5 @@
-//! Files of the user's that commands change: read whole, replaced whole.
+//! User files that commands change: read and replaced as a whole.
 
-use std::collections::BTreeSet;
 use std::fs::{File, Metadata};
 use std::io::{ErrorKind, Read as _};
 use std::os::unix::fs::{MetadataExt as _, fchown};
@@ -8,16 +7,11 @@ use std::path::Path;
 
 use anyhow::Context as _;
 use serde_json::{Map, Value};
-use tollgate::config::Config;
-use tollgate::config::protections::Records;
-use tollgate_store::data_dir::DataDir;
-
-use super::Global;
 
 /// An example of a JSON object.
 const EXAMPLE: &str = "a JSON object looks like this: {\"title\": \"Write the report\"}";
 
-/// A file's text, nothing if there is none.
+/// Text of a file, or empty text if the file does not exist.
 #[allow(
     clippy::disallowed_methods,
     reason = "the user names the file, or the client whose it is"
@@ -30,7 +24,7 @@ pub(super) fn read(file: &Path) -> anyhow::Result<String> {
     }
 }
 
-/// A JSON object that an argument holds, or the file that it names with `@`, or with `-` standard input.
+/// Parses a JSON object from an argument: inline, from a file with `@`, or from standard input with `-`.
 pub(super) fn object(argument: &str) -> anyhow::Result<Map<String, Value>> {
     let text = match argument {
         "-" => {
@@ -50,7 +44,7 @@ pub(super) fn object(argument: &str) -> anyhow::Result<Map<String, Value>> {
         },
     };
     if text.trim().is_empty() {
-        anyhow::bail!("it is empty; {EXAMPLE}, and {{}} is one without anything in it");
+        anyhow::bail!("it is empty; {EXAMPLE}, and {{}} is an empty one");
     }
     let value: Value = serde_json::from_str(&text).map_err(|err| {
         let quotes = if argument.starts_with(['@', '-']) {
@@ -71,36 +65,13 @@ pub(super) fn object(argument: &str) -> anyhow::Result<Map<String, Value>> {
     anyhow::bail!("it is {what}; {EXAMPLE}")
 }
 
-/// Replaces a configuration by what a command made of it. Servers take it over although it may protect less, because
-/// that was asked for here; what else the file lacks, they do not.
-pub(super) fn reconfigure(
-    global: &Global,
-    path: &Path,
-    before: &Config,
-    text: &str,
-    after: &Config,
-) -> anyhow::Result<()> {
-    let (had, has) = (before.protections(), after.protections());
-    let gone: BTreeSet<String> = had.difference(&has).cloned().collect();
-    if !gone.is_empty() {
-        let data = DataDir::open(&before.data_dir(global.data_dir.as_deref())?)?;
-        Records::open(&data)?.forget(path, &gone)?;
-    }
-    // A file with nothing in it is what a writer leaves half way.
-    let text = if text.trim().is_empty() {
-        "# Nothing is configured.\n"
-    } else {
-        text
-    };
-    replace(path, text)
-}
-
-/// Replaces a file as a whole, keeping its permissions and, if it may, its owner: a crash leaves the old one or the new one.
+/// Replaces a file atomically, and keeps its permissions and, if permitted, its owner. A crash leaves the old or the
+/// new file.
 pub(super) fn replace(file: &Path, text: &str) -> anyhow::Result<()> {
-    // Behind a link lies the file that is meant, for instance in a folder of dot files.
+    // A link is resolved to the real file, for example in a folder of dot files.
     let file = file.canonicalize().unwrap_or_else(|_| file.to_owned());
     let folder = file.parent().context("it has no folder")?;
-    std::fs::create_dir_all(folder).with_context(|| format!("{} cannot be made", folder.display()))?;
+    std::fs::create_dir_all(folder).with_context(|| format!("{} cannot be created", folder.display()))?;
     let mut temporary = tempfile::NamedTempFile::new_in(folder)
         .with_context(|| format!("nothing can be written in {}", folder.display()))?;
     std::io::Write::write_all(&mut temporary, text.as_bytes())?;
@@ -115,7 +86,7 @@ pub(super) fn replace(file: &Path, text: &str) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// Gives a new file the owner of the one that it replaces, for instance the user of a service. Only root can.
+/// Gives a new file the owner of the old one, for example the user of a service. Only root can do this.
 fn keep_owner(new: &File, there: &Metadata) -> std::io::Result<()> {
     let made = new.metadata()?;
     if (made.uid(), made.gid()) == (there.uid(), there.gid()) {
@@ -127,11 +98,11 @@ fn keep_owner(new: &File, there: &Metadata) -> std::io::Result<()> {
     }
 }
 
-/// Makes a file. One that is there stays as it is, a link that leads nowhere too.
+/// Creates a file. An existing file is unchanged, and so is a dangling link.
 pub(super) fn create(file: &Path, text: &str) -> anyhow::Result<()> {
     let folder = file.parent().filter(|folder| !folder.as_os_str().is_empty());
     let folder = folder.unwrap_or(Path::new("."));
-    std::fs::create_dir_all(folder).with_context(|| format!("{} cannot be made", folder.display()))?;
+    std::fs::create_dir_all(folder).with_context(|| format!("{} cannot be created", folder.display()))?;
     let mut temporary = tempfile::NamedTempFile::new_in(folder)
         .with_context(|| format!("nothing can be written in {}", folder.display()))?;
     std::io::Write::write_all(&mut temporary, text.as_bytes())?;
@@ -139,7 +110,7 @@ pub(super) fn create(file: &Path, text: &str) -> anyhow::Result<()> {
     match temporary.persist_noclobber(file) {
         Ok(_) => Ok(()),
         Err(err) if err.error.kind() == ErrorKind::AlreadyExists => {
-            anyhow::bail!("{} is there already, and is left as it is", file.display())
+            anyhow::bail!("{} already exists and was not changed", file.display())
         }
         Err(err) => Err(err.error).with_context(|| format!("{} cannot be written", file.display())),
     }

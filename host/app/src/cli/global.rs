@@ -1,4 +1,4 @@
-//! Options of every command, and what they come to with a configuration.
+//! Options of every command, combined with a configuration.
 
 use std::path::PathBuf;
 
@@ -71,20 +71,20 @@ pub(super) enum LogFormat {
 }
 
 impl Global {
-    /// Server of the database. None if the database is a file of the data directory.
+    /// Database server. `None` if the database is a file of the data directory.
     pub(super) fn server(&self, config: &Config) -> anyhow::Result<Option<Server>> {
         let environment = |name: &str| std::env::var(name).ok();
         Ok(config.storage.server(self.database.as_deref(), environment)?)
     }
 
-    /// Server that another option names, in the same ways as the database's.
+    /// Server named by another option, in the same forms as the database's.
     pub(super) fn server_of(&self, config: &Config, url: &str) -> anyhow::Result<Server> {
         let environment = |name: &str| std::env::var(name).ok();
         let server = config.storage.server(Some(url), environment)?;
         server.context("the URL names no server")
     }
 
-    /// The database of a data directory, brought up to date.
+    /// Opens the database of a data directory and migrates it.
     pub(super) fn database(&self, config: &Config, data: &DataDir) -> anyhow::Result<Database> {
         let opened = match self.server(config)? {
             Some(server) => Database::connect(server),
@@ -93,7 +93,7 @@ impl Global {
         opened.context("the database cannot be used")
     }
 
-    /// The database of a data directory as it is. Nothing is made.
+    /// Opens the database of a data directory as it is. Nothing is created.
     pub(super) fn existing_database(&self, config: &Config, data: &DataDir) -> anyhow::Result<Database> {
         Ok(match self.server(config)? {
             Some(server) => Database::on(server),
@@ -101,17 +101,18 @@ impl Global {
         })
     }
 
-    /// True if a host may have worked with the database: a file must be there, and what a server has is seen when it is read.
+    /// Returns whether a host may have used the database. A file must exist; the content of a server is checked when it
+    /// is read.
     pub(super) fn has_database(&self, config: &Config, data: &DataDir) -> anyhow::Result<bool> {
         Ok(self.server(config)?.is_some() || data.has(DATABASE))
     }
 
-    /// Refuses what works on the file of a database, where there is none.
+    /// Refuses commands that need a database file, if the database is on a server.
     pub(super) fn only_file(&self, config: &Config, instead: &str) -> anyhow::Result<()> {
         match self.server(config)? {
             None => Ok(()),
             Some(server) => {
-                anyhow::bail!("the database is {server}, which is no file of the data directory; {instead}")
+                anyhow::bail!("the database is {server}, not a file in the data directory; {instead}")
             }
         }
     }

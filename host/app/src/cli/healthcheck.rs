@@ -14,12 +14,12 @@ use tollgate_store::liveness;
 
 use super::{Global, out};
 
-/// Longest time that a server may take to accept, and then to answer.
+/// Timeout for accepting a connection, and for the answer.
 const TIMEOUT: Duration = Duration::from_secs(5);
-/// Bytes of an answer that are read.
+/// Maximum bytes of an answer that are read.
 const ANSWER: u64 = 4 << 10;
 
-/// Exit code 0 if a server works, 1 if not. Over HTTP it is asked under /readyz, otherwise it must hold the lock of a host
+/// Exit code 0 if a server works, 1 if not. Over HTTP, the check requests /readyz; otherwise a host must hold its lock
 #[derive(Debug, Args)]
 pub(super) struct HealthCheck {
     /// Address of the server [default: server.http of the configuration]
@@ -56,7 +56,7 @@ impl HealthCheck {
     }
 }
 
-/// The address to connect to: a server that listens everywhere is here as well.
+/// Address to connect to. A server that listens on all addresses is reachable on this machine.
 fn reachable(address: SocketAddr) -> SocketAddr {
     let ip = match address.ip() {
         IpAddr::V4(ip) if ip.is_unspecified() => Ipv4Addr::LOCALHOST.into(),
@@ -90,7 +90,7 @@ fn ask(address: SocketAddr) -> anyhow::Result<String> {
     Ok(format!("{address} is ready"))
 }
 
-/// Status of a host that works on the data directory, whose database can be read.
+/// Status of a host on the data directory, whose database must be readable.
 fn look(global: &Global, config: &Config) -> anyhow::Result<String> {
     let data = DataDir::existing(&config.data_dir(global.data_dir.as_deref())?)?;
     ensure!(

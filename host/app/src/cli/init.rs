@@ -10,7 +10,7 @@ use tollgate_core::text;
 
 use super::{Global, file, out};
 
-/// Packs that keep tasks, each in a way of its own, and for whom.
+/// Packs that keep tasks, and the use that each is for.
 const TASK_SYSTEMS: &[(&str, &str)] = &[
     (
         "task-store",
@@ -30,7 +30,7 @@ const TASK_SYSTEMS: &[(&str, &str)] = &[
     ),
 ];
 
-/// The file is the one that `--config` names, or the user's own. One that is there stays as it is.
+/// Writes the file that `--config` names, or the user's own. An existing file is not changed.
 #[derive(Debug, Args)]
 pub(super) struct Init {
     /// Print the configuration instead of writing it
@@ -68,7 +68,7 @@ impl Init {
         Ok(ExitCode::SUCCESS)
     }
 
-    /// The template, without the packs that are not wanted.
+    /// Template without the unwanted packs.
     fn text(&self) -> String {
         let mut text = template().to_owned();
         if self.packs.is_empty() {
@@ -89,8 +89,8 @@ fn pack(name: &str) -> Result<String, String> {
     }
     let all: Vec<&str> = builtin::names().collect();
     Err(match text::nearest(name, all.iter().copied()) {
-        Some(near) => format!("no built-in pack; did you mean {near}?"),
-        None => format!("no built-in pack; there are {}", all.join(", ")),
+        Some(near) => format!("not a built-in pack; did you mean {near}?"),
+        None => format!("not a built-in pack; the built-in packs are {}", all.join(", ")),
     })
 }
 

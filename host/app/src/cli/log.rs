@@ -1,4 +1,4 @@
-//! The log on standard error: what is in it, and that nothing in it steers a terminal or tells what calls hold.
+//! Log on standard error. Log lines contain neither terminal control characters nor the content of calls.
 
 use std::io::{IsTerminal as _, Write};
 use std::sync::OnceLock;
@@ -13,19 +13,21 @@ use tracing_subscriber::{EnvFilter, Layer as _};
 
 use super::{Global, LogFormat, out};
 
-/// Set to `1`, libraries log whatever the filter says, whole requests with arguments and results included.
+/// If set to `1`, libraries log everything that the filter permits, including whole requests with arguments and
+/// results.
 const CONTENT: &str = "TOLLGATE_LOG_CONTENT";
 
-/// Under this name a server tells what it does of its own, such as where it listens.
+/// Log target for messages about a server's own actions, such as its address.
 const NOTICE: &str = "tollgate::notice";
-/// The filter when nothing is said.
+/// Default filter.
 const DEFAULT: &str = "warn,tollgate::notice=info";
 const LEVELS: [&str; 6] = ["off", "error", "warn", "info", "debug", "trace"];
 
-/// If notices are lines of JSON, as the rest of the log is.
+/// Set if notices are lines of JSON, like the rest of the log.
 static IS_JSON: OnceLock<bool> = OnceLock::new();
 
-/// Reads what is to be logged. A word that is no level would be taken for the name of a module, and nothing be logged.
+/// Parses a log filter. An unknown level is refused, because it would be taken for the name of a module and nothing
+/// would be logged.
 pub(super) fn filter(text: &str) -> Result<String, String> {
     if text.trim().is_empty() {
         return Ok(DEFAULT.to_owned());
@@ -35,7 +37,7 @@ pub(super) fn filter(text: &str) -> Result<String, String> {
     let mut words = text.split(',').map(str::trim).filter(is_plain);
     if let Some(word) = words.find(|word| !is_level(word)) {
         return Err(format!(
-            "{word:?} is no level; write {}, or MODULE=LEVEL",
+            "{word:?} is not a log level; write {}, or MODULE=LEVEL",
             LEVELS.join(", ")
         ));
     }
@@ -43,7 +45,7 @@ pub(super) fn filter(text: &str) -> Result<String, String> {
     Ok(text.to_owned())
 }
 
-/// Tells the operator of a server something that is no problem, in the form that the log has.
+/// Prints a message to the operator that is not a problem, in the format of the log.
 pub(super) fn notice(text: &str) {
     if !tracing::enabled!(target: NOTICE, Level::INFO) {
         return;
@@ -55,7 +57,7 @@ pub(super) fn notice(text: &str) {
     }
 }
 
-/// Begins to log. Nobody may be reading any more: a line that cannot be written is dropped, and nothing else happens.
+/// Starts logging. A line that cannot be written is dropped, because nothing may be reading any more.
 pub(super) fn to_stderr(global: &Global) {
     let filter = EnvFilter::new(global.log.as_deref().unwrap_or(DEFAULT));
     let _ = IS_JSON.set(matches!(global.log_format, LogFormat::Json));
@@ -65,7 +67,7 @@ pub(super) fn to_stderr(global: &Global) {
     let layer = tracing_subscriber::fmt::layer().log_internal_errors(false);
     match global.log_format {
         LogFormat::Text => {
-            // Fields are cleaned one by one, because the line has colours of its own.
+            // Fields are cleaned individually, because the line contains its own colour codes.
             let fields = debug_fn(|writer, field, value| {
                 let value = text::clean(&format!("{value:?}"));
                 match field.name() {
@@ -90,14 +92,14 @@ pub(super) fn to_stderr(global: &Global) {
     }
 }
 
-/// True if an event is logged without content of calls. This program's own lines are written so; libraries print at
-/// `debug` and `trace` whatever passes them, and rmcp at `info` the notifications and names of sessions.
+/// Returns whether an event is logged without content of calls. This program's own lines never contain such content.
+/// Libraries may log it at `debug` and `trace`, and rmcp logs notifications and session names at `info`.
 fn is_free_of_content(metadata: &Metadata<'_>) -> bool {
     let library = metadata.target().split("::").next().unwrap_or_default();
     let most = if library == "tollgate" || library.starts_with("tollgate_") {
         Level::TRACE
     } else if library == "rmcp" {
-        // Its warnings print the errors that it answers, and those hold arguments and results.
+        // Its warnings print error responses, which contain arguments and results.
         Level::ERROR
     } else {
         Level::INFO
@@ -105,11 +107,11 @@ fn is_free_of_content(metadata: &Metadata<'_>) -> bool {
     *metadata.level() <= most
 }
 
-/// Lines of JSON without characters that a terminal obeys.
+/// Lines of JSON without terminal control characters.
 struct Escaped<W>(W);
 
 impl<W: Write> Write for Escaped<W> {
-    /// Each line comes in one piece.
+    /// Each line arrives in one call.
     fn write(&mut self, line: &[u8]) -> std::io::Result<usize> {
         let json = String::from_utf8_lossy(line);
         self.0.write_all(text::escape_json(&json).as_bytes())?;

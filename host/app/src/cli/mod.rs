@@ -1,4 +1,4 @@
-//! The command line: one file for each command.
+//! Command line, one file per command.
 
 mod approvals;
 mod backup;
@@ -6,6 +6,7 @@ mod call;
 mod clients;
 mod component;
 mod config;
+mod config_file;
 mod console;
 mod doctor;
 mod envelopes;
@@ -137,7 +138,7 @@ enum Command {
     SuperviseProgram,
 }
 
-/// Which tools exist and are listed.
+/// Choice of the tools that exist and are listed.
 #[derive(Debug, Clone, Default, Args)]
 struct Filters {
     /// Load only these packs; `core` is the host's own tools
@@ -165,7 +166,7 @@ struct Filters {
 }
 
 impl Filters {
-    /// The detail of listed schemas.
+    /// Level of detail of listed schemas.
     fn schemas(&self, config: &Config) -> Schemas {
         if self.output_schemas || config.server.output_schemas {
             Schemas::Whole
@@ -174,7 +175,7 @@ impl Filters {
         }
     }
 
-    /// The flags over the configuration.
+    /// Selection by the flags and the configuration.
     fn choice(&self, config: &Config) -> anyhow::Result<Choice> {
         for pattern in self.tools.iter().chain(&self.exclude_tools) {
             globset::Glob::new(pattern).with_context(|| format!("{pattern:?} is not a tool pattern"))?;
@@ -195,7 +196,7 @@ impl Filters {
 
 /// Runs the command line.
 pub(crate) fn main() -> ExitCode {
-    // Whatever this process creates is its user's alone, the database too.
+    // Files that this process creates, including the database, are private to its user.
     let umask = rustix::process::umask(rustix::fs::Mode::from_raw_mode(0o077));
     let parsed = command().try_get_matches().and_then(|matches| {
         let variables = Variables::of(&command(), &matches);
@@ -227,8 +228,8 @@ pub(crate) fn main() -> ExitCode {
     })
 }
 
-/// The runtime that a command needs. One client on two pipes has a single worker: with more, each message wakes a second
-/// one that finds nothing to do, and a reply crosses from one to the other. Guests run elsewhere in any case.
+/// Creates the runtime for a command. For one client over stdio, a single worker suffices. With more, each message
+/// would wake a second worker in vain, and replies would move between workers. Guests run on other threads in any case.
 fn runtime(command: &Command, global: &Global) -> std::io::Result<tokio::runtime::Runtime> {
     let mut builder = tokio::runtime::Builder::new_multi_thread();
     if matches!(command, Command::Serve(serve) if serve.is_over_stdio(global)) {
@@ -245,7 +246,7 @@ fn command() -> clap::Command {
 /// Prints help, the version, or what is wrong with the command line.
 fn help(said: &clap::Error) -> ExitCode {
     if said.use_stderr() {
-        // It repeats what was typed, or what a variable holds.
+        // The message repeats what was typed, or the value of a variable.
         out::refuse(&said.render().to_string());
         if let Some(name) = variables::behind(&command(), said) {
             out::warn(&format!("that value comes from the variable {name}"));
@@ -293,8 +294,8 @@ async fn run(command: Command, global: &Global) -> anyhow::Result<ExitCode> {
     }
 }
 
-/// Writing past a limit on the size of files fails then, like writing to a full disk, and does not end the
-/// process. Programs that packs start have the system's own way again, because no handler outlives `exec`.
+/// Makes writes beyond the file size limit fail like writes to a full disk, instead of ending the process. Programs
+/// that packs start get the system's default again, because handlers do not survive `exec`.
 fn outlive_file_limits() {
     let kind = SignalKind::from_raw(nix::libc::SIGXFSZ);
     if let Err(err) = signal(kind) {
@@ -302,36 +303,36 @@ fn outlive_file_limits() {
     }
 }
 
-/// Opens the gate, and says which packs it does without.
+/// Opens the gate, and reports packs that did not load.
 async fn open(global: &Global, config: &Config, choice: &Choice) -> anyhow::Result<Gate> {
     let gate = open_in(global, config, choice, Haste::Described).await?;
     log_state(&gate.catalog());
     Ok(gate)
 }
 
-/// Says which packs are not there, and which tools are others than the operator accepted.
+/// Logs packs that did not load, and tools that differ from the accepted ones.
 fn log_state(catalog: &Catalog) {
     for failure in catalog.failures() {
         tracing::error!("{failure}");
     }
     for unloaded in catalog.policies().failures() {
-        tracing::error!("{unloaded}; what it judges is refused, unless it may fail open");
+        tracing::error!("{unloaded}; calls that it judges are refused, unless it may fail open");
     }
     for change in catalog.changes() {
         tracing::warn!(
-            "{change}; `tollgate packs accept {}` if that is right",
+            "{change}; run `tollgate packs accept {}` if that is right",
             change.pack
         );
     }
     for change in catalog.policy_changes() {
         tracing::warn!(
-            "{change}; `tollgate policies accept {}` if that is right",
+            "{change}; run `tollgate policies accept {}` if that is right",
             change.policy
         );
     }
 }
 
-/// Opens the gate with everything loaded, as the flags and the configuration say.
+/// Opens the gate with everything loaded, according to the flags and the configuration.
 async fn open_quietly(global: &Global, config: &Config, choice: &Choice) -> anyhow::Result<Gate> {
     open_in(global, config, choice, Haste::Whole).await
 }
@@ -343,7 +344,7 @@ async fn open_in(global: &Global, config: &Config, choice: &Choice, haste: Haste
     host::open_in(config, &data_dir, authority, workspaces, choice, haste).await
 }
 
-/// Opens the data directory, with nothing loaded into it.
+/// Opens the data directory without loading components.
 fn site(global: &Global, config: &Config) -> anyhow::Result<Site> {
     Site::open(
         &config.data_dir(global.data_dir.as_deref())?,
@@ -351,7 +352,7 @@ fn site(global: &Global, config: &Config) -> anyhow::Result<Site> {
     )
 }
 
-/// Authority of this process for a host.
+/// Resources of this process for a host.
 fn authority(global: &Global, config: &Config) -> anyhow::Result<Authority> {
     Ok(Authority {
         executable: std::env::current_exe()
@@ -363,12 +364,12 @@ fn authority(global: &Global, config: &Config) -> anyhow::Result<Authority> {
     })
 }
 
-/// Reason why the current directory is not a workspace. A server says it, because its packs will miss one. Other commands rarely
-/// need any, and a refusal for want of one says what to do.
+/// Explanation if the current directory is not a workspace. A server prints it, because its packs will need one. Other
+/// commands rarely do, and a refusal then says what to do.
 const NO_PLACE: &str =
     "the data directory is here, so the current directory is not a workspace; name one with --workspace";
 
-/// True if no workspace is named, and the current directory cannot be one.
+/// Returns whether no workspace is named and the current directory cannot be one.
 fn has_no_place(global: &Global, config: &Config, data_dir: &Path) -> anyhow::Result<bool> {
     let here = std::env::current_dir().context("the current directory is gone")?;
     let nothing_named = config.workspaces.is_empty() && global.workspaces.is_empty();
@@ -385,19 +386,19 @@ fn workspaces(global: &Global, config: &Config, data_dir: &Path) -> anyhow::Resu
         .map_err(|problems| anyhow::anyhow!("{}", problems.join("\n")))
 }
 
-/// The directories that flags and configuration name.
+/// Directories named by flags and configuration.
 fn registrations(global: &Global, config: &Config) -> anyhow::Result<Vec<Registration>> {
     let here = std::env::current_dir().context("the current directory is gone")?;
     Ok(config.registrations(&global.workspaces, &here))
 }
 
-/// A time, or so long before now, as the ledger writes it.
+/// Parses a time, or a duration before now, in the ledger's format.
 fn time(text: &str) -> Result<String, String> {
     clock::since(text, SystemClock.now_ms())
-        .ok_or_else(|| "no time; write 30m, 24h, 7d, 2w, or 2026-11-21T06:00:00Z".to_owned())
+        .ok_or_else(|| "not a time; write 30m, 24h, 7d, 2w, or 2026-11-21T06:00:00Z".to_owned())
 }
 
-/// A path of this system. Programs elsewhere name the same directory in another way.
+/// Checks for a path of this system. Programs elsewhere name the same directory differently.
 fn path(path: PathBuf) -> Result<PathBuf, String> {
     let text = path.to_string_lossy();
     let mut letters = text.chars();
@@ -405,7 +406,7 @@ fn path(path: PathBuf) -> Result<PathBuf, String> {
         && letters.next() == Some(':')
         && matches!(letters.next(), Some('\\' | '/'));
     if is_drive || text.starts_with("\\\\") {
-        return Err("that is a path of Windows; in WSL, C:\\code is /mnt/c/code".to_owned());
+        return Err("that is a Windows path; in WSL, C:\\code is /mnt/c/code".to_owned());
     }
     Ok(path)
 }
@@ -420,7 +421,7 @@ fn workspace(text: &str) -> Result<(String, PathBuf), String> {
     }
 }
 
-/// The names that there are instead of one that is not, as the end of a sentence.
+/// Lists the known names, as the end of a sentence about an unknown one.
 fn there_are<'a>(name: &str, known: impl Iterator<Item = &'a String>) -> String {
     let known: Vec<&str> = known.map(String::as_str).collect();
     match text::nearest(name, known.iter().copied()) {
@@ -430,7 +431,7 @@ fn there_are<'a>(name: &str, known: impl Iterator<Item = &'a String>) -> String 
     }
 }
 
-/// A path as text, which configuration files are.
+/// Path as UTF-8 text, as configuration files require.
 fn utf8(path: &Path) -> anyhow::Result<String> {
     let text = path.to_str();
     Ok(text
@@ -444,7 +445,7 @@ mod tests {
 
     use super::*;
 
-    /// Threads that a command line's runtime has for its tasks.
+    /// Number of runtime workers for a command line.
     fn workers(args: &[&str]) -> usize {
         let nowhere = ["tollgate", "--config", "/dev/null"];
         let cli = Cli::try_parse_from(nowhere.iter().chain(args)).unwrap();

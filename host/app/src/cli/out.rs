@@ -1,8 +1,8 @@
-//! Printing: results to standard output, what went wrong to standard error. Colours only where a person
-//! looks, and never with `NO_COLOR`.
+//! Output: results to standard output, errors to standard error. Colours are used only on a terminal, and never with
+//! `NO_COLOR`.
 //!
-//! Components, workspaces and clients wrote most of what is printed, so that everything passes this file on its way:
-//! plain text loses, and JSON escapes, each character that a terminal obeys or that nobody sees.
+//! Components, workspaces and clients provide most of the printed text, so all output goes through this file. Terminal
+//! control characters and invisible characters are removed from plain text, and escaped in JSON.
 
 use std::io::{ErrorKind, IsTerminal as _, Write as _};
 use std::sync::OnceLock;
@@ -14,7 +14,7 @@ use serde_json::json;
 use tollgate_core::text;
 use tollgate_sdk::ToolError;
 
-// Marks where colours begin in a line of a table: code points that are no characters, which no cell has left.
+// Marks for the start of colours in a line of a table. They are Unicode noncharacters, which are removed from cells.
 const BOLD: char = '\u{fdd0}';
 const DIMMED: char = '\u{fdd1}';
 const GREEN: char = '\u{fdd2}';
@@ -28,34 +28,34 @@ const MARKS: &[(char, Style)] = &[
     (YELLOW, AnsiColor::Yellow.on_default()),
     (RED, AnsiColor::Red.on_default()),
 ];
-/// End of a styled part.
+/// End mark of a styled part.
 const PLAIN: char = '\u{fdd5}';
 
-/// Reason why a result could not be written. A reader that went away is not a reason.
+/// Error if a result could not be written. A closed reader is not an error.
 static UNWRITTEN: OnceLock<std::io::Error> = OnceLock::new();
 
-/// Prints a result. [`finish`] tells if that failed.
+/// Prints a result. [`finish`] reports whether that failed.
 pub(super) fn print(text: &str) {
     let _ = try_print(text);
 }
 
-/// Prints a result, and says whether anybody still reads.
+/// Prints a result. Returns whether the reader is still there.
 pub(super) fn try_print(text: &str) -> bool {
     let line = shown(text, is_colourful());
     is_written(writeln!(std::io::stdout().lock(), "{line}"))
 }
 
-/// Prints text that is JSON already, and says whether anybody still reads.
+/// Prints JSON text. Returns whether the reader is still there.
 pub(super) fn try_print_json(json: &str) -> bool {
     is_written(writeln!(std::io::stdout().lock(), "{}", text::escape_json(json)))
 }
 
-/// Prints text of this program's own as it is, whole lines with their ends.
+/// Prints this program's own text unchanged, as whole lines.
 pub(super) fn print_text(text: &str) {
     is_written(write!(std::io::stdout().lock(), "{text}"));
 }
 
-/// True if something was written. If not, keeps the reason.
+/// Returns whether a write succeeded. Stores the error otherwise.
 pub(super) fn is_written(result: std::io::Result<()>) -> bool {
     match result {
         Ok(()) => true,
@@ -68,21 +68,21 @@ pub(super) fn is_written(result: std::io::Result<()>) -> bool {
     }
 }
 
-/// Ends printing. Who redirects a result into a file relies on its being there whole.
+/// Finishes printing. Users who redirect a result into a file rely on the file being complete.
 ///
 /// # Errors
-/// If something that was printed could not be written.
+/// If any printed output could not be written.
 pub(super) fn finish() -> anyhow::Result<()> {
     is_written(std::io::stdout().lock().flush());
     match UNWRITTEN.get() {
         None => Ok(()),
         Some(err) => Err(anyhow::anyhow!(
-            "the result could not be written to standard output, so it is not whole: {err}"
+            "the result could not be written to standard output, so it is incomplete: {err}"
         )),
     }
 }
 
-/// Text as a terminal may have it.
+/// Text made safe for a terminal.
 fn shown(text: &str, is_colourful: bool) -> String {
     let is_kept = |c: char| c == '\t' || c == PLAIN || MARKS.iter().any(|(mark, _)| *mark == c);
     let mut shown = String::with_capacity(text.len());
@@ -102,12 +102,12 @@ fn shown(text: &str, is_colourful: bool) -> String {
     shown
 }
 
-/// True if anybody can still read the output.
+/// Returns whether the reader of the output is still there.
 pub(super) fn is_open() -> bool {
     let stdout = std::io::stdout();
     let mut fds = [PollFd::new(&stdout, PollFlags::empty())];
     let now = Timespec::try_from(Duration::ZERO).ok();
-    // A pipe without readers is in error; a terminal that went away has hung up.
+    // A pipe without readers reports an error, and a closed terminal a hang-up.
     match poll(&mut fds, now.as_ref()) {
         Ok(_) => !fds
             .iter()
@@ -121,7 +121,7 @@ pub(super) fn print_json(value: &serde_json::Value) {
     try_print_json(&format!("{value:#}"));
 }
 
-/// Prints why a command failed, with all causes.
+/// Prints the error of a command, with all causes.
 pub(super) fn error(err: &anyhow::Error) {
     let _ = writeln!(
         std::io::stderr().lock(),
@@ -130,12 +130,12 @@ pub(super) fn error(err: &anyhow::Error) {
     );
 }
 
-/// Prints what is wrong with a command line, as it is but for what a terminal would obey.
+/// Prints an error about the command line, without terminal control characters.
 pub(super) fn refuse(text: &str) {
     let _ = write!(std::io::stderr().lock(), "{}", text::clean_lines(text));
 }
 
-/// Tells of the refusal of a call: as JSON where results are, or in words where failures are.
+/// Prints the refusal of a call, as JSON to standard output or as text to standard error.
 pub(super) fn refuse_call(refusal: &ToolError, as_json: bool) {
     if as_json {
         print_json(&json!({ "error": refusal }));
@@ -147,7 +147,7 @@ pub(super) fn refuse_call(refusal: &ToolError, as_json: bool) {
     }
 }
 
-/// Prints something that deserves attention.
+/// Prints a warning.
 pub(super) fn warn(text: &str) {
     let _ = writeln!(std::io::stderr().lock(), "tollgate: {}", text::clean_prose(text));
 }
@@ -160,14 +160,14 @@ pub(super) fn table(titles: &[&str], rows: &[Vec<String>]) -> String {
     lines.join("\n")
 }
 
-/// Columns that are as wide as their widest cell; the last one is not padded.
+/// Table with columns as wide as their widest cell. The last column is not padded.
 pub(super) struct Table<'a> {
     titles: &'a [&'a str],
     widths: Vec<usize>,
 }
 
 impl<'a> Table<'a> {
-    /// Wide enough for these rows, and at least so wide.
+    /// Fits the columns to these rows and to minimum widths.
     pub(super) fn fit(titles: &'a [&'a str], rows: &[Vec<String>], least: &[usize]) -> Table<'a> {
         let widths = titles
             .iter()
@@ -216,7 +216,7 @@ impl<'a> Table<'a> {
     }
 }
 
-/// Outcomes and states are coloured by what they mean.
+/// Colour mark for outcomes and states, by their meaning.
 fn mark(title: &str, cell: &str) -> Option<char> {
     match (title, cell) {
         ("OUTCOME", "ok") | ("STATE", "CLOSED_SUCCESS" | "OPEN") => Some(GREEN),

@@ -1,4 +1,4 @@
-//! Common parts of the commands that use registries: pulling, saying who signed, and describing a component.
+//! Common parts of the commands that use registries: pulling, verifying signatures, and describing components.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -14,23 +14,23 @@ use tollgate_registry::{Reference, SCHEME};
 
 use super::out;
 
-/// True if a source is in a registry.
+/// Returns whether a source is in a registry.
 pub(super) fn is_reference(source: &str) -> bool {
     source.starts_with(SCHEME)
 }
 
-/// Registries by the configuration.
+/// Opens the configured registries.
 pub(super) fn open(config: &Config) -> anyhow::Result<Arc<Registries>> {
     Ok(Arc::new(config.open_registries(|name| std::env::var(name).ok())?))
 }
 
-/// Pulls a component and keeps nothing.
+/// Pulls a component without storing it.
 pub(super) async fn fetch(config: &Config, source: &str) -> anyhow::Result<Fetched> {
     let reference: Reference = source.parse()?;
     Ok(open(config)?.fetch(&reference).await?)
 }
 
-/// Refuses a component that nobody trusted signed, and otherwise says who signed it.
+/// Refuses a component without a trusted signature. Otherwise reports the signer.
 pub(super) fn judge(fetched: &mut Fetched) -> anyhow::Result<()> {
     let reference = &fetched.pulled.reference;
     match &fetched.verdict {
@@ -42,7 +42,7 @@ pub(super) fn judge(fetched: &mut Fetched) -> anyhow::Result<()> {
     }
 }
 
-/// Lines about a component in a registry, which its publisher wrote.
+/// Lines about a component in a registry, provided by its publisher.
 pub(super) fn tell(fetched: &Fetched) -> String {
     let mut lines = vec![format!("{:<9} {}", "registry", fetched.pulled.reference)];
     let verdict = match &fetched.verdict {
@@ -62,7 +62,7 @@ pub(super) fn tell(fetched: &Fetched) -> String {
     lines.join("\n")
 }
 
-/// The same as JSON.
+/// The same information as JSON.
 pub(super) fn as_json(fetched: &Fetched) -> Value {
     json!({
         "reference": fetched.pulled.reference.to_string(),

@@ -1,4 +1,5 @@
-//! Taking over a changed configuration while serving: the new set works as a whole, or the old one stays.
+//! Reload of a changed configuration while serving. Either everything of the new configuration works, or the old one
+//! stays.
 
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
@@ -28,19 +29,19 @@ pub(super) struct Reload {
     pub(super) site: Arc<Site>,
     pub(super) gate: Arc<Gate>,
     pub(super) listings: Arc<Listings>,
-    /// Channel of changed limits to a server over HTTP.
+    /// Passes changed limits to the HTTP server.
     pub(super) bounds: sync::watch::Sender<Caps>,
-    /// Channel of changed viewers and approvers to the console.
+    /// Passes changed viewers and approvers to the console.
     pub(super) viewers: sync::watch::Sender<ConsoleSettings>,
-    /// The one that is in force.
+    /// Configuration in effect.
     pub(super) config: Config,
 }
 
 impl Reload {
-    /// Loads what there was no time for, then looks at the configuration again whenever there is a reason to.
+    /// Loads what the start left out, then reloads the configuration whenever there is a reason.
     pub(super) async fn keep_up(mut self, mut watch: Watch, workspaces: Workspaces) {
         if let Err(err) = self.complete(workspaces).await {
-            tracing::error!("what is missing could not be loaded: {err:#}");
+            tracing::error!("packs and policies that were still missing could not be loaded: {err:#}");
         }
         loop {
             let cause = watch.next().await;
@@ -57,13 +58,15 @@ impl Reload {
                 Err(err) => {
                     self.gate.keep();
                     self.site.note_refused(Some(format!("{err:#}")));
-                    tracing::error!("the configuration was not taken over, what runs stays: {err:#}");
+                    tracing::error!(
+                        "the changed configuration was not loaded, and the previous one stays in effect: {err:#}"
+                    );
                 }
             }
         }
     }
 
-    /// Brings in the code of all packs, and everything else that the start was without. Calls are served meanwhile.
+    /// Loads the code of all packs, and everything else that the start left out. Calls are served in the meantime.
     async fn complete(&self, workspaces: Workspaces) -> anyhow::Result<()> {
         let running = self.gate.generation();
         let ready = running.catalog.packs().iter().map(|pack| pack.ready());
@@ -75,10 +78,10 @@ impl Reload {
             }
         }
         let (config, runtime) = (self.config.clone(), tokio::runtime::Handle::current());
-        // A host that stops meanwhile does not wait for it.
+        // A stopping host does not wait for this.
         let given_up = CancellationToken::new();
         let _give_up = given_up.clone().drop_guard();
-        // Loading is work for the processor, and calls are served meanwhile.
+        // Loading is CPU work, and calls are served in the meantime.
         let loading = tokio::task::spawn_blocking(move || {
             let loading = site.complete(&config, workspaces, &choice, &running);
             runtime.block_on(given_up.run_until_cancelled(loading))
@@ -91,7 +94,7 @@ impl Reload {
         if listing.tools().is_empty() {
             out::warn("no tool is listed; `tollgate tools` shows which exist, `--tier full` lists them all");
         }
-        // A list that waited for this is made of what it says.
+        // Requests for lists waited for this update.
         self.listings.replace(listing);
         self.gate.complete(whole);
         Ok(())
@@ -113,7 +116,7 @@ impl Reload {
         );
         let (wanted, choice) = (config.clone(), self.filters.choice(&config)?);
         let runtime = tokio::runtime::Handle::current();
-        // Loading is work for the processor, and calls are served meanwhile.
+        // Loading is CPU work, and calls are served in the meantime.
         let loading = tokio::task::spawn_blocking(move || {
             let workspaces = super::workspaces(&global, &wanted, site.path())?;
             let running = gate.generation();
@@ -139,7 +142,7 @@ impl Reload {
 }
 
 impl Reload {
-    /// The configuration as it is now. Without being asked to, none is taken that protects less.
+    /// Current configuration. Unless a reload was requested explicitly, refuses one with fewer protections.
     fn changed(&self, cause: Cause) -> anyhow::Result<Config> {
         let is_asked = cause == Cause::Asked;
         let config = self.config.load_again(self.global.config.as_deref(), is_asked)?;
@@ -153,14 +156,14 @@ impl Reload {
     }
 }
 
-/// The tokens that a server over HTTP goes by, and the watch over their file.
+/// Tokens of an HTTP server, and the watch on their file.
 pub(super) struct Keys {
     pub(super) keyring: Arc<Keyring>,
     pub(super) watch: Watch,
 }
 
 impl Keys {
-    /// Takes over the file whenever it changes, and at SIGHUP, whatever the configuration says then.
+    /// Reloads the file when it changes and on SIGHUP, whatever the configuration says by then.
     pub(super) async fn keep_up(mut self) {
         loop {
             self.watch.next().await;
@@ -170,11 +173,11 @@ impl Keys {
                         [] => {}
                         names => log::notice(&format!("tokens {what}: {}", names.join(", "))),
                     };
-                    say("that are none any more", &removed);
-                    say("that are new", &added);
+                    say("removed", &removed);
+                    say("added", &added);
                 }
                 Err(err) => tracing::error!(
-                    "the token file is not as it should be; tokens that it lacks stopped, and new ones are not taken: {:#}",
+                    "the token file has a problem; tokens that it lacks are no longer accepted, and new ones are not loaded: {:#}",
                     anyhow::Error::from(err)
                 ),
             }
@@ -182,8 +185,8 @@ impl Keys {
     }
 }
 
-/// Refuses to make calls without policies that judged calls before under this configuration, or with less than other
-/// configurations protect on this data directory, and says what else it lacks.
+/// Refuses to start without policies that evaluated calls under this configuration before, or with fewer protections
+/// than other configurations of this data directory. The error lists everything that is missing.
 pub(super) fn check_start(global: &Global, data: &DataDir, config: &Config) -> anyhow::Result<()> {
     let path = Config::file(global.config.as_deref()).ok();
     let records = Records::open(data)?;
@@ -204,8 +207,8 @@ pub(super) fn check_start(global: &Global, data: &DataDir, config: &Config) -> a
         .display();
     anyhow::ensure!(
         gone.is_empty(),
-        "{shown} no longer has the policies {}, which judged calls here, so nothing is served; put the configuration back, or take \
-         each away: tollgate policies remove NAME",
+        "{shown} no longer has the policies {}, which judged calls here, so nothing is served; put the configuration back, or remove \
+         each policy: tollgate policies remove NAME",
         gone.join(", "),
     );
     if let Some(missing) = records.missing(path.as_deref(), &has)? {
@@ -221,7 +224,7 @@ pub(super) fn check_start(global: &Global, data: &DataDir, config: &Config) -> a
     Ok(())
 }
 
-/// Flags with which a command names this configuration, if it must.
+/// Flags that a command needs to select this configuration, if any.
 fn named(global: &Global, path: Option<&Path>) -> String {
     match path.filter(|_| global.config.is_some()) {
         Some(path) => format!(" --config {}", path.display()),
@@ -229,8 +232,8 @@ fn named(global: &Global, path: Option<&Path>) -> String {
     }
 }
 
-/// Remembers what this configuration protects beside what it protected before. A start takes nothing away: what the
-/// file lost may be back soon, and a server that runs still holds to it.
+/// Adds the protections of this configuration to the remembered ones. A start removes none: a protection that is
+/// missing from the file may return soon, and a running server still applies it.
 pub(super) fn remember_more(site: &Site, config: &Config) -> anyhow::Result<()> {
     if let Some(path) = config.place() {
         let records = Records::open(site.data())?;
@@ -246,8 +249,8 @@ pub(super) fn remember_more(site: &Site, config: &Config) -> anyhow::Result<()> 
     Ok(())
 }
 
-/// Remembers what this configuration protects, for starts and reloads to come. Who asked for it does without whatever else
-/// it lacks.
+/// Remembers the protections of this configuration, for later starts and reloads. If the reload was requested
+/// explicitly, other missing protections are accepted as well.
 fn remember(site: &Site, config: &Config, cause: Cause) -> anyhow::Result<()> {
     let Some(path) = config.place() else {
         return Ok(());
@@ -261,7 +264,7 @@ fn remember(site: &Site, config: &Config, cause: Cause) -> anyhow::Result<()> {
     Ok(records.remember(path, has)?)
 }
 
-/// Begins to watch the configuration and reads it, so that no change after that goes unnoticed.
+/// Starts watching the configuration before reading it, so that no later change is missed.
 pub(super) fn watched(global: &Global) -> anyhow::Result<(Config, Watch)> {
     let mut watch = Watch::new().context("the process cannot be told of changes")?;
     watch.follow(files(global, &Config::default()));
@@ -270,7 +273,7 @@ pub(super) fn watched(global: &Global) -> anyhow::Result<(Config, Watch)> {
     Ok((config, watch))
 }
 
-/// The files that a configuration is made of.
+/// Files that make up a configuration.
 fn files(global: &Global, config: &Config) -> BTreeSet<PathBuf> {
     let own = Config::file(global.config.as_deref()).ok();
     own.into_iter().chain(config.component_files()).collect()

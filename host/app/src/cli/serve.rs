@@ -34,16 +34,16 @@ pub(super) struct Serve {
     token_file: Option<PathBuf>,
     #[command(flatten)]
     filters: Filters,
-    /// True if only the console is served, which tells its address.
+    /// True if only the console is served. Its address is then printed.
     #[arg(skip)]
     console: bool,
-    /// True if a browser is opened then.
+    /// True if a browser is opened in that case.
     #[arg(skip)]
     open: bool,
 }
 
 impl Serve {
-    /// Serves the console alone.
+    /// Creates the command that serves only the console.
     pub(super) fn console(address: SocketAddr, open: bool) -> Serve {
         Serve {
             http: Some(address),
@@ -54,7 +54,7 @@ impl Serve {
         }
     }
 
-    /// True if one client is served, on standard input and output. Faults of the configuration are reported later.
+    /// Returns whether one client is served over standard input and output. Configuration errors are reported later.
     pub(super) fn is_over_stdio(&self, global: &Global) -> bool {
         let config = || Config::load(global.config.as_deref());
         self.http.is_none() && config().is_ok_and(|config| config.server.http.is_none())
@@ -137,12 +137,12 @@ impl Serve {
         if let Some(keeping) = keeping {
             keeping.abort();
         }
-        // It lets go of the gate, which ends here.
+        // Releases the reload's reference to the gate, so that the gate ends here.
         let _ = reloading.await;
         gate.stop();
         let _ = catching_up.await;
         gate.flush().await;
-        // Sessions over HTTP end with the host, and with them what their clients left open.
+        // Sessions over HTTP end with the host, and so do the envelopes that their clients left open.
         gate.end_connections().await;
         if let Some(exporter) = exporter {
             exporter.stop().await;
@@ -150,7 +150,7 @@ impl Serve {
         Ok(ExitCode::SUCCESS)
     }
 
-    /// Puts the console beside what is served, or in its place.
+    /// Adds the console to the served pages, or serves only the console.
     fn show(
         &self,
         serving: &mut Serving,
@@ -179,13 +179,13 @@ impl Serve {
     ) -> anyhow::Result<(Serving, Option<reload::Keys>)> {
         let mut auth = server.auth.clone();
         auth.token_file = self.token_file.clone().or(auth.token_file);
-        // Watched before it is read, so that no change after that goes unnoticed.
+        // The watch starts before the file is read, so that no later change is missed.
         let mut watch = Watch::new().context("the process cannot be told of changes")?;
         watch.follow(auth.token_file.iter().cloned().collect());
-        // Not a flag: everybody on the machine sees those.
+        // Not a flag, because flags are visible to all users of the machine.
         let named = std::env::var("TOLLGATE_TOKEN").ok();
         let tokens = Keyring::open(auth.token_file.as_deref(), named.as_deref(), |made| {
-            out::warn(&format!("made {} with a new token", made.display()));
+            out::warn(&format!("created {} with a new token", made.display()));
         })?;
         let tokens = tokens.map(Arc::new);
         if tokens.is_some() && !address.ip().is_loopback() {
@@ -205,26 +205,26 @@ impl Serve {
     }
 }
 
-/// Begins to tell a collector what happens at the gate, as long as that is there.
+/// Starts the export to a collector, which ends with the gate.
 fn export(settings: &Settings, queue: Option<Queue>, gate: &Arc<Gate>) -> anyhow::Result<Exporter> {
     let watched = Arc::downgrade(gate);
     let figures = move || Some(watched.upgrade()?.figures());
     Exporter::start(settings, gate.host_id(), queue, figures).context("telemetry cannot be sent")
 }
 
-/// Way in which a console is served.
+/// Mode in which a console is served.
 #[derive(Debug, Clone, Copy)]
 enum Shown {
     /// Beside MCP.
     Beside,
-    /// By itself, for a person who waits for its address.
+    /// Without MCP, for a person who waits for its address.
     Alone {
         /// True if a browser is opened.
         open: bool,
     },
 }
 
-/// Says what is served, now that it is.
+/// Reports what is served, once it is served.
 fn announce(global: &Global, gate: &Gate, site: &Site, bound: SocketAddr, shown: Option<Shown>) {
     if !matches!(shown, Some(Shown::Alone { .. })) {
         log::notice(&format!("serving http://{bound}/mcp"));
@@ -247,7 +247,7 @@ fn announce(global: &Global, gate: &Gate, site: &Site, bound: SocketAddr, shown:
     }
 }
 
-/// Serves until it is over. `ready` hears the address.
+/// Serves until the end. `ready` gets the bound address.
 async fn serve(
     serving: Option<Serving>,
     gate: &Arc<Gate>,
@@ -266,8 +266,8 @@ async fn serve(
         None => {
             if std::io::stdin().is_terminal() {
                 log::notice(
-                    "speaking MCP on standard input, which a client does: `tollgate clients add CLIENT` connects one, \
-                     `--http 8765` serves over HTTP, `tollgate call TOOL` makes one call; Ctrl-C ends this",
+                    "serving MCP on standard input and output, for a client that starts this program: `tollgate clients add CLIENT` connects one, \
+                     `--http 8765` serves over HTTP, `tollgate call TOOL` makes one call; press Ctrl-C to stop",
                 );
             }
             let handler = handler();

@@ -10,7 +10,7 @@ use clap_mangen::Man;
 
 use super::out;
 
-/// A shell reads it when it starts; the examples say where from.
+/// A shell reads the script when it starts; the examples show where to put it.
 #[derive(Debug, Args)]
 pub(super) struct Completions {
     /// Shell that completes commands
@@ -36,7 +36,7 @@ pub(super) struct Manual {
 impl Manual {
     pub(super) fn run(&self) -> anyhow::Result<ExitCode> {
         std::fs::create_dir_all(&self.folder)
-            .with_context(|| format!("{} cannot be made", self.folder.display()))?;
+            .with_context(|| format!("{} cannot be created", self.folder.display()))?;
         let mut command = super::command().disable_help_subcommand(true);
         command.build();
         let pages = write(&self.folder, &command)?;
@@ -45,7 +45,7 @@ impl Manual {
     }
 }
 
-/// Writes a command's page and those of all below it. How many there are.
+/// Writes the pages of a command and all of its subcommands. Returns their number.
 fn write(folder: &Path, command: &clap::Command) -> anyhow::Result<usize> {
     let man = Man::new(command.clone());
     let file = folder.join(man.get_filename());

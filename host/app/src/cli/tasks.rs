@@ -13,7 +13,7 @@ use tollgate_store::storage::{StoredTask, TaskFilter};
 use super::call::open;
 use super::{Filters, Global, out};
 
-/// Calls that continue without their clients: MCP's tasks. Servers that run go on running.
+/// Calls that continue without their clients: MCP's tasks. Servers can keep running.
 #[derive(Debug, Subcommand)]
 pub(super) enum Tasks {
     /// Show tasks, newest first
@@ -120,7 +120,7 @@ impl One {
             out::print(&format!("asked to end: {} of {}", self.id, found.task.tool));
         } else {
             out::print(&format!(
-                "over before: {} is {}",
+                "already over: {} is {}",
                 self.id,
                 found.task.state.as_str()
             ));

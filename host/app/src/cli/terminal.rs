@@ -1,7 +1,7 @@
-//! Person at a terminal, who answers the questions of policies and packs about a call.
+//! Questions of policies and packs to a person at a terminal.
 //!
-//! An agent can run this program through its shell. So a person counts only if standard input, output and error are a
-//! terminal, and an answer only with a code that was shown there: text that was piped in ahead does not have it.
+//! An agent can run this program through its shell. A person is therefore assumed only if standard input, output and
+//! error are a terminal. An answer requires a code that was shown there, which text piped in ahead cannot contain.
 
 use std::io::{BufRead, IsTerminal as _, Write};
 
@@ -12,12 +12,12 @@ use tollgate_sdk::{Action, Answer, AnsweredBy, Asking, Question};
 
 use super::out;
 
-/// Maximum number of tries for one field of a form.
+/// Maximum number of attempts for one field of a form.
 const MAX_TRIES: usize = 3;
 /// Longest line that is read, in bytes.
 const MAX_LINE: u64 = 16 << 10;
 
-/// True if a person sees what this process prints, and types what it reads.
+/// Returns whether a person can see the output and type input.
 pub(super) fn is_there() -> bool {
     std::io::stdin().is_terminal() && std::io::stdout().is_terminal() && std::io::stderr().is_terminal()
 }
@@ -28,7 +28,7 @@ pub(super) struct Person<R, W> {
     output: W,
     /// Makes the code that an answer needs.
     code: fn() -> String,
-    /// Question of a policy that was agreed to, which holds for the rounds that follow.
+    /// Policy question that was agreed to, which stays agreed in the following rounds.
     agreed: Option<String>,
 }
 
@@ -60,7 +60,7 @@ impl<R: BufRead, W: Write> Person<R, W> {
         }
     }
 
-    /// Answers to questions about a call. `None` if a person can answer none of them.
+    /// Answers to questions about a call. `None` if a person cannot answer any of them.
     pub(super) fn answer(&mut self, asked: Asked) -> anyhow::Result<Option<Answers>> {
         match asked {
             Asked::Policy(pending) => self.consent(pending).map(Some),
@@ -101,7 +101,7 @@ impl<R: BufRead, W: Write> Person<R, W> {
         }))
     }
 
-    /// Form as the person fills it in. One that only asks for a yes needs the code and nothing else.
+    /// Asks the person to fill in a form. A form with only a yes or no needs just the code.
     fn fill_in(&mut self, question: &Question, form: &Value) -> anyhow::Result<(Action, Value)> {
         self.say(&format!("tollgate: {}", question.message))?;
         let fields = form.get("properties").and_then(Value::as_object);
@@ -127,7 +127,7 @@ impl<R: BufRead, W: Write> Person<R, W> {
         })
     }
 
-    /// Value of a field, null if it is left out. `None` if nothing usable was typed.
+    /// Value of a field, null if it is omitted. `None` if nothing usable was typed.
     fn field(&mut self, name: &str, field: &Value, is_required: bool) -> anyhow::Result<Option<Value>> {
         let text = |key: &str| field.get(key).and_then(Value::as_str);
         let title = text("title").unwrap_or(name);
@@ -157,7 +157,7 @@ impl<R: BufRead, W: Write> Person<R, W> {
         Ok(None)
     }
 
-    /// True if the person types the code.
+    /// Asks for the code. Returns whether the person typed it.
     fn confirm(&mut self, purpose: &str) -> anyhow::Result<bool> {
         let code = (self.code)();
         let prompt = format!("Only a person may answer. Type {code} {purpose}, anything else to decline: ");
@@ -169,7 +169,7 @@ impl<R: BufRead, W: Write> Person<R, W> {
         Ok(())
     }
 
-    /// A line without its end. `None` at the end of the input.
+    /// Reads a line, without its end. `None` at the end of the input.
     fn read(&mut self, prompt: &str) -> anyhow::Result<Option<String>> {
         write!(self.output, "{}", text::clean_prose(prompt))?;
         self.output.flush()?;
@@ -179,7 +179,7 @@ impl<R: BufRead, W: Write> Person<R, W> {
     }
 }
 
-/// Says how a person can be asked, if a call asks one and nobody is there.
+/// Explains how a person can be asked, if a call asks and no person is present.
 pub(super) fn say_missing(asked: &Asked) {
     let asks_person = match asked {
         Asked::Policy(_) => true,
@@ -201,13 +201,13 @@ fn is_required(form: &Value, name: &str) -> bool {
     required.is_some_and(|required| required.iter().any(|known| known == name))
 }
 
-/// Type of a field, text if the form names none.
+/// Type of a field. Default text.
 fn kind(field: &Value) -> &str {
     let kind = field.get("type").and_then(Value::as_str);
     kind.unwrap_or("string")
 }
 
-/// Values that a field may have, if it names them.
+/// Allowed values of a field, if it lists them.
 fn choices(field: &Value) -> Vec<&str> {
     let of = |key: &str| field.get(key).and_then(Value::as_array).into_iter().flatten();
     let named = of("enum").filter_map(Value::as_str);
@@ -282,7 +282,7 @@ mod tests {
             "colour": {"enum": ["red", "blue"]}, "sure": {"type": "boolean", "description": "no way back"}});
         let typed = "\nAda\n\nblue\nno\n4821\n";
         let (answers, shown) = asked(typed, form(fields.clone()));
-        // A required field is asked for again.
+        // A required field is requested again.
         let expected = json!({"name": "Ada", "size": 3, "colour": "blue", "sure": false});
         assert_eq!(answers.unwrap().answers[0].content, expected, "{shown}");
         assert!(

@@ -39,8 +39,8 @@ pub(super) struct Add {
     /// Owner of the token; the ledger records token:NAME
     #[arg(value_parser = name)]
     name: String,
-    /// read (tools that read), write (all tools), metrics (only /metrics), see-all (operations, envelopes and reports of
-    /// everybody; reads); may be repeated [default: write]
+    /// read (tools that read), write (all tools), metrics (only /metrics), see-all (operations, envelopes and reports
+    /// of everybody; reads); may be repeated [default: write]
     #[arg(long = "scope", value_name = "SCOPE", value_delimiter = ',')]
     scopes: Vec<Scope>,
     /// Time of expiry: 90d, 24h, or 2027-01-31T00:00:00Z [default: never]
@@ -171,7 +171,7 @@ impl Revoke {
         let _lock = lock(&path)?;
         check(&path)?;
         let text = TokenLines::without(&file::read(&path)?, &self.name).map_err(anyhow::Error::msg)?;
-        // A server does not start with an empty file, and one that runs lets nobody in any more.
+        // A server does not start with an empty file, and a running one then admits no one.
         let left = TokenLines::parse(&text).lines.len();
         file::replace(&path, &text)?;
         if global.json {
@@ -203,12 +203,12 @@ impl Place {
     }
 }
 
-/// Keeps other commands from changing the file until it is dropped.
+/// Locks the file against other commands until dropped.
 fn lock(path: &Path) -> anyhow::Result<File> {
     let path = path.canonicalize().unwrap_or_else(|_| path.to_owned());
     let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty());
     let folder = folder.unwrap_or(Path::new("."));
-    std::fs::create_dir_all(folder).with_context(|| format!("{} cannot be made", folder.display()))?;
+    std::fs::create_dir_all(folder).with_context(|| format!("{} cannot be created", folder.display()))?;
     #[allow(clippy::disallowed_methods, reason = "the operator names the file in it")]
     let opened = File::open(folder).with_context(|| format!("{} cannot be opened", folder.display()))?;
     flock(&opened, FlockOperation::LockExclusive)
@@ -216,7 +216,7 @@ fn lock(path: &Path) -> anyhow::Result<File> {
     Ok(opened)
 }
 
-/// Refuses a file that others can read: a server would, too.
+/// Refuses a file that others can read, as a server would.
 fn check(path: &Path) -> anyhow::Result<()> {
     if let Ok(found) = path.metadata() {
         ensure!(found.is_file(), "{} is not a file", path.display());
@@ -247,6 +247,6 @@ fn end(text: &str) -> Result<i64, String> {
     match end {
         Some(end) if end > now => Ok(end),
         Some(_) => Err("this time is not in the future".to_owned()),
-        None => Err("no time; write 24h, 90d, 52w, or 2027-01-31T00:00:00Z".to_owned()),
+        None => Err("not a time; write 24h, 90d, 52w, or 2027-01-31T00:00:00Z".to_owned()),
     }
 }

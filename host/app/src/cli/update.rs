@@ -1,14 +1,13 @@
 //! `tollgate packs update` and `tollgate policies update`: the difference first, the configuration afterwards.
 
 use std::io::{BufRead as _, Write as _};
-use std::path::Path;
 use std::process::ExitCode;
 
 use anyhow::{Context as _, bail, ensure};
 use clap::Args;
 use serde_json::json;
 use tollgate::config::Config;
-use tollgate::config::edit::{self, Entry, Section};
+use tollgate::config::edit::{Entry, Section};
 use tollgate::host::Site;
 use tollgate_components::catalog::Inspection;
 use tollgate_components::grants::Grants;
@@ -17,10 +16,11 @@ use tollgate_registry::change::{Change, changes};
 use tollgate_registry::{Reference, versions_after};
 
 use super::component::{grants, workspaces};
-use super::{Global, file, out, packs, policies, registry, terminal};
+use super::config_file::ConfigFile;
+use super::{Global, out, packs, policies, registry, terminal};
 
-/// Shows what changes in tools, requests, settings and tables, and asks. Nothing is changed without a yes, or if the component asks
-/// for more than it is granted. Servers that run take it over by themselves.
+/// Shows what changes in tools, requests, settings and tables, and asks. Nothing is changed without a yes, or if the
+/// component asks for more than it is granted. Running servers load the update by themselves.
 #[derive(Debug, Args)]
 pub(super) struct Update {
     /// Its name in the configuration
@@ -36,7 +36,7 @@ pub(super) struct Update {
     yes: bool,
 }
 
-/// The component that is configured.
+/// The configured component.
 struct Current {
     reference: Reference,
     sha256: String,
@@ -46,12 +46,10 @@ struct Current {
 impl Update {
     /// Exit code 1 if nothing was changed although there is something new.
     pub(super) async fn run(self, global: &Global, section: Section) -> anyhow::Result<ExitCode> {
-        let path = Config::file(global.config.as_deref())?;
-        let text = file::read(&path)?;
-        let config = Config::parse(&text, &path)?;
-        let current = current(&config, section, &self.name)?;
-        let site = super::site(global, &config)?;
-        let mut fetched = self.fetch(&config, &current.reference).await?;
+        let file = ConfigFile::open(global)?;
+        let current = current(&file.config, section, &self.name)?;
+        let site = super::site(global, &file.config)?;
+        let mut fetched = self.fetch(&file.config, &current.reference).await?;
         if Some(&fetched.pulled.digest) == current.reference.digest() {
             say(global, &self.name, &current.reference, &[], "nothing to update");
             return Ok(ExitCode::SUCCESS);
@@ -59,18 +57,18 @@ impl Update {
         registry::judge(&mut fetched)?;
         let inspection = Inspection::of(site.loader(), &fetched.bytes).await;
         let changes = self
-            .compare(&site, &config, &current, &fetched, &inspection)
+            .compare(&site, &file.config, &current, &fetched, &inspection)
             .await?;
         let granted = grants(
             &self.grants,
             current.grants,
             &self.name,
             &inspection,
-            &workspaces(global, &config)?,
+            &workspaces(global, &file.config)?,
         )?;
         let missing = inspection.missing(&granted);
         if !missing.is_empty() {
-            // People read first what the update would change, and then that it did not.
+            // The changes come first, then the reason why the update was refused.
             let how = if global.json {
                 "nothing was changed"
             } else {
@@ -95,26 +93,20 @@ impl Update {
             );
             return Ok(ExitCode::FAILURE);
         }
-        self.write(
-            global,
-            section,
-            &site,
-            (&path, &text, &config),
-            (&fetched, granted),
-        )
-        .await?;
+        self.write(global, section, &site, &file, (&fetched, granted))
+            .await?;
         let shown: &[Change] = if global.json { &changes } else { &[] };
         say(global, &self.name, &fetched.pulled.reference, shown, "updated");
         Ok(ExitCode::SUCCESS)
     }
 
-    /// Keeps the component, and writes its source if it loads.
+    /// Stores the component, and writes its source if it loads.
     async fn write(
         &self,
         global: &Global,
         section: Section,
         site: &Site,
-        (path, text, config): (&Path, &str, &Config),
+        file: &ConfigFile,
         (fetched, granted): (&Fetched, Grants),
     ) -> anyhow::Result<()> {
         site.loader().downloads().put_fetched(fetched);
@@ -126,15 +118,13 @@ impl Update {
             grants: granted,
             settings: Vec::new(),
         };
-        let with = edit::with(text, &entry, true)?;
-        let after = Config::parse(&with, path)
-            .context("the new configuration would not load, so nothing was changed")?;
+        let after = file.with(&entry, true)?;
         match section {
-            Section::Packs => packs::try_out(global, site, &after, &self.name).await?,
-            Section::Policies => policies::try_out(global, site, &after, &self.name).await?,
+            Section::Packs => packs::try_out(global, site, &after.config, &self.name).await?,
+            Section::Policies => policies::try_out(global, site, &after.config, &self.name).await?,
         }
-        file::reconfigure(global, path, config, &with, &after)?;
-        // Whoever agreed has just looked at it.
+        file.replace(global, &after)?;
+        // The user has just reviewed the component.
         packs::accept(site.database(), &owner(section, &self.name))?;
         Ok(())
     }
@@ -153,19 +143,22 @@ impl Update {
                     .next()
                     .unwrap_or_else(|| tag.to_owned())
             }
-            (None, None) => bail!("{reference} is pinned without a tag; say which one to take with --to TAG"),
+            (None, None) => {
+                bail!("{reference} is pinned without a tag; name the one to update to with --to TAG")
+            }
         };
         let taken = registries.fetch(&reference.tagged(&tag)?).await;
         match &self.to {
             Some(_) => Ok(taken?),
-            // Whoever may push can put a version on top that nobody trusts.
+            // Anyone with push access can publish an untrusted newer version.
             None => taken.with_context(|| {
-                format!("{tag} is the newest version and cannot be taken; --to TAG takes another")
+                format!("{tag} is the newest version and cannot be used; name another with --to TAG")
             }),
         }
     }
 
-    /// Differences between what is configured and what was pulled. The old bytes come from the data directory, or by their digest.
+    /// Differences between the configured and the pulled component. The old bytes come from the data directory, or from
+    /// the registry by their digest.
     async fn compare(
         &self,
         site: &Site,
@@ -195,7 +188,7 @@ impl Update {
         Ok(changes(&old, &new))
     }
 
-    /// Shows the differences and asks, unless the answer was given.
+    /// Shows the differences and asks, unless the answer was given as a flag.
     fn is_agreed(&self, global: &Global, to: &Reference, changes: &[Change]) -> anyhow::Result<bool> {
         if !global.json {
             say(global, &self.name, to, changes, "update");
@@ -205,7 +198,7 @@ impl Update {
         }
         ensure!(
             terminal::is_there(),
-            "nobody can be asked here, so nothing was changed; add --yes once you have read the changes"
+            "there is no terminal to ask at, so nothing was changed; add --yes once you have read the changes"
         );
         let mut stderr = std::io::stderr();
         write!(stderr, "update {}? [y/N] ", self.name)?;

@@ -1,18 +1,18 @@
-//! Values that come from variables of the environment, so that refusals can name the variable.
+//! Option values from environment variables, so that errors can name the variable.
 
 use clap::error::{ContextKind, ContextValue};
 use clap::parser::ValueSource;
 use clap::{ArgMatches, Command};
 
-/// Variables that no flag shows.
+/// Variables without a flag.
 const OTHERS: &[&str] = &["TOLLGATE_TOKEN", "TOLLGATE_LOG_CONTENT"];
-/// Words that variables of this program begin with. Those of its tests are none of a user's.
+/// Prefix of this program's variables. Variables of its tests are left out.
 const OWN: &str = "TOLLGATE_";
 const OF_TESTS: &str = "TOLLGATE_TEST_";
 /// Shortest value that is recognised in a message.
 const SHORTEST: usize = 3;
 
-/// The variables that flags took their values from, with those.
+/// Variables from which flags took their values, with the values.
 pub(super) struct Variables(Vec<(String, String)>);
 
 impl Variables {
@@ -47,7 +47,7 @@ impl Variables {
     }
 }
 
-/// The variable that gave the value which a command line is refused for.
+/// Variable with the value that made the command line invalid.
 pub(super) fn behind(command: &Command, said: &clap::Error) -> Option<String> {
     let Some(ContextValue::String(argument)) = said.get(ContextKind::InvalidArg) else {
         return None;
@@ -67,7 +67,7 @@ pub(super) fn behind(command: &Command, said: &clap::Error) -> Option<String> {
         .filter(|name| std::env::var(name).is_ok_and(|held| held.contains(value.as_str())))
 }
 
-/// Variables of this program's kind that are set and that it does not read, with the one that may be meant.
+/// Unknown variables with this program's prefix, each with the one that may be meant.
 pub(super) fn unknown(command: &Command) -> Vec<(String, Option<String>)> {
     let known: Vec<String> = all(command)
         .map(|(_, name)| name)
@@ -86,7 +86,7 @@ pub(super) fn unknown(command: &Command) -> Vec<(String, Option<String>)> {
     unknown
 }
 
-/// Flags that have a variable, of a command and of those below it.
+/// Flags with a variable, of a command and its subcommands.
 fn all(command: &Command) -> Box<dyn Iterator<Item = (String, String)> + '_> {
     let own = command.get_arguments().filter_map(|argument| {
         let name = argument.get_env()?.to_str()?;

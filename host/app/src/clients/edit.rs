@@ -1,6 +1,6 @@
-//! Puts one entry into a text and takes it out again, and leaves the rest as it is.
+//! Insertion and removal of one entry in a text, leaving the rest unchanged.
 //!
-//! Every edit is read back: a text that would not mean the same with the entry in it is not written.
+//! Every edit is verified: a text whose meaning would change otherwise is not written.
 
 use serde_json::{Map, Value};
 use thiserror::Error;
@@ -8,19 +8,19 @@ use thiserror::Error;
 use super::row::{Format, Row, Variable};
 use super::{ENTRY, INPUT, json, toml, yaml};
 
-/// Reason why a file was left as it is.
+/// Reason why a file was left unchanged.
 #[derive(Debug, Error)]
 pub enum EditError {
-    /// The file is not what the client writes, or would lose something.
+    /// The file is not in the client's format, or an edit would lose something.
     #[error("the file cannot be changed without losing something: {0}; add the entry by hand")]
     Unreadable(String),
-    /// An entry of that name says something else.
-    #[error("`{name}` is there already and says something else; --force replaces it")]
+    /// An entry of that name has different content.
+    #[error("`{name}` already exists and differs; --force replaces it")]
     Taken {
-        /// The entry's name.
+        /// Name of the entry.
         name: String,
     },
-    /// The client has no such form.
+    /// The client does not support this.
     #[error("{0}")]
     Unsupported(String),
 }
@@ -29,10 +29,10 @@ pub(super) fn unreadable(why: impl ToString) -> EditError {
     EditError::Unreadable(why.to_string())
 }
 
-/// The mark that some editors put at the start of a file.
+/// Byte order mark, which some editors write at the start of a file.
 const MARK: char = '\u{feff}';
 
-/// The text with the entry in it.
+/// Text with the entry.
 pub(super) fn add(
     row: &Row,
     text: &str,
@@ -61,7 +61,7 @@ pub(super) fn add(
     Ok(format!("{mark}{added}"))
 }
 
-/// The text without the entry; `None` if it is not there. Empty: nothing else was in it.
+/// Text without the entry. `None` if there is no entry. Empty if the text had nothing else.
 pub(super) fn remove(row: &Row, text: &str) -> Result<Option<String>, EditError> {
     let (mark, text) = split(text);
     if found(row, text).map_err(unreadable)?.is_none() {
@@ -96,7 +96,7 @@ pub(super) fn remove(row: &Row, text: &str) -> Result<Option<String>, EditError>
     }))
 }
 
-/// The entry in a text.
+/// Entry in a text.
 pub(super) fn found(row: &Row, text: &str) -> Result<Option<Value>, String> {
     let (_, text) = split(text);
     let whole = match row.format {
@@ -117,10 +117,10 @@ pub(super) fn found(row: &Row, text: &str) -> Result<Option<Value>, String> {
     }
 }
 
-/// A file of its own is written and removed whole, so that nothing of others may be in it.
+/// Refuses a file with foreign content, if the entry's file is written and removed as a whole.
 fn keep_others(row: &Row, text: &str) -> Result<(), EditError> {
     if row.format == Format::OwnYaml && !yaml::is_own_file(text, row.servers) {
-        return Err(unreadable("it has comments or keys of others"));
+        return Err(unreadable("it has comments or keys that Tollgate did not write"));
     }
     Ok(())
 }
@@ -133,7 +133,7 @@ fn split(text: &str) -> (&str, &str) {
     })
 }
 
-/// True if an entry has all wanted fields. Clients add fields of their own.
+/// Returns whether an entry has all required fields. Clients add their own fields.
 fn has_all(there: &Value, wanted: &Map<String, Value>) -> bool {
     wanted.iter().all(|(key, value)| there.get(key) == Some(value))
 }
@@ -144,7 +144,7 @@ fn named(entry: &Map<String, Value>) -> Map<String, Value> {
     named
 }
 
-/// Makes VS Code ask for what the entry refers to.
+/// Makes VS Code ask for the input that the entry refers to.
 fn ask(row: &Row, text: &str, entry: &Map<String, Value>) -> Result<String, String> {
     let refers = Value::Object(entry.clone())
         .to_string()
@@ -168,7 +168,7 @@ fn input() -> Value {
     })
 }
 
-/// Checks that a new text says what the old one says, but for the entry.
+/// Checks that a new text differs from the old one only in the entry.
 fn proven(row: &Row, before: &str, after: &str, entry: Option<&Map<String, Value>>) -> Result<(), EditError> {
     let is_there = found(row, after).map_err(unreadable)?;
     let is_right = match (entry, &is_there) {
@@ -180,7 +180,7 @@ fn proven(row: &Row, before: &str, after: &str, entry: Option<&Map<String, Value
         let mut whole = match row.format {
             Format::Json => json::value(text)?,
             Format::Toml => toml::value(text)?,
-            // Lines that are not the entry's are copied as they are.
+            // Lines outside the entry are copied unchanged.
             Format::Yaml | Format::OwnYaml => return Ok(Value::Null),
         };
         let Some(map) = whole.as_object_mut() else {
@@ -200,5 +200,5 @@ fn proven(row: &Row, before: &str, after: &str, entry: Option<&Map<String, Value
     if is_right && rest(before).map_err(unreadable)? == rest(after).map_err(unreadable)? {
         return Ok(());
     }
-    Err(unreadable("the result would not say the same"))
+    Err(unreadable("the result would not have the same meaning"))
 }

@@ -1,7 +1,7 @@
-//! Edits of JSON with comments that leave every other byte as it is.
+//! Edits of JSON with comments that leave all other bytes unchanged.
 //!
-//! A member is spliced into the text and cut out of it again. Style follows the text: a table on one line stays on
-//! one line, and indentation, line ends and trailing commas are those that are there.
+//! A member is inserted into the text and cut out again. The style follows the text: a table on one line stays on one
+//! line, and indentation, line endings and trailing commas are kept.
 
 mod text;
 
@@ -11,7 +11,7 @@ use serde_json::{Map, Value};
 
 use text::{Container, INDENT, Is, Text, pretty};
 
-/// Comments and trailing commas, and nothing else that is not JSON.
+/// Comments and trailing commas are accepted, and no other extensions of JSON.
 const OPTIONS: ParseOptions = ParseOptions {
     allow_comments: true,
     allow_loose_object_property_names: false,
@@ -24,7 +24,7 @@ const OPTIONS: ParseOptions = ParseOptions {
     allow_non_finite_numbers: false,
     allow_extended_string_escapes: false,
 };
-/// Value of a text; `null` for one without content.
+/// Value of a text. `null` if the text has no content.
 pub(super) fn value(text: &str) -> Result<Value, String> {
     match parse(text)? {
         None => Ok(Value::Null),
@@ -50,9 +50,9 @@ fn to_value(node: &ast::Value<'_>) -> Result<Value, String> {
             let mut map = Map::new();
             for property in &object.properties {
                 let name = property.name.as_str().to_owned();
-                // Readers differ in which of the two they take.
+                // Parsers differ in which of two duplicates they use.
                 if map.insert(name, to_value(&property.value)?).is_some() {
-                    return Err(format!("`{}` is there twice", property.name.as_str()));
+                    return Err(format!("`{}` occurs twice", property.name.as_str()));
                 }
             }
             Value::Object(map)
@@ -60,8 +60,8 @@ fn to_value(node: &ast::Value<'_>) -> Result<Value, String> {
     })
 }
 
-/// Sets a member of the object that `path` leads to, or appends to a list (with an empty name). Objects and lists that
-/// are missing are made.
+/// Sets a member of the object at `path`, or appends to a list if the name is empty. Missing objects and lists are
+/// created.
 pub(super) fn set(text: &str, path: &[&str], name: &str, member: &Value) -> Result<String, String> {
     let Some(root) = parse(text)? else {
         let whole = path
@@ -100,8 +100,8 @@ pub(super) fn set(text: &str, path: &[&str], name: &str, member: &Value) -> Resu
     }
 }
 
-/// Takes out a member of the object or list that `path` leads to, and the object or list with it where it was made
-/// for the member. `which` finds the member.
+/// Removes a member of the object or list at `path`. Also removes the object or list if it was created for the member.
+/// `which` finds the member.
 pub(super) fn cut(
     text: &str,
     path: &[&str],
@@ -131,7 +131,7 @@ pub(super) fn cut(
     let mut left = Text::new(text, &root).cut(&container, index);
     let mut was_last = container.members.len() == 1;
     for (parent, start) in parents.into_iter().rev() {
-        // The parent's own bytes up to this member are as they were.
+        // The parent's bytes before this member are unchanged.
         let at = parent
             .members
             .iter()
@@ -166,12 +166,12 @@ fn property<'a, 'b>(node: &'b ast::Value<'a>, name: &str) -> Result<Option<&'b O
         .iter()
         .filter(|property| property.name.as_str() == name);
     match (found.next(), found.next()) {
-        (Some(_), Some(_)) => Err(format!("`{name}` is there twice")),
+        (Some(_), Some(_)) => Err(format!("`{name}` occurs twice")),
         (first, _) => Ok(first),
     }
 }
 
-/// Members with their names, which elements of lists do not have.
+/// Members with their names. Elements of lists have none.
 fn names(node: &ast::Value<'_>) -> Result<Vec<(String, Value)>, String> {
     match node {
         ast::Value::Object(object) => object
@@ -188,7 +188,7 @@ fn names(node: &ast::Value<'_>) -> Result<Vec<(String, Value)>, String> {
     }
 }
 
-/// An emptied table that [`Text::insert`] made: on lines of its own, or with the two spaces of one on one line.
+/// Returns whether an empty table was created by [`Text::insert`]: on its own lines, or with two spaces on one line.
 fn is_made_for_one(text: &str, start: usize) -> Result<bool, String> {
     let Some(root) = parse(text)? else {
         return Ok(false);

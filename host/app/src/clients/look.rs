@@ -1,4 +1,4 @@
-//! A look at what a client would see: starts an entry as the client does, and lists the tools.
+//! Check of what a client would see: starts an entry as the client does, and lists the tools.
 
 use std::process::Stdio;
 use std::time::{Duration, Instant};
@@ -12,33 +12,33 @@ use ureq::tls::{RootCerts, TlsConfig};
 
 use super::{Entry, Server, Token};
 
-/// Variables that clients hand on to the programs that they start, after the official SDKs.
+/// Variables that clients pass to the programs that they start, as in the official SDKs.
 const INHERITED: [&str; 6] = ["HOME", "LOGNAME", "PATH", "SHELL", "TERM", "USER"];
 const PROTOCOL: &str = "2025-11-25";
-/// Time for a server to end after its client left.
+/// Time for a server to end after its client disconnected.
 const STOP_TIMEOUT: Duration = Duration::from_secs(10);
-/// Bytes of a reply, and of what a program says on standard error.
+/// Maximum bytes of a reply, and of a program's standard error.
 const REPLY_LIMIT: u64 = 16 << 20;
 const STDERR_LIMIT: u64 = 4 << 10;
-/// Pages of a list of tools.
+/// Maximum pages of a list of tools.
 const PAGE_LIMIT: usize = 100;
 
-/// The outcome.
+/// Result of a check.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Seen {
-    /// The number of tools listed.
+    /// Number of listed tools.
     pub tools: usize,
-    /// Until they were.
+    /// Time until the tools were listed.
     pub took: Duration,
 }
 
-/// Reason why nothing was seen.
+/// Reason why the tools could not be listed.
 #[derive(Debug, Error)]
 pub enum LookError {
     /// The program cannot be started.
     #[error("{command} cannot be started")]
     NotStarted {
-        /// The program.
+        /// Program.
         command: String,
         #[source]
         source: std::io::Error,
@@ -46,47 +46,47 @@ pub enum LookError {
     /// The program ended, or closed its output.
     #[error("{command} ended before it answered{said}")]
     Ended {
-        /// The program.
+        /// Program.
         command: String,
-        /// Its standard error.
+        /// Standard error of the program.
         said: String,
     },
-    /// There was no answer in time.
+    /// No answer arrived in time.
     #[error("no answer within {seconds} s, which is as long as this client waits")]
     TooLate {
-        /// The client's patience.
+        /// Timeout of the client, in seconds.
         seconds: u64,
     },
-    /// The answer is not one of MCP.
-    #[error("the answer to {method} is not one: {answer}")]
+    /// The answer is not valid MCP.
+    #[error("the answer to {method} is malformed: {answer}")]
     Answer {
-        /// The question.
+        /// Method of the request.
         method: &'static str,
-        /// The answer.
+        /// Answer.
         answer: String,
     },
     /// The server was not reached.
     #[error("{url} was not reached; `tollgate serve` must run there: {why}")]
     NotReached {
-        /// The address.
+        /// Address.
         url: String,
-        /// The fault.
+        /// Fault.
         why: String,
     },
-    /// The server wants a token.
+    /// The server requires a token.
     #[error("{url} answers {status}: {remedy}")]
     Refused {
-        /// The address.
+        /// Address.
         url: String,
-        /// The status.
+        /// HTTP status.
         status: u16,
-        /// The remedy.
+        /// Remedy.
         remedy: String,
     },
-    /// The variable that the token is in is not set.
+    /// The variable for the token is not set.
     #[error("the variable {0} is not set here; set it where the client is started")]
     NoVariable(String),
-    /// The file that the token is in cannot be read.
+    /// The file with the token cannot be read.
     #[error("the token file {0} cannot be read")]
     NoFile(String),
     /// Only the client knows the token.
@@ -184,7 +184,7 @@ fn listed(reply: &Value) -> Result<(usize, Option<Value>), LookError> {
     ))
 }
 
-/// A program that was started as clients do.
+/// A program started in the way that clients do.
 struct Program {
     command: String,
     child: Child,
@@ -223,7 +223,7 @@ impl Program {
         let stderr = tokio::spawn(async move {
             let mut said = Vec::new();
             let _ = (&mut stderr).take(STDERR_LIMIT).read_to_end(&mut said).await;
-            // A program whose standard error is full would wait.
+            // A program with a full standard error would block.
             let _ = tokio::io::copy(&mut stderr, &mut tokio::io::sink()).await;
             String::from_utf8_lossy(&said).into_owned()
         });
@@ -262,7 +262,7 @@ impl Program {
             if !read.is_ok_and(|read| read > 0) {
                 return Err(self.ended());
             }
-            // Notes and requests of the server come in between.
+            // Notifications and requests of the server can come in between.
             let message: Value = serde_json::from_slice(&line).unwrap_or_default();
             if message["id"] == json!(id) && message.get("method").is_none() {
                 return Ok(message);
@@ -289,7 +289,7 @@ impl Program {
         }
     }
 
-    /// Leaves, as clients do: closes the input, and lets the program end. Returns what it said.
+    /// Disconnects as clients do: closes the input, and lets the program end. Returns its standard error.
     async fn stop(mut self) -> String {
         drop(self.stdin.take());
         if timeout(STOP_TIMEOUT, self.child.wait()).await.is_err() {
@@ -314,7 +314,7 @@ struct Connection {
 
 impl Connection {
     fn new(url: String, token: Option<String>, limit: Duration) -> Connection {
-        // Whoever was first has installed the same.
+        // Fails if the same provider is already installed.
         let _ = rustls::crypto::ring::default_provider().install_default();
         let trust = TlsConfig::builder().root_certs(RootCerts::PlatformVerifier);
         let agent = ureq::Agent::config_builder()
@@ -404,10 +404,10 @@ impl Connection {
 
     fn refused(&self, status: u16) -> LookError {
         let remedy = match (status, &self.token) {
-            (401, None) => "the server wants a token; add the client again with --bearer-env NAME --force",
-            (401 | 403, Some(_)) => "the server does not take this token",
-            (403, None) => "the server does not take this name; add it to server.allowed_hosts",
-            _ => "it is not a Tollgate server, or not its address; that ends in /mcp",
+            (401, None) => "the server requires a token; add the client again with --bearer-env NAME --force",
+            (401 | 403, Some(_)) => "the server does not accept this token",
+            (403, None) => "the server does not accept this host name; add it to server.allowed_hosts",
+            _ => "it is not a Tollgate server, or not its MCP address, which ends in /mcp",
         };
         LookError::Refused {
             url: self.url.clone(),
@@ -416,7 +416,7 @@ impl Connection {
         }
     }
 
-    /// Ends the session. A server that has none does not mind.
+    /// Ends the session. A server without sessions ignores this.
     fn leave(&self) {
         let Some(session) = &self.session else { return };
         let mut asked = self.agent.delete(&self.url).header("mcp-session-id", session);

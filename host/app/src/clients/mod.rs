@@ -1,7 +1,7 @@
-//! MCP clients: where each keeps its servers, and what an entry for Tollgate looks like there.
+//! MCP clients: the locations of their server configurations, and the format of an entry for Tollgate.
 //!
-//! Everything but [`look`] works on text; reading and writing files is the command line's. A client is a row of the
-//! table in `table.rs`: `shape.rs` writes its entries, `edit.rs` puts them into its files.
+//! Everything except [`look`] works on text. The command line reads and writes the files. A client is a row of the
+//! table in `table.rs`. `shape.rs` writes its entries, and `edit.rs` inserts them into its files.
 
 mod edit;
 mod json;
@@ -25,7 +25,7 @@ pub(crate) use places::is_program;
 
 use row::{Format, Row, Variable};
 
-/// A client this host knows how to be added to.
+/// A client that Tollgate can be added to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, clap::ValueEnum)]
 pub enum Client {
     /// Claude Code.
@@ -88,16 +88,16 @@ pub enum Scope {
 pub enum Server {
     /// The client starts the program.
     Stdio {
-        /// The program.
+        /// Program.
         command: String,
-        /// Its arguments.
+        /// Arguments of the program.
         args: Vec<String>,
     },
     /// The client connects to a running server.
     Http {
-        /// The address.
+        /// Address.
         url: String,
-        /// The token it sends, if it sends one.
+        /// Token that the client sends, if any.
         token: Option<Token>,
     },
 }
@@ -107,9 +107,9 @@ pub enum Server {
 pub enum Token {
     /// An environment variable.
     Variable(String),
-    /// A file with nothing else in it.
+    /// A file with only the token.
     File(String),
-    /// Its user, whom it asks.
+    /// The user, whom the client asks.
     Asked,
     /// The entry itself.
     Literal(String),
@@ -122,32 +122,32 @@ pub struct Entry {
     pub server: Server,
     /// Variables that the entry sets for the program.
     pub env: Vec<(String, String)>,
-    /// The entry is switched off.
+    /// True if the entry is disabled.
     pub is_disabled: bool,
-    /// Seconds that the client waits for an answer after it started the program.
+    /// Seconds that the client waits for an answer after starting the program.
     pub start_sec: u64,
 }
 
-/// The name of the entry.
+/// Name of the entry.
 const ENTRY: &str = "tollgate";
-/// The name of what VS Code asks for.
+/// Name of the input that VS Code asks for.
 const INPUT: &str = "tollgate-token";
 
 impl Client {
     fn row(self) -> &'static Row {
-        // A test holds the two in the same order.
+        // A test keeps the two in the same order.
         let row = &table::ROWS[self as usize];
         debug_assert_eq!(row.client, self);
         row
     }
 
-    /// Its name, as people know it.
+    /// Name of the client, as users know it.
     #[must_use]
     pub fn title(self) -> &'static str {
         self.row().title
     }
 
-    /// Its file; `None` if it has none for that scope. Of several that it reads, one that is there.
+    /// Configuration file of the client. `None` if it has none for that scope. If it reads several, an existing one.
     #[must_use]
     pub fn file(self, scope: Scope, places: &Places) -> Option<PathBuf> {
         let row = self.row();
@@ -164,7 +164,7 @@ impl Client {
         })
     }
 
-    /// True if the client seems to be installed here: a program on the PATH, its folder, or its file.
+    /// Returns whether the client seems to be installed: a program on the PATH, its folder, or its file.
     #[must_use]
     pub fn is_installed(self, places: &Places) -> bool {
         let row = self.row();
@@ -174,35 +174,35 @@ impl Client {
             || row.programs.iter().any(|name| places.program(name).is_some())
     }
 
-    /// True if the file holds this one server, and is removed with it.
+    /// Returns whether the file contains only this server, and is removed with it.
     #[must_use]
     pub fn has_own_file(self) -> bool {
         self.row().format == Format::OwnYaml
     }
 
-    /// True if the client can read a token from an environment variable.
+    /// Returns whether the client can read a token from an environment variable.
     #[must_use]
     pub fn reads_variables(self) -> bool {
         !matches!(self.row().http.token, Variable::None)
     }
 
-    /// A whole file that holds the entry alone.
+    /// Complete file with only the entry.
     pub fn snippet(self, server: &Server) -> Result<String, EditError> {
         self.added("", server, false)
     }
 
-    /// A file's text with the entry in it; everything else stays as it is. An entry of that name
-    /// which says something else is only replaced by force.
+    /// Text of a file with the entry. Everything else is unchanged. An entry of that name with other content is
+    /// replaced only if `force` is true.
     pub fn added(self, text: &str, server: &Server, force: bool) -> Result<String, EditError> {
         edit::add(self.row(), text, &shape::write(self.row(), server)?, force)
     }
 
-    /// A file's text without the entry; `None` if it is not there. An empty text: nothing else was in it.
+    /// Text of a file without the entry. `None` if there is no entry. Empty if the file had nothing else.
     pub fn removed(self, text: &str) -> Result<Option<String>, EditError> {
         edit::remove(self.row(), text)
     }
 
-    /// Entry for Tollgate in a file's text. The error says why the text cannot be read.
+    /// Entry for Tollgate in the text of a file. The error says why the text cannot be read.
     pub fn found(self, text: &str) -> Result<Option<Entry>, String> {
         let row = self.row();
         let Some(entry) = edit::found(row, text)? else {
@@ -227,7 +227,7 @@ impl Client {
         }))
     }
 
-    /// Remaining step for the user once the entry exists; `None` if there is none.
+    /// Remaining step for the user once the entry exists, if there is one.
     #[must_use]
     pub fn next_step(self, scope: Scope) -> Option<&'static str> {
         let row = self.row();
@@ -238,7 +238,7 @@ impl Client {
         (!step.is_empty()).then_some(step)
     }
 
-    /// Its own command that adds the server; `None` if it has none that does.
+    /// Client's own command that adds the server, if it has one that can.
     pub fn command(self, server: &Server, scope: Scope) -> Result<Option<Vec<String>>, EditError> {
         shape::command(self.row(), server, scope)
     }

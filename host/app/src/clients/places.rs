@@ -1,10 +1,10 @@
-//! Folders that clients keep their files in.
+//! Folders of clients' configuration files.
 
 use std::path::{Path as FilePath, PathBuf};
 
 use super::row::{Base, Path};
 
-/// The folders of a user, with the variables that move some of them.
+/// Folders of a user, and the variables that override some of them.
 #[derive(Debug, Clone)]
 pub struct Places {
     /// Folder of the project.
@@ -16,7 +16,7 @@ pub struct Places {
 }
 
 impl Places {
-    /// Places of this system. Variables with empty values count as absent.
+    /// Folders of this system. Empty variables count as unset.
     #[must_use]
     pub fn new(project: PathBuf, home: PathBuf, variables: fn(&str) -> Option<PathBuf>) -> Places {
         let config = variables("XDG_CONFIG_HOME").filter(|path| path.is_absolute());
@@ -53,7 +53,7 @@ impl Places {
         base.join(path.rest)
     }
 
-    /// The folder of caches, which may be emptied at any time.
+    /// Cache folder, which may be emptied at any time.
     #[must_use]
     pub fn cache(&self) -> PathBuf {
         let moved = (self.variables)("XDG_CACHE_HOME").filter(|path| path.is_absolute());
@@ -67,7 +67,7 @@ impl Places {
         })
     }
 
-    /// A program on the PATH, by the path that it is found under.
+    /// Program on the PATH, by the path under which it is found.
     #[must_use]
     pub fn program(&self, name: &str) -> Option<PathBuf> {
         let path = (self.variables)("PATH")?;
@@ -78,7 +78,7 @@ impl Places {
     }
 }
 
-/// True for the path of a file that may be run.
+/// Returns whether a path is an executable file.
 pub(crate) fn is_program(file: &FilePath) -> bool {
     file.is_file() && rustix::fs::access(file, rustix::fs::Access::EXEC_OK).is_ok()
 }

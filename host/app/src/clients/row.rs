@@ -1,4 +1,4 @@
-//! Shape of a row of the table of clients.
+//! Row type of the table of clients.
 
 use super::Client;
 
@@ -11,9 +11,9 @@ pub(super) struct Row {
     pub(super) project: Option<&'static str>,
     /// File of a user.
     pub(super) user: Option<Path>,
-    /// Folder that a client makes when it is installed.
+    /// Folder that shows that a client is installed.
     pub(super) mark: Path,
-    /// Programs that a client installs.
+    /// Programs that come with a client.
     pub(super) programs: &'static [&'static str],
     pub(super) format: Format,
     /// Key of the table that holds all servers.
@@ -33,7 +33,7 @@ pub(super) struct Row {
 pub(super) struct Path {
     pub(super) base: Base,
     pub(super) rest: &'static str,
-    /// Variable that names another folder, and the file's name there (empty: the variable names the file).
+    /// Variable with another folder, and the file's name there. If the name is empty, the variable names the file.
     pub(super) moved: Option<(&'static str, &'static str)>,
 }
 
@@ -41,9 +41,9 @@ pub(super) struct Path {
 #[derive(Clone, Copy)]
 pub(super) enum Base {
     Home,
-    /// `XDG_CONFIG_HOME`, or `.config` at home, on macOS as well.
+    /// `XDG_CONFIG_HOME`, or `.config` in the home directory, on macOS as well.
     Config,
-    /// Folder of desktop programs: `Library/Application Support` on macOS, else as [`Base::Config`].
+    /// Folder of desktop programs: `Library/Application Support` on macOS, otherwise as for [`Base::Config`].
     Desktop,
 }
 
@@ -52,9 +52,9 @@ pub(super) enum Format {
     /// JSON, with or without comments.
     Json,
     Toml,
-    /// A table of a YAML file that others write in.
+    /// A table of a YAML file with other content.
     Yaml,
-    /// A YAML file of its own for each server.
+    /// A separate YAML file for each server.
     OwnYaml,
 }
 
@@ -63,7 +63,7 @@ pub(super) struct Stdio {
     /// Value of `type`.
     pub(super) kind: Option<&'static str>,
     pub(super) command: &'static str,
-    /// The program and its arguments are one list.
+    /// True if the program and its arguments are one list.
     pub(super) is_list: bool,
     pub(super) more: &'static [(&'static str, Extra)],
 }
@@ -72,25 +72,25 @@ pub(super) struct Stdio {
 pub(super) struct Http {
     /// Value of `type`.
     pub(super) kind: Option<&'static str>,
-    /// Key of the address; `None` if the client only starts programs.
+    /// Key of the address. `None` if the client can only start programs.
     pub(super) url: Option<&'static str>,
     /// Keys that lead to the headers.
     pub(super) headers: &'static [&'static str],
     pub(super) token: Variable,
-    /// Text that stands for the content of the file `FILE`.
+    /// Text that refers to the content of the file `FILE`.
     pub(super) file: Option<&'static str>,
     pub(super) more: &'static [(&'static str, Extra)],
 }
 
-/// Form of a token that an environment variable `NAME` holds.
+/// Form of a token in an environment variable `NAME`.
 pub(super) enum Variable {
     /// Text in the header.
     Text(&'static str),
-    /// Text in the header, and a list of all variables that texts may use.
+    /// Text in the header, and a list of all variables that may be used in texts.
     Listed(&'static str, &'static str),
-    /// A key of its own, which makes the client send the header.
+    /// A separate key that makes the client send the header.
     Key(&'static str),
-    /// The client asks its user, and keeps the answer.
+    /// The client asks its user and stores the answer.
     Asked,
     /// Variables are not replaced.
     None,
@@ -106,10 +106,10 @@ pub(super) enum Extra {
     All,
 }
 
-/// Time that a client gives a server to answer.
+/// Time that a client waits for a server to answer.
 pub(super) enum Start {
     Sec(u64),
-    /// A field of the entry with so many units per second, and the seconds without it.
+    /// A field of the entry: its name, its units per second, and the default in seconds.
     Field(&'static str, u64, u64),
 }
 

@@ -1,4 +1,4 @@
-//! Entries: from what is wanted to a client's own form, and back.
+//! Conversion of entries to and from a client's own format.
 
 use serde_json::{Map, Value, json};
 
@@ -29,7 +29,7 @@ pub(super) fn write(row: &Row, server: &Server) -> Result<Map<String, Value>, Ed
         Server::Http { url, .. } => {
             let key = row.http.url.ok_or_else(|| {
                 EditError::Unsupported(format!(
-                    "{} only starts programs, and does not connect to an address; take server.http out of the \
+                    "{} only starts programs, and does not connect to an address; remove server.http from the \
                      configuration, or add another client",
                     row.title
                 ))
@@ -100,7 +100,7 @@ fn with_token(row: &Row, token: &Token, entry: &mut Map<String, Value>) -> Resul
     Ok(())
 }
 
-/// Server of an entry; `None` if it neither starts a program nor has an address.
+/// Server of an entry. `None` if the entry has neither a program nor an address.
 pub(super) fn read(row: &Row, entry: &Value) -> Option<Server> {
     let texts = |value: &Value| -> Vec<String> {
         value
@@ -168,7 +168,7 @@ fn token(row: &Row, entry: &Value) -> Option<Token> {
     Some(variable.map_or_else(|| Token::Literal(text.to_owned()), Token::Variable))
 }
 
-/// Seconds that a client gives the server of an entry.
+/// Seconds that a client waits for the server of an entry.
 pub(super) fn start_sec(row: &Row, entry: &Value) -> u64 {
     match row.start {
         Start::Sec(seconds) => seconds,
@@ -178,7 +178,7 @@ pub(super) fn start_sec(row: &Row, entry: &Value) -> u64 {
     }
 }
 
-/// A client's own command that adds the server; `None` if it has none that does.
+/// Client's own command that adds the server, if it has one that can.
 pub(super) fn command(row: &Row, server: &Server, scope: Scope) -> Result<Option<Vec<String>>, EditError> {
     let mut entry = write(row, server)?;
     let scope = if scope == Scope::User { "user" } else { "project" };

@@ -1,6 +1,6 @@
-//! Table of clients: files, keys and shapes of their entries. One row for each client.
+//! Table of clients, with one row each: files, keys and entry formats.
 //!
-//! Each row names the page that documents the format, or the program that was tried.
+//! Each row names the page that documents the format, or the program that was tested.
 
 use super::Client;
 use super::row::{

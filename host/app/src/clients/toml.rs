@@ -1,7 +1,7 @@
-//! Edits of TOML that leave every other byte as it is.
+//! Edits of TOML that leave all other bytes unchanged.
 //!
-//! A table is appended as text, below all comments, and cut out again line by line. Where that would not mean the
-//! same (tables on one line, tables of keys with dots), `toml_edit` makes the change.
+//! A table is appended as text, below all comments, and cut out again line by line. Where that would change the meaning
+//! (inline tables, dotted keys), `toml_edit` makes the change.
 
 use serde_json::{Map, Value};
 use toml_edit::{DocumentMut, Item, Table};
@@ -45,7 +45,7 @@ pub(super) fn set(
     Ok(document.to_string())
 }
 
-/// Takes a table out of a table; `None` if it is not there.
+/// Removes a table from a table. `None` if there is none.
 pub(super) fn cut(text: &str, servers: &str, name: &str) -> Result<Option<String>, String> {
     let mut wanted = value(text)?;
     let Some(table) = wanted.get_mut(servers).and_then(Value::as_object_mut) else {
@@ -89,10 +89,10 @@ fn append(text: &str, servers: &str, name: &str, entry: &Map<String, Value>) -> 
     format!("{text}{gap}{table}")
 }
 
-/// The text without the lines of a table and its tables, and without the blank line before it.
+/// Text without the lines of a table and its subtables, and without the blank line before it.
 fn cut_lines(text: &str, servers: &str, name: &str) -> String {
     let mut left: Vec<&str> = Vec::new();
-    // Comments and blank lines after the table, which are the next one's.
+    // Comments and blank lines after the table belong to the next one.
     let mut pending: Vec<&str> = Vec::new();
     let mut is_inside = false;
     let mut is_last = false;
@@ -122,7 +122,7 @@ fn cut_lines(text: &str, servers: &str, name: &str) -> String {
     left.concat()
 }
 
-/// True if a line opens `[servers.name]` or a table below it.
+/// Returns whether a line is the header of `[servers.name]` or of a table below it.
 fn is_header_of(line: &str, servers: &str, name: &str) -> bool {
     let header = line.trim_start_matches('[').split(']').next().unwrap_or_default();
     let parts: Vec<&str> = header

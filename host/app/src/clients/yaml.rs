@@ -1,14 +1,14 @@
-//! Edits of YAML that leave every other byte as it is, for the plain block style that clients write.
+//! Edits of YAML that leave all other bytes unchanged, for the plain block style that clients write.
 //!
-//! No parser of YAML keeps comments. An entry is put in and cut out as lines, and whatever is not in block style is
-//! left alone with an error, so that the entry can be pasted by hand.
+//! No YAML parser keeps comments. An entry is therefore inserted and removed as lines. Text that is not in block style
+//! is left unchanged with an error, so that the user can paste the entry.
 
 use serde_json::{Map, Value};
 
-/// Spaces of a level, where the text has none to follow.
+/// Spaces per level, if the text does not show any.
 const INDENT: usize = 2;
 
-/// Value of an entry; `None` if it is not there.
+/// Value of an entry. `None` if there is no entry.
 pub(super) fn found(text: &str, table: &str, name: &str) -> Result<Option<Value>, String> {
     let lines: Vec<&str> = text.split_inclusive('\n').collect();
     let Some(block) = block(&lines, table)? else {
@@ -25,7 +25,7 @@ pub(super) fn found(text: &str, table: &str, name: &str) -> Result<Option<Value>
     node(&inside).map(Some)
 }
 
-/// Puts an entry into a table, first of all.
+/// Inserts an entry at the start of a table.
 pub(super) fn set(
     text: &str,
     table: &str,
@@ -51,7 +51,7 @@ pub(super) fn set(
     ))
 }
 
-/// Cuts an entry out of a table, and a table with nothing else in it.
+/// Removes an entry from a table, and the table if it has nothing else.
 pub(super) fn cut(text: &str, table: &str, name: &str) -> Result<Option<String>, String> {
     let lines: Vec<&str> = text.split_inclusive('\n').collect();
     let Some(found) = block(&lines, table)? else {
@@ -66,7 +66,7 @@ pub(super) fn cut(text: &str, table: &str, name: &str) -> Result<Option<String>,
     Ok(Some(lines[..from].concat() + &lines[to..].concat()))
 }
 
-/// A whole file with one server, as Continue wants it.
+/// A complete file with one server, as Continue requires.
 pub(super) fn own_file(servers: &str, name: &str, member: &Map<String, Value>) -> String {
     let mut text = format!("name: {name}\nversion: 0.0.1\nschema: v1\n{servers}:\n");
     for (at, line) in fields(member, 4).lines().enumerate() {
@@ -80,7 +80,7 @@ pub(super) fn own_file(servers: &str, name: &str, member: &Map<String, Value>) -
     text
 }
 
-/// The one server of such a file.
+/// Server in such a file.
 pub(super) fn of_own_file(text: &str, servers: &str) -> Result<Option<Value>, String> {
     let lines: Vec<&str> = text.split_inclusive('\n').collect();
     let Some(found) = block(&lines, servers)? else {
@@ -97,7 +97,7 @@ pub(super) fn of_own_file(text: &str, servers: &str) -> Result<Option<Value>, St
     }
 }
 
-/// True if a file has only the entry, without comments or further keys.
+/// Returns whether a file has only the entry, without comments or further keys.
 pub(super) fn is_own_file(text: &str, servers: &str) -> bool {
     let known = ["name", "version", "schema", servers];
     text.lines().all(|line| {
@@ -108,7 +108,7 @@ pub(super) fn is_own_file(text: &str, servers: &str) -> bool {
     })
 }
 
-/// A table at the outermost level: the line that opens it, the one after it, and its members' indentation.
+/// A top-level table: its first line, the line after it, and its members' indentation.
 struct Block {
     head: usize,
     end: usize,
@@ -131,13 +131,13 @@ fn block(lines: &[&str], table: &str) -> Result<Option<Block>, String> {
             return Err(format!("`{table}` is not in block style"));
         }
         if head.replace(at).is_some() {
-            return Err(format!("`{table}` is there twice"));
+            return Err(format!("`{table}` occurs twice"));
         }
     }
     let Some(head) = head else { return Ok(None) };
     let after = |line: &&str| is_blank(line) || indent(line) > 0 || line.starts_with('-');
     let mut end = head + 1 + lines[head + 1..].iter().take_while(|line| after(line)).count();
-    // Comments at the outermost level belong to what follows.
+    // Top-level comments belong to the following content.
     while end > head + 1 && is_blank(lines[end - 1]) && indent(lines[end - 1]) == 0 {
         end -= 1;
     }
@@ -166,7 +166,7 @@ fn entry(lines: &[&str], block: &Block, name: &str) -> Result<Option<(usize, usi
         to -= 1;
     }
     if (to..block.end).any(|at| is_key(&lines[at])) {
-        return Err(format!("`{name}` is there twice"));
+        return Err(format!("`{name}` occurs twice"));
     }
     Ok(Some((from, to)))
 }
@@ -211,7 +211,7 @@ fn fields(member: &Map<String, Value>, indent: usize) -> String {
     text
 }
 
-/// Value of lines in block style, all indented by as much as the first or more.
+/// Parses lines in block style that are indented at least as much as the first.
 fn node(lines: &[&str]) -> Result<Value, String> {
     let Some(first) = lines.first() else {
         return Ok(Value::Null);

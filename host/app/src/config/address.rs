@@ -1,14 +1,14 @@
-//! Addresses to serve at, as people write them.
+//! Addresses to listen on, as people write them.
 
 use std::net::{IpAddr, Ipv4Addr, SocketAddr, ToSocketAddrs as _};
 
 use serde::{Deserialize as _, Deserializer, de};
 
-/// Reads `127.0.0.1:8765`, `[::1]:8765`, `localhost:8765`, `:8765` or `8765`. Without a name it is this machine alone
-/// that is meant, because a server for other machines should be asked for.
+/// Parses `127.0.0.1:8765`, `[::1]:8765`, `localhost:8765`, `:8765` or `8765`. Without a host it means only this
+/// machine, because serving other machines should be an explicit choice.
 ///
 /// # Errors
-/// If it is none of those, or a name that nobody knows.
+/// If the text has another form, or the name cannot be resolved.
 pub fn address(text: &str) -> Result<SocketAddr, String> {
     if let Ok(address) = text.parse() {
         return Ok(address);
@@ -21,18 +21,18 @@ pub fn address(text: &str) -> Result<SocketAddr, String> {
     };
     let port: u16 = port
         .parse()
-        .map_err(|_| format!("{port:?} is no port; a port is a number from 0 to 65535"))?;
+        .map_err(|_| format!("{port:?} is not a port; a port is a number from 0 to 65535"))?;
     let found = (name, port)
         .to_socket_addrs()
-        .map_err(|err| format!("the name {name:?} leads nowhere: {err}"))?;
-    // IPv4 first: every client tries it, whatever it takes a name for.
+        .map_err(|err| format!("the name {name:?} cannot be resolved: {err}"))?;
+    // IPv4 first, because every client tries it.
     let mut found: Vec<SocketAddr> = found.collect();
     found.sort_by_key(SocketAddr::is_ipv6);
     let first = found.first().copied();
     first.ok_or_else(|| format!("the name {name:?} has no address"))
 }
 
-/// The same from a configuration.
+/// Deserializes an address in a configuration.
 pub(super) fn deserialize<'de, D: Deserializer<'de>>(
     deserializer: D,
 ) -> Result<Option<SocketAddr>, D::Error> {
@@ -68,8 +68,8 @@ mod tests {
             ("localhost", "localhost:8765"),
             ("127.0.0.1", "127.0.0.1:8765"),
             (":99999", "65535"),
-            ("localhost:http", "is no port"),
-            ("no.such.name.invalid:80", "leads nowhere"),
+            ("localhost:http", "is not a port"),
+            ("no.such.name.invalid:80", "cannot be resolved"),
             ("", "no port"),
         ] {
             let said = address(text).unwrap_err();

@@ -1,4 +1,4 @@
-//! Checking a configuration file against the table of keys, so that one look shows every mistake.
+//! Check of a configuration file against the table of keys, reporting every mistake at once.
 
 use std::fmt;
 
@@ -10,14 +10,14 @@ use toml::de::{DeTable, DeValue};
 use super::keys::{self, Kind, join};
 use super::{packs, policies, telemetry};
 
-/// Mistake with its place.
+/// A mistake with its position.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Problem {
-    /// From 1.
+    /// Line, counted from 1.
     pub line: usize,
-    /// From 1.
+    /// Column, counted from 1.
     pub column: usize,
-    /// Message that says what is wrong and what would be right.
+    /// Message that says what is wrong and what would be valid.
     pub message: String,
 }
 
@@ -45,7 +45,7 @@ impl Problem {
     }
 }
 
-/// Every mistake in a configuration's text, in its order.
+/// Every mistake in a configuration's text, in order.
 pub(super) fn check(text: &str) -> Vec<Problem> {
     let (table, errors) = DeTable::parse_recoverable(text);
     let mut checker = Checker {
@@ -66,7 +66,7 @@ pub(super) fn check(text: &str) -> Vec<Problem> {
     checker.problems
 }
 
-/// True for a line whose table is unknown, because the header above it cannot be read.
+/// Returns whether the table of a line is unknown, because the header above it is malformed.
 fn follows_broken_header(text: &str, broken: &[Problem], line: usize) -> bool {
     let above = text.lines().take(line.saturating_sub(1)).enumerate();
     let header = above
@@ -85,7 +85,7 @@ impl Checker<'_> {
         self.problems.push(Problem::at(self.text, at, message));
     }
 
-    /// `pattern` is the path as the table of keys has it, `path` as the file has it.
+    /// Checks a table. `pattern` is its path in the table of keys, `path` its path in the file.
     fn table(&mut self, pattern: &str, path: &str, table: &DeTable<'_>) {
         for (name, value) in table {
             let at = name.span().start;
@@ -98,12 +98,12 @@ impl Checker<'_> {
         }
     }
 
-    /// A table whose keys are names: what follows is the same for each.
+    /// Checks a table whose keys are names. The same rules apply below each name.
     fn names(&mut self, pattern: &str, path: &str, table: &DeTable<'_>) {
         let pattern = join(pattern, "*");
         let kind = keys::find(&pattern).map_or(Kind::Free, |key| key.kind);
         for (name, value) in table {
-            // The name of a registry is its host, with a port if it has one.
+            // The name of a registry is its host, with an optional port.
             let is_host = |host: &str| {
                 format!("oci://{host}/x:1")
                     .parse::<tollgate_registry::Reference>()
@@ -114,7 +114,7 @@ impl Checker<'_> {
                 self.report(
                     name.span().start,
                     format!(
-                        "{:?} is no name: letters, digits, `-`, `_` and `.`, at most 64",
+                        "{:?} is not a valid name: use at most 64 letters, digits, `-`, `_` and `.`",
                         name.get_ref()
                     ),
                 );
@@ -140,7 +140,7 @@ impl Checker<'_> {
         }
     }
 
-    /// Reports what a table must have and has not.
+    /// Reports required keys that are missing.
     fn required(&mut self, pattern: &str, path: &str, at: usize, table: &DeTable<'_>) {
         for name in keys::needed(pattern) {
             if !table.contains_key(name) {
@@ -174,7 +174,7 @@ impl Checker<'_> {
     }
 }
 
-/// Expected type of a value, if the value is of another.
+/// Expected type of a value, if the value has another type.
 fn mismatch(kind: Kind, value: &DeValue<'_>) -> Option<String> {
     match (kind, value) {
         (Kind::Text, DeValue::String(text)) if !text.is_empty() => None,
@@ -309,7 +309,7 @@ tests.lint = "cargo clippy"
             16:14: packs.mine.limits.memory_mib must be a whole number from 1 to 4096
             17:11: packs.mine.limits.read_ms must be a whole number from 1 to 600000
             19:11: packs.mine.grants.process must be a list of texts
-            20:13: "a b" is no name: letters, digits, `-`, `_` and `.`, at most 64
+            20:13: "a b" is not a valid name: use at most 64 letters, digits, `-`, `_` and `.`
             22:1: workspaces.main needs a path
             23:9: workspaces.main.write must be a list of relative paths without `..`, directories ending with a slash, such as [".gsd/"]
             24:7: workspaces.main.git must be one of none, read, write

@@ -1,14 +1,14 @@
-//! The `[cluster]` table: this host among those of other machines.
+//! The `[cluster]` table: this host among the hosts of other machines.
 
 use std::time::Duration;
 
 use serde::{Deserialize, Deserializer, de};
 use url::Url;
 
-/// Shortest lease, in seconds. A host says every 2 s that it is alive.
+/// Shortest lease, in seconds. A host renews its lease every 2 s.
 const LEAST: u64 = 5;
 
-/// The `[cluster]` table. It counts where the database is on a server.
+/// The `[cluster]` table. Applies if the database is on a server.
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct ClusterConfig {
@@ -17,7 +17,7 @@ pub struct ClusterConfig {
     lease_sec: u64,
 }
 
-/// Reads an address that callers at other hosts are told.
+/// Parses an address that is shown to callers at other hosts.
 fn address<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<String>, D::Error> {
     let text = String::deserialize(deserializer)?;
     let refused = |why: &str| {
@@ -25,11 +25,11 @@ fn address<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<String>,
             "cluster.url {why}; write an address that clients use, such as https://host-a.example/mcp"
         ))
     };
-    let url = Url::parse(&text).map_err(|err| refused(&format!("is no address: {err}")))?;
+    let url = Url::parse(&text).map_err(|err| refused(&format!("is not a URL: {err}")))?;
     match (url.scheme(), url.username(), url.password()) {
         ("http" | "https", "", None) if url.has_host() => Ok(Some(url.into())),
         ("http" | "https", ..) => Err(refused(
-            "has a name or a password in it, which every caller would be told",
+            "contains a user name or a password, which every caller would see",
         )),
         _ => Err(refused("begins neither with https:// nor with http://")),
     }
@@ -45,12 +45,12 @@ impl Default for ClusterConfig {
 }
 
 impl ClusterConfig {
-    /// Address of this host for clients, or another one that is known.
+    /// Address of this host for clients, or else a known one.
     pub fn url(&self, known: Option<&str>) -> Option<String> {
         self.url.as_deref().or(known).map(str::to_owned)
     }
 
-    /// Time without news after which other hosts take this one for gone.
+    /// Time without renewal after which other hosts consider this one gone.
     pub fn lease(&self) -> Duration {
         Duration::from_secs(self.lease_sec.max(LEAST))
     }
@@ -67,14 +67,14 @@ mod tests {
         let good = read("https://host-a.example/mcp").unwrap();
         assert_eq!(good.as_deref(), Some("https://host-a.example/mcp"));
         for (url, says) in [
-            ("host-a.example/mcp", "is no address"),
+            ("host-a.example/mcp", "is not a URL"),
             ("ftp://host-a.example", "begins neither with"),
-            ("http://user:secret@evil/", "a name or a password"),
+            ("http://user:secret@evil/", "a user name or a password"),
         ] {
             let refused = read(url).unwrap_err().to_string();
             assert!(refused.contains(says), "{refused}");
         }
-        // What could end a line, or a word, is escaped.
+        // Characters that could end a line or a word are escaped.
         let odd = read("http://a/\n \"x").unwrap().unwrap();
         assert!(!odd.contains(['\n', ' ', '"']), "{odd}");
     }

@@ -1,23 +1,23 @@
-//! Changing packs and policies in a configuration's text, with everything else in it as it is.
+//! Edits of packs and policies in a configuration's text, leaving everything else unchanged.
 
 use thiserror::Error;
 use tollgate_components::grants::Grants;
 use toml_edit::{Array, DocumentMut, InlineTable, Item, Table, TableLike, Value};
 
-/// Reason why a configuration was left as it is.
+/// Reason why a configuration was left unchanged.
 #[derive(Debug, Error, PartialEq, Eq)]
 pub enum EditError {
-    /// The text cannot be changed without losing something.
+    /// The text cannot be edited without losing something.
     #[error("the configuration cannot be changed: {0}")]
     Unreadable(String),
-    /// A component of that name is configured.
-    #[error("[{0}] is there already; --replace changes its source, its hash and its grants")]
+    /// A component of that name is already configured.
+    #[error("[{0}] already exists; --replace changes its source, its hash and its grants")]
     Taken(String),
-    /// None of that name is there.
+    /// No component has that name.
     #[error("there is no [{0}]")]
     NotThere(String),
-    /// Something in its settings has no place in TOML.
-    #[error("its settings hold null, which no configuration can say")]
+    /// A setting cannot be represented in TOML.
+    #[error("its settings contain null, which TOML cannot express")]
     Null,
 }
 
@@ -38,12 +38,13 @@ impl Section {
         }
     }
 
-    fn table(self, name: &str) -> String {
+    /// Table of a component in the file, for example `packs.gsd`.
+    pub fn table(self, name: &str) -> String {
         format!("{}.{name}", self.name())
     }
 }
 
-/// A component as it should be in the configuration.
+/// A component as it should be configured.
 #[derive(Debug, Clone)]
 pub struct Entry {
     /// Table that holds the component.
@@ -52,15 +53,15 @@ pub struct Entry {
     pub name: String,
     /// Source of the component.
     pub source: String,
-    /// The hash that its bytes must have.
+    /// Hash that its bytes must have.
     pub sha256: Option<String>,
-    /// All that is granted to it.
+    /// Grants of the component.
     pub grants: Grants,
     /// Further settings of the component's table.
     pub settings: Vec<(&'static str, serde_json::Value)>,
 }
 
-/// A configuration with a component in it. One that is there is only changed if it may be replaced.
+/// Adds a component to a configuration. An existing one is changed only if it may be replaced.
 pub fn with(text: &str, entry: &Entry, may_replace: bool) -> Result<String, EditError> {
     let mut whole = parse(text)?;
     let last = positions(whole.as_table()).map(|(position, _)| position).max();
@@ -82,7 +83,7 @@ pub fn with(text: &str, entry: &Entry, may_replace: bool) -> Result<String, Edit
     Ok(whole.to_string())
 }
 
-/// A configuration without a component. Comments right above it go with it, others stay.
+/// Removes a component from a configuration. Comments directly above it are removed as well, others stay.
 pub fn without(text: &str, from: Section, name: &str) -> Result<String, EditError> {
     let mut whole = parse(text)?;
     let removed = section(&mut whole, from)?
@@ -116,10 +117,10 @@ fn section(whole: &mut DocumentMut, section: Section) -> Result<&mut dyn TableLi
 }
 
 fn no_table(path: &str) -> EditError {
-    EditError::Unreadable(format!("`{path}` is no table"))
+    EditError::Unreadable(format!("`{path}` is not a table"))
 }
 
-/// Writes what an entry says into its table, beside what else is there.
+/// Writes an entry into its table, keeping other content.
 fn fill(table: &mut dyn TableLike, entry: &Entry) -> Result<(), EditError> {
     set(table, "source", entry.source.as_str().into());
     match &entry.sha256 {
@@ -168,7 +169,7 @@ fn fill(table: &mut dyn TableLike, entry: &Entry) -> Result<(), EditError> {
     Ok(())
 }
 
-/// JSON as TOML says it, which has no word for null.
+/// Converts JSON to TOML, which has no null.
 fn toml(value: &serde_json::Value) -> Option<Value> {
     Some(match value {
         serde_json::Value::Null => return None,
@@ -188,7 +189,7 @@ fn toml(value: &serde_json::Value) -> Option<Value> {
     })
 }
 
-/// Sets a value and keeps the comment behind it.
+/// Sets a value and keeps its trailing comment.
 fn set(table: &mut dyn TableLike, key: &str, mut value: Value) {
     match table.get_mut(key).and_then(Item::as_value_mut) {
         Some(there) => {
@@ -199,7 +200,7 @@ fn set(table: &mut dyn TableLike, key: &str, mut value: Value) {
     }
 }
 
-/// Moves comments at the end of the file before a table that was just added, so that it comes last.
+/// Moves comments at the end of the file before a newly added table, so that the table comes last.
 fn to_the_end(whole: &mut DocumentMut, entry: &Entry) {
     let trailing = whole.trailing().as_str().unwrap_or_default().to_owned();
     let is_blank = whole.as_table().len() == 1 && trailing.is_empty();
@@ -219,7 +220,7 @@ fn to_the_end(whole: &mut DocumentMut, entry: &Entry) {
     whole.set_trailing("");
 }
 
-/// Puts comments before whatever follows a place, or at the end.
+/// Inserts comments before whatever follows a position, or at the end.
 fn put_after(whole: &mut DocumentMut, place: Option<isize>, comments: &str) {
     let next = positions(whole.as_table())
         .filter(|(position, _)| Some(*position) > place)
@@ -243,7 +244,7 @@ fn put_after(whole: &mut DocumentMut, place: Option<isize>, comments: &str) {
     }
 }
 
-/// Positions of the tables with headers of their own in the file, with their paths.
+/// Positions of the tables with their own headers in the file, with their paths.
 fn positions(table: &Table) -> impl Iterator<Item = (isize, Vec<String>)> {
     let mut found = Vec::new();
     let mut waiting = vec![(table, Vec::new())];

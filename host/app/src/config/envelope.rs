@@ -38,7 +38,7 @@ impl WindowConfig {
     fn window(&self) -> Window {
         Window {
             by: self.by,
-            // The check of keys let it pass.
+            // The check of keys has already validated it.
             per_ms: clock::span_ms(&self.per).unwrap_or(i64::MAX),
             per: self.per.clone(),
             max_mutations: self.max_mutations,

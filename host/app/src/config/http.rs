@@ -1,4 +1,4 @@
-//! The parts of `[server]` that are about HTTP: who gets in, under which names, and how much at once.
+//! HTTP settings in `[server]`: access, host names, and limits.
 
 use std::num::NonZeroU32;
 use std::time::Duration;
@@ -6,7 +6,7 @@ use std::time::Duration;
 use serde::Deserialize;
 use tollgate_mcp::http::Caps;
 
-/// The `[server.limits]` table. Absent values are the defaults.
+/// The `[server.limits]` table. Absent keys use the defaults.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct HttpLimits {
@@ -25,7 +25,7 @@ pub struct HttpLimits {
 }
 
 impl HttpLimits {
-    /// The limits, with defaults for what is absent.
+    /// The limits, with defaults for absent keys.
     pub fn caps(&self) -> Caps {
         let default = Caps::default();
         let time = |seconds: Option<u64>, default| seconds.map_or(default, Duration::from_secs);
@@ -49,7 +49,7 @@ impl HttpLimits {
 }
 
 impl HttpLimits {
-    /// Which of these a running server does not take over: they are the connections' own from their start.
+    /// Changed limits that a running server cannot apply, because connections use them from their start.
     pub(super) fn waiting_for_a_start(&self, before: &HttpLimits) -> Vec<&'static str> {
         let waiting = [
             (

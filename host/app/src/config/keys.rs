@@ -1,4 +1,4 @@
-//! Table of all configuration keys. Checks, the template, the documentation and `tollgate config` come out of it.
+//! Table of all configuration keys, the source of checks, the template, the documentation and `tollgate config`.
 
 mod table;
 
@@ -18,7 +18,7 @@ pub(super) enum Kind {
     /// A table with any content, checked by the component it is for.
     Free,
     Bool,
-    /// A length of time such as `30m` or `24h`, of a second to a year.
+    /// A duration such as `30m` or `24h`, from a second to a year.
     Span,
     /// A whole number from 1 to the given one.
     Count(i64),
@@ -47,7 +47,7 @@ pub(super) enum Kind {
 }
 
 impl Kind {
-    /// The type in words, as a message says it.
+    /// The type as text for messages.
     pub(super) fn wanted(self) -> Cow<'static, str> {
         Cow::Borrowed(match self {
             Kind::Table | Kind::Names | Kind::Budgets | Kind::Free => "a table",
@@ -71,24 +71,24 @@ impl Kind {
         })
     }
 
-    /// True for tables of further keys, which hold no value themselves.
+    /// Returns whether this is a table of further keys, which has no value itself.
     pub(super) const fn is_table(self) -> bool {
         matches!(self, Kind::Table | Kind::Tables | Kind::Names)
     }
 }
 
-/// The value of a key that a file does not set.
+/// Behaviour if a file does not set a key.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Unset {
     /// This value, as a file would write it.
     Is(&'static str),
-    /// Description of the behaviour without a value.
+    /// Description of the behaviour if the key is absent.
     Means(&'static str),
-    /// An error: the table around it must have the key.
+    /// An error: the surrounding table requires the key.
     Refused,
 }
 
-/// One key. `*` stands for a name the operator chooses.
+/// One key. `*` stands for a name that the operator chooses.
 pub(super) struct Key {
     pub(super) path: &'static str,
     pub(super) kind: Kind,
@@ -100,7 +100,7 @@ pub(super) struct Key {
 }
 
 impl Key {
-    /// The path as documents write it, with `NAME` for the name the operator chooses.
+    /// Path as documents write it, with `NAME` for a name that the operator chooses.
     pub(super) fn shown(&self) -> String {
         let lists = KEYS.iter().filter(|key| key.kind == Kind::Tables);
         let in_lists = lists.fold(self.path.to_owned(), |path, list| {
@@ -119,12 +119,12 @@ impl Key {
     }
 }
 
-/// The key of a path, if there is one.
+/// Key with a path, if there is one.
 pub(super) fn find(path: &str) -> Option<&'static Key> {
     KEYS.iter().find(|key| key.path == path)
 }
 
-/// Description of a key, for the help of the flag that sets the same.
+/// Description of a key, for the help of the corresponding flag.
 ///
 /// # Panics
 ///
@@ -133,7 +133,7 @@ pub fn doc(path: &str) -> &'static str {
     find(path).map_or_else(|| panic!("no configuration key {path}"), |key| key.doc)
 }
 
-/// Names of the keys that a table must have.
+/// Names of the required keys of a table.
 pub(super) fn needed(table: &str) -> impl Iterator<Item = &'static str> {
     children(table).filter(move |name| {
         let key = find(&join(table, name));
@@ -141,7 +141,7 @@ pub(super) fn needed(table: &str) -> impl Iterator<Item = &'static str> {
     })
 }
 
-/// The keys directly in a table, without its path.
+/// Keys directly in a table, without its path.
 pub(super) fn children(path: &str) -> impl Iterator<Item = &'static str> {
     KEYS.iter().filter_map(move |key| {
         let rest = match path {

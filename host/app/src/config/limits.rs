@@ -1,11 +1,11 @@
-//! `limits` tables of packs.
+//! The `limits` tables of packs.
 
 use std::time::Duration;
 
 use serde::Deserialize;
 use tollgate_sandbox::Limits;
 
-/// One `[packs.NAME.limits]` table. Absent values are the defaults.
+/// One `[packs.NAME.limits]` table. Absent keys use the defaults.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct LimitsConfig {
@@ -17,7 +17,7 @@ pub struct LimitsConfig {
 }
 
 impl LimitsConfig {
-    /// The limits, with defaults for what is absent.
+    /// The limits, with defaults for absent keys.
     pub fn limits(&self, default: &Limits) -> Limits {
         let time = |ms: Option<u64>, default| ms.map_or(default, Duration::from_millis);
         Limits {

@@ -1,4 +1,4 @@
-//! The configuration: file, environment and flags, checked as a whole before anything starts.
+//! The configuration from file, environment and flags, validated as a whole before anything starts.
 
 mod address;
 mod check;
@@ -50,9 +50,9 @@ pub use tollgate_mcp::http::Caps;
 pub use trust::TrustConfig;
 pub use workspaces::{Git, WorkspaceConfig};
 
-/// Most bytes of a configuration file.
+/// Maximum bytes of a configuration file.
 const MAX_BYTES: u64 = 1 << 20;
-/// The source of what is part of this program.
+/// Source of components in this program.
 const BUILTIN: &str = "builtin";
 /// Prefix of a source on another machine.
 const HTTPS: &str = "https://";
@@ -62,56 +62,56 @@ const OCI: &str = tollgate_registry::SCHEME;
 /// Reason why the configuration cannot be used. Nothing was started.
 #[derive(Debug, Error)]
 pub enum ConfigError {
-    /// Nothing is there.
+    /// The path does not exist.
     #[error(
         "there is no configuration {0}; `tollgate --config {0} init` writes one to start from, and without --config the \
-         defaults hold"
+         defaults apply"
     )]
     Missing(String),
-    /// A folder is there.
+    /// The path is a folder.
     #[error("the configuration {0} is a folder; name a file in it, such as {0}/tollgate.toml")]
     Folder(String),
     /// The file cannot be read.
     #[error("the configuration {path} cannot be read")]
     Unreadable {
-        /// Which file.
+        /// Path of the file.
         path: String,
         #[source]
         source: std::io::Error,
     },
-    /// Everything that is wrong with it.
+    /// The file has mistakes.
     #[error("the configuration {path} has {} problem{}:\n{}", .problems.len(), if .problems.len() == 1 { "" } else { "s" },
         .problems.iter().map(|problem| format!("  {path}:{problem}")).collect::<Vec<_>>().join("\n"))]
     Invalid {
-        /// Which file.
+        /// Path of the file.
         path: String,
         /// Mistakes in the order of the file.
         problems: Vec<Problem>,
     },
-    /// The file existed, and does not any more.
+    /// The file existed before and is missing now.
     #[error(
-        "the configuration {0} was there and is not; put it back, or an empty one if nothing is to be configured"
+        "the configuration {0} has disappeared; put it back, or create an empty file if nothing is to be configured"
     )]
     Gone(String),
-    /// The path is not a file.
-    #[error("the configuration {0} is not a file any more; put a regular file there")]
+    /// The path is not a regular file.
+    #[error("the configuration {0} is no longer a file; put a regular file there")]
     NotAFile(String),
-    /// The file had settings, and is empty.
-    #[error("the configuration {0} is empty; if that is meant, send SIGHUP")]
+    /// The file had settings before and is empty now.
+    #[error("the configuration {0} is empty; if that is intended, send SIGHUP")]
     Emptied(String),
     /// The file would remove protections.
     #[error(
-        "the configuration {path} no longer has {lost}; if that is meant and the file is whole, send SIGHUP, or take policies \
-         away with `tollgate policies remove`"
+        "the configuration {path} no longer has {lost}; if that is intended and the file is complete, send SIGHUP, or remove policies \
+         with `tollgate policies remove`"
     )]
     Weaker {
-        /// Which file.
+        /// Path of the file.
         path: String,
         /// Missing protections.
         lost: String,
     },
-    /// No home directory to put data in.
-    #[error("there is no home directory; say where data goes with --data-dir")]
+    /// There is no home directory for the data.
+    #[error("there is no home directory; name a data directory with --data-dir")]
     NoHome,
 }
 
@@ -121,21 +121,21 @@ pub enum ConfigError {
 pub struct Config {
     /// Data directory.
     pub data_dir: Option<PathBuf>,
-    /// The folder of compiled components, if not the data directory.
+    /// Folder of compiled components, if it is not in the data directory.
     pub cache_dir: Option<PathBuf>,
     /// The database.
     pub storage: StorageConfig,
-    /// This host among others.
+    /// Settings of this host in a cluster.
     pub cluster: ClusterConfig,
     /// Settings of serving.
     pub server: Server,
     /// Envelopes: defaults and ceilings.
     pub envelope: EnvelopeConfig,
-    /// Approvals: who answers, and who is told.
+    /// Approvals: approvers and notifications.
     pub approvals: ApprovalsConfig,
-    /// The ledger: what is kept and mirrored.
+    /// Ledger: retention and mirror.
     pub ledger: LedgerSettings,
-    /// Content that is kept for a while beside it.
+    /// Retention of artifacts.
     pub artifacts: ArtifactSettings,
     /// Export of metrics and spans.
     pub telemetry: TelemetryConfig,
@@ -147,12 +147,12 @@ pub struct Config {
     pub policies: BTreeMap<String, PolicyConfig>,
     /// Registries, by host.
     pub registries: BTreeMap<String, HostSettings>,
-    /// Signatures that count.
+    /// Signatures that are accepted.
     pub trust: TrustConfig,
-    /// The file that it was read from, if there is one.
+    /// File that the configuration was read from, if any.
     #[serde(skip)]
     file: Option<PathBuf>,
-    /// Path of the file when it was read, links resolved.
+    /// Path of the file when it was read, with links resolved.
     #[serde(skip)]
     place: Option<PathBuf>,
     /// Content of the file.
@@ -167,9 +167,9 @@ pub struct Server {
     /// Serve HTTP at this address instead of stdio.
     #[serde(deserialize_with = "address::deserialize")]
     pub http: Option<std::net::SocketAddr>,
-    /// Names under which clients reach it, beside those of this machine.
+    /// Additional host names under which clients reach the server.
     pub allowed_hosts: Vec<String>,
-    /// Origins of web pages that may use it.
+    /// Origins of web pages that may use the server.
     pub allowed_origins: Vec<String>,
     /// Authentication.
     pub auth: Auth,
@@ -177,13 +177,13 @@ pub struct Server {
     pub console: ConsoleSettings,
     /// Limits.
     pub limits: HttpLimits,
-    /// Up to which tier tools are listed.
+    /// Highest tier of listed tools.
     pub tier: Option<Tier>,
-    /// Only tools that read exist.
+    /// If true, only tools that read exist.
     pub read_only: bool,
-    /// Only the tools that find and call others are listed.
+    /// If true, only the tools that find and call others are listed.
     pub compact: bool,
-    /// Tools are listed with their whole schemas.
+    /// If true, tools are listed with their full schemas.
     pub output_schemas: bool,
 }
 
@@ -192,13 +192,13 @@ pub struct Server {
 #[serde(deny_unknown_fields, default)]
 pub struct ApprovalsConfig {
     approvers: Vec<String>,
-    /// Program that is told of each request, with its arguments.
+    /// Program that is notified of each request, with its arguments.
     pub notify: Vec<String>,
 }
 
 impl ApprovalsConfig {
-    /// Settings for the gate. Where only the console has approvers, they are those of `approval_resolve`, too: otherwise
-    /// a viewer could answer there.
+    /// Settings for the gate. If only the console has approvers, they apply to `approval_resolve` as well. Otherwise a
+    /// viewer could answer there.
     pub fn settings(&self, console: &ConsoleSettings) -> ApprovalSettings {
         let mut approvers = self.approvers.clone();
         if approvers.is_empty() && !console.approvers.is_empty() {
@@ -210,12 +210,12 @@ impl ApprovalsConfig {
 }
 
 impl Config {
-    /// Reads the file that was named, or the user's own if there is one, or the defaults.
+    /// Reads the named file, or the user's own if it exists, or uses the defaults.
     pub fn load(named: Option<&Path>) -> Result<Config, ConfigError> {
         let path = match named {
             Some(path) => path.to_owned(),
             None => match user_config() {
-                // A link that leads nowhere, or a folder that cannot be entered, is not the same as no file.
+                // A dangling link, or a folder that cannot be entered, does not count as a missing file.
                 Some(path) if !is_missing(&path) => path,
                 _ => return Ok(Config::default()),
             },
@@ -224,8 +224,8 @@ impl Config {
         Config::parse(&text, &path)
     }
 
-    /// Reads the configuration that took this one's place. It must still be what a file is: whoever writes one may have
-    /// got half way, and whoever lost one did not mean the defaults.
+    /// Reads the configuration that replaces this one. A missing or empty file is refused, because it may be partially
+    /// written, and a lost file does not mean that the defaults are wanted.
     pub fn load_again(&self, named: Option<&Path>, is_asked: bool) -> Result<Config, ConfigError> {
         let Some(path) = &self.file else {
             return Config::load(named);
@@ -244,8 +244,8 @@ impl Config {
         Config::parse(&text, path)
     }
 
-    /// Refuses to take this configuration over from one before, if it lacks protections that are `remembered`. Without a
-    /// memory, none may be lacking.
+    /// Refuses to replace an earlier configuration with this one if it lacks `remembered` protections. Without
+    /// remembered ones, none may be missing.
     pub fn check_protections(
         &self,
         before: &Config,
@@ -275,12 +275,12 @@ impl Config {
         protections::find(&self.said)
     }
 
-    /// Path of the file when it was read. A link that leads elsewhere since then does not change it.
+    /// Path of the file when it was read. A link that was changed later does not affect it.
     pub fn place(&self) -> Option<&Path> {
         self.place.as_deref()
     }
 
-    /// The file that was named, or the user's own, which need not be there.
+    /// Path of the named file, or of the user's own, which need not exist.
     pub fn file(named: Option<&Path>) -> Result<PathBuf, ConfigError> {
         named
             .map(Path::to_owned)
@@ -301,7 +301,7 @@ impl Config {
         })
     }
 
-    /// Reads a configuration's text. Relative paths in it start where the file is.
+    /// Parses a configuration's text. Relative paths in it are relative to the file.
     pub fn parse(text: &str, path: &Path) -> Result<Config, ConfigError> {
         let invalid = |problems| ConfigError::Invalid {
             path: path.display().to_string(),
@@ -311,7 +311,7 @@ impl Config {
         if !problems.is_empty() {
             return Err(invalid(problems));
         }
-        // Whatever passed the check has the right shape; this is the net below it.
+        // Text that passed the check always has the right shape. This is a safety net.
         let mut config: Config =
             toml::from_str(text).map_err(|err| invalid(vec![Problem::from_toml(text, &err)]))?;
         config.file = Some(path.to_owned());
@@ -343,8 +343,8 @@ impl Config {
         Ok(config)
     }
 
-    /// The directories to open: those of the file, with what flags say of them, and those that only
-    /// flags name. Without any, the directory `here` is `default`, to be read.
+    /// Directories to open: those of the file, changed by flags, and those that only flags name. If there are none, the
+    /// directory `here` becomes the read-only workspace `default`.
     pub fn registrations(&self, flags: &[(String, PathBuf)], here: &Path) -> Vec<Registration> {
         let mut workspaces = self.workspaces.clone();
         for (name, path) in flags {
@@ -359,7 +359,7 @@ impl Config {
             .collect()
     }
 
-    /// The files that packs and policies are loaded from.
+    /// Files that packs and policies are loaded from.
     pub fn component_files(&self) -> impl Iterator<Item = PathBuf> {
         let enabled = self.packs.values().filter(|pack| pack.enabled != Some(false));
         let packs = enabled.filter_map(|pack| pack.source.as_deref().filter(|source| is_path(source)));
@@ -367,7 +367,7 @@ impl Config {
         packs.chain(policies).map(PathBuf::from)
     }
 
-    /// Keys whose values are others in a configuration before, and which a host that runs cannot take over.
+    /// Changed keys that a running host cannot apply.
     pub fn waiting_for_a_start(&self, before: &Config) -> Vec<&'static str> {
         let (server, was) = (&self.server, &before.server);
         let waiting = [
@@ -399,7 +399,7 @@ impl Config {
         changed.map(|(key, _)| key).chain(limits).collect()
     }
 
-    /// Data directory: from a flag, from the file, or the user's data directory.
+    /// Data directory from a flag, from the file, or the user's default.
     pub fn data_dir(&self, flag: Option<&Path>) -> Result<PathBuf, ConfigError> {
         if let Some(path) = flag.or(self.data_dir.as_deref()) {
             return Ok(path.to_owned());
@@ -409,19 +409,19 @@ impl Config {
     }
 }
 
-/// True if nothing is at a path, not even a link that leads nowhere.
+/// Returns whether a path does not exist, not even as a dangling link.
 fn is_missing(path: &Path) -> bool {
     let found = std::fs::symlink_metadata(path);
     found.is_err_and(|err| err.kind() == std::io::ErrorKind::NotFound)
 }
 
-/// True if a component's source is a path.
+/// Returns whether a component's source is a path.
 fn is_path(source: &str) -> bool {
     source != BUILTIN && !source.starts_with(HTTPS) && !source.starts_with(OCI)
 }
 
-/// The user's own configuration. Never one in the current directory: a repository must not be able
-/// to grant things.
+/// User's own configuration. Never one in the current directory, because a repository must not be able to grant
+/// anything.
 fn user_config() -> Option<PathBuf> {
     let dirs = etcetera::choose_base_strategy().ok()?;
     Some(dirs.config_dir().join("tollgate").join("tollgate.toml"))

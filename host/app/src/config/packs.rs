@@ -1,4 +1,4 @@
-//! `[packs.NAME]` tables, and checks of each as a whole: its source.
+//! The `[packs.NAME]` tables, and a check of each table's source.
 
 use serde::Deserialize;
 use tollgate_components::builtin;
@@ -16,29 +16,29 @@ use super::{BUILTIN, HTTPS, OCI};
 #[derive(Debug, Clone, Default, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct PackConfig {
-    /// True if the pack is loaded. Absent: true.
+    /// True if the pack is loaded. Default true.
     pub enabled: Option<bool>,
     /// `builtin`, a path, or an address that starts with `https://` or `oci://`.
     pub source: Option<String>,
-    /// The hash its bytes must have.
+    /// Hash that its bytes must have.
     pub sha256: Option<String>,
-    /// Tools that must not exist, as globs.
+    /// Globs of tools that must not exist.
     pub exclude: Vec<String>,
-    /// True if its schemas may use all of JSON Schema, although some clients refuse such lists.
+    /// True if the pack's schemas may use all of JSON Schema, although some clients refuse such lists.
     pub full_schemas: bool,
-    /// True if tasks of its idempotent tools are repeated whose hosts are gone.
+    /// True if tasks of the pack's idempotent tools are run again when their host is gone.
     pub resume: bool,
     /// Grants of the pack.
     pub grants: Grants,
     /// Limits of the pack's calls.
     pub limits: LimitsConfig,
-    /// Its own settings.
+    /// Pack's own settings.
     pub config: serde_json::Map<String, serde_json::Value>,
 }
 
 impl PackConfig {
-    /// Origin of the pack's bytes. `None` if it names no source and is not built in, which the check of the
-    /// file has reported.
+    /// Origin of the pack's bytes. `None` if it has no source and is not built in, which the check of the file has
+    /// reported.
     pub fn origin(&self, builtin: Option<&'static [u8]>) -> Option<Origin> {
         match self.source.as_deref() {
             None | Some(BUILTIN) => builtin.map(Origin::Builtin),
@@ -52,7 +52,7 @@ impl PackConfig {
     }
 }
 
-/// Origin in a registry, if the source is pinned, which the check of the file has made sure of.
+/// Origin in a registry, if the source is pinned. The check of the file ensures that it is.
 pub(crate) fn pinned(source: &str, sha256: Option<&str>) -> Option<Origin> {
     let reference: Reference = source.parse().ok()?;
     reference.digest()?;
@@ -62,7 +62,7 @@ pub(crate) fn pinned(source: &str, sha256: Option<&str>) -> Option<Origin> {
     })
 }
 
-/// Every pack whose component cannot be found by what its table says.
+/// Every pack whose table does not lead to a component.
 pub(super) fn check(text: &str, whole: &DeTable<'_>) -> Vec<Problem> {
     let Some(DeValue::Table(packs)) = whole.get("packs").map(Spanned::get_ref) else {
         return Vec::new();
@@ -88,7 +88,7 @@ fn check_one(name: &str, at: usize, table: &DeTable<'_>) -> Option<(usize, Strin
     let at_source = source.map_or(at, |source| source.span().start);
     let source = source.map(|source| source.get_ref().as_str());
     match source {
-        // Something else than text is reported where values are checked.
+        // The check of values reports anything that is not text.
         Some(None | Some("")) => None,
         Some(Some(BUILTIN)) | None if builtin::component(name).is_some() || is_off => None,
         Some(Some(BUILTIN)) => Some((
@@ -109,7 +109,7 @@ fn check_one(name: &str, at: usize, table: &DeTable<'_>) -> Option<(usize, Strin
         Some(Some(url)) if url.starts_with(HTTPS) && !table.contains_key("sha256") => Some((
             at_source,
             format!(
-                "packs.{name} comes from another machine and needs a sha256, which `tollgate packs add {}` tells",
+                "packs.{name} comes from another machine and needs a sha256, which `tollgate packs add {}` prints",
                 tollgate_core::text::clean(url)
             ),
         )),

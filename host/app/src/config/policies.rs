@@ -1,4 +1,4 @@
-//! The `[policies.NAME]` tables, and what each must say as a whole: where the component is.
+//! The `[policies.NAME]` tables, and a check of each table's source.
 
 use std::path::Path;
 use std::time::Duration;
@@ -19,16 +19,16 @@ use super::{HTTPS, OCI};
 
 /// Prefix of the source of a built-in policy.
 const BUILTIN: &str = "builtin:";
-/// The place of a policy whose configuration names none.
+/// Default position of a policy.
 const ORDER: i64 = 100;
 
 /// One `[policies.NAME]` table.
 #[derive(Debug, Clone, Default, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct PolicyConfig {
-    /// `builtin:NAME`, or a path. Absent: the built-in policy of the same name.
+    /// `builtin:NAME`, or a path. Default the built-in policy of the same name.
     pub source: Option<String>,
-    /// The hash its bytes must have.
+    /// Hash that its bytes must have.
     pub sha256: Option<String>,
     mode: Mode,
     fail_open: bool,
@@ -49,7 +49,7 @@ struct LimitsConfig {
     time_ms: Option<u64>,
 }
 
-/// Every policy whose component cannot be found by what its table says.
+/// Every policy whose table does not lead to a component.
 pub(super) fn check(text: &str, whole: &DeTable<'_>) -> Vec<Problem> {
     let Some(DeValue::Table(policies)) = whole.get("policies").map(Spanned::get_ref) else {
         return Vec::new();
@@ -60,7 +60,7 @@ pub(super) fn check(text: &str, whole: &DeTable<'_>) -> Vec<Problem> {
         };
         let source = table.get("source");
         let at = source.map_or(name.span().start, |source| source.span().start);
-        // Something else than text is reported where values are checked.
+        // The check of values reports anything that is not text.
         let source = match source {
             Some(source) => Some(source.get_ref().as_str()?),
             None => None,
@@ -71,7 +71,7 @@ pub(super) fn check(text: &str, whole: &DeTable<'_>) -> Vec<Problem> {
     problems.collect()
 }
 
-/// Reason why a policy's source leads nowhere, if it does.
+/// Reason why a policy's source is not valid, if it is not.
 fn misplaced(name: &str, source: Option<&str>, is_pinned: bool) -> Option<String> {
     let all = || builtin::policies().collect::<Vec<_>>().join(", ");
     let known = |name: &str| builtin::policy(name).is_some();
@@ -86,7 +86,7 @@ fn misplaced(name: &str, source: Option<&str>, is_pinned: bool) -> Option<String
         }
         Some(url) if url.starts_with(HTTPS) => (!is_pinned).then(|| {
             format!(
-                "policies.{name} comes from another machine and needs a sha256, which `tollgate policies add {}` tells",
+                "policies.{name} comes from another machine and needs a sha256, which `tollgate policies add {}` prints",
                 tollgate_core::text::clean(url)
             )
         }),
@@ -99,21 +99,21 @@ fn misplaced(name: &str, source: Option<&str>, is_pinned: bool) -> Option<String
 }
 
 impl PolicyConfig {
-    /// Makes a relative path start where the configuration is.
+    /// Resolves a relative path against the configuration's folder.
     pub(super) fn start_from(&mut self, base: &Path) {
         if let Some(path) = self.path() {
             self.source = Some(base.join(path).display().to_string());
         }
     }
 
-    /// The path of its file, if it comes from one.
+    /// Path of the policy's file, if it comes from one.
     pub(super) fn path(&self) -> Option<&str> {
         let source = self.source.as_deref()?;
         let is_path = !source.starts_with(BUILTIN) && !source.starts_with(HTTPS) && !source.starts_with(OCI);
         is_path.then_some(source)
     }
 
-    /// The hash of its component, if that comes from another machine.
+    /// Hash of the policy's component, if it comes from another machine.
     pub fn downloaded(&self) -> Option<&str> {
         let source = self.source.as_deref()?;
         self.sha256

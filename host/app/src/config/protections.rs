@@ -1,9 +1,9 @@
-//! Protections of a configuration, and what is remembered of them in the data directory, so that no server loses one
-//! because a file vanished, was emptied, or is read while somebody writes it.
+//! Protections of a configuration, and their records in the data directory. The records ensure that no server loses a
+//! protection because a file disappeared, was emptied, or is read while it is being written.
 //!
-//! A protection is a key that is there and holds calls back: a policy and what it says, `server.read_only`, limits of
-//! envelopes, a pack that is switched off. To take one away is the operator's to do, and said aloud: by SIGHUP after an
-//! edit, or by the commands that edit the file.
+//! A protection is a key whose presence restricts calls: a policy with its settings, `server.read_only`, limits of
+//! envelopes, or a disabled pack. Only the operator can remove one, and only explicitly: with SIGHUP after an edit, or
+//! with the commands that edit the file.
 
 use std::collections::BTreeSet;
 use std::io::{Read as _, Write as _};
@@ -21,7 +21,7 @@ const FOLDER: &str = "protections";
 /// Largest record, in bytes: a configuration has a few hundred keys at most.
 const MAX_RECORD: u64 = 4 << 20;
 
-/// Keys that hold calls back when they are there. `*` is any name, and everything below a key counts like it.
+/// Keys whose presence restricts calls. `*` matches any name, and everything below a key counts as well.
 const PROTECTING: &[&str] = &[
     "server.read_only",
     "server.auth",
@@ -43,7 +43,7 @@ const PROTECTING: &[&str] = &[
     "trust.unsigned",
     "trust.signers.*",
     "packs.*.limits",
-    // What a setting means is the pack's own business, so that each may be one that holds calls back.
+    // Only the pack knows the meaning of a setting, so each may restrict calls.
     "packs.*.config",
     "policies.*",
     "workspaces.*.git",
@@ -52,7 +52,7 @@ const PROTECTING: &[&str] = &[
     "artifacts.max_artifact_mib",
     "artifacts.ttl_hours",
 ];
-/// Keys below these that give away instead.
+/// Exceptions below these keys, which grant something instead.
 const GIVING: &[&str] = &[
     "policies.*.mode",
     "policies.*.fail_open",
@@ -61,17 +61,17 @@ const GIVING: &[&str] = &[
     "policies.*.tools",
 ];
 
-/// Stands in the key that holds a policy to every word of its table, and any other key to its value.
+/// Separator in a key that binds a policy to its whole table, and other keys to their values.
 const SAYS: &str = " says ";
 
-/// Protections that one version of a file has and a later one lacks. An edit of a value is its operator's to make;
-/// another file has to say the same.
+/// Protections that an earlier version of a file has and a later one lacks. Changes of values are the operator's choice
+/// in the same file. Another file must have the same values.
 pub fn lost(had: &BTreeSet<String>, has: &BTreeSet<String>) -> BTreeSet<String> {
     let lost = had.difference(has).filter(|key| !key.contains(SAYS));
     lost.cloned().collect()
 }
 
-/// Protections without the values that they had at the time.
+/// Protections without their values.
 pub fn lasting(protections: BTreeSet<String>) -> impl Iterator<Item = String> {
     protections.into_iter().filter(|key| !key.contains(SAYS))
 }
@@ -87,7 +87,7 @@ pub enum RecordError {
         "the record {FOLDER}/{name} in the data directory {path} cannot be used; once you know that the configuration is whole, remove it"
     )]
     Record {
-        /// Its file.
+        /// File of the record.
         name: String,
         /// The data directory.
         path: String,
@@ -96,20 +96,20 @@ pub enum RecordError {
     },
 }
 
-/// Protections of a configuration file, as servers last applied it.
+/// Protections of a configuration file, as a server last applied it.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Record {
     /// The configuration file.
     pub config: PathBuf,
-    /// Its protections, by key.
+    /// Protections of the file, by key.
     pub protections: BTreeSet<String>,
-    /// Protections of other configurations that this one need not have, accepted by its operator.
+    /// Missing protections of other configurations that the operator accepted.
     #[serde(default, skip_serializing_if = "BTreeSet::is_empty")]
     pub accepted: BTreeSet<String>,
 }
 
 impl Record {
-    /// Makes the record of a configuration file that protects nothing.
+    /// Creates the record of a configuration file without protections.
     fn new(config: &Path) -> Record {
         Record {
             config: canonical(config),
@@ -118,24 +118,25 @@ impl Record {
         }
     }
 
-    /// True if other configurations of the data directory may not protect less: if it has policies, or names who approves.
+    /// Returns whether other configurations of the data directory may not protect less. True if this one has policies
+    /// or names approvers.
     fn binds_others(&self) -> bool {
         !self.policies().is_empty() || self.protections.contains("approvals/approvers")
     }
 
-    /// The policies among them.
+    /// Policies of the configuration.
     pub fn policies(&self) -> BTreeSet<&str> {
         policies(&self.protections)
     }
 }
 
-/// The names of policies among protections.
+/// Names of policies among protections.
 pub fn policies(protections: &BTreeSet<String>) -> BTreeSet<&str> {
     let names = protections.iter().filter_map(|key| key.strip_prefix("policies/"));
     names.filter(|name| !name.contains(['/', ' '])).collect()
 }
 
-/// Protections for people, without those that go with another one that is there.
+/// Protections as text for people, without those implied by another one.
 pub fn describe<'a>(protections: impl IntoIterator<Item = &'a String>) -> String {
     let all: BTreeSet<&String> = protections.into_iter().collect();
     let is_part = |key: &str| {
@@ -153,7 +154,7 @@ pub fn describe<'a>(protections: impl IntoIterator<Item = &'a String>) -> String
     told.collect::<Vec<_>>().join(", ")
 }
 
-/// All protections of a configuration's text, by key.
+/// All protections in a configuration's text, by key.
 pub(super) fn find(said: &Table) -> BTreeSet<String> {
     let mut found = BTreeSet::new();
     walk(said, &mut Vec::new(), &mut found);
@@ -166,7 +167,7 @@ pub(super) fn find(said: &Table) -> BTreeSet<String> {
         }
         found.insert(saying(&format!("policies/{name}"), &policy.to_string()));
     }
-    // Said, and giving: a server that is not read-only, and a pack that is on.
+    // These values grant: a server that is not read-only, and an enabled pack.
     if said.get("server").and_then(|server| server.get("read_only")) == Some(&Value::Boolean(false)) {
         retain_without(&mut found, "server/read_only");
     }
@@ -175,26 +176,26 @@ pub(super) fn find(said: &Table) -> BTreeSet<String> {
             retain_without(&mut found, &format!("packs/{name}/enabled"));
         }
     }
-    // Built-in packs are granted everything unless grants are said; to others grants only give.
+    // Built-in packs have all grants unless the table lists some. Grants of other packs only add.
     for (name, pack) in tables(said.get("packs")) {
         if pack.contains_key("source") {
             let grants = format!("packs/{name}/grants");
             found.retain(|key| !key.starts_with(&grants));
         }
     }
-    // Without any, the current directory is one.
+    // Without any workspace, the current directory becomes one.
     if tables(said.get("workspaces")).next().is_some() {
         found.insert("workspaces".to_owned());
     }
     found
 }
 
-/// Key that holds another one to what it says.
+/// Key that binds another key to its value.
 fn saying(key: &str, says: &str) -> String {
     format!("{key}{SAYS}{}", &hash::sha256_hex(says.as_bytes())[..16])
 }
 
-/// Takes a key away, with its value.
+/// Removes a key and its value.
 fn retain_without(found: &mut BTreeSet<String>, key: &str) {
     found.retain(|other| other.split(SAYS).next() != Some(key));
 }
@@ -207,12 +208,12 @@ fn tables(value: Option<&Value>) -> impl Iterator<Item = (&String, &Table)> {
 fn walk<'a>(table: &'a Table, path: &mut Vec<&'a str>, found: &mut BTreeSet<String>) {
     for (name, value) in table {
         path.push(name);
-        // A table without keys says nothing, but for a policy's own, which is one with its defaults.
+        // An empty table has no effect, except that of a policy, which then uses its defaults.
         let is_said =
             value.as_table().is_none_or(|table| !table.is_empty()) || matches!(path[..], ["policies", _]);
         if is_said && is_below(path, PROTECTING) && !is_below(path, GIVING) {
             let key = path.join("/");
-            // A policy is held to its whole table.
+            // A policy is bound to its whole table.
             if path[0] != "policies" && !value.is_table() {
                 found.insert(saying(&key, &value.to_string()));
             }
@@ -220,7 +221,7 @@ fn walk<'a>(table: &'a Table, path: &mut Vec<&'a str>, found: &mut BTreeSet<Stri
         }
         match value {
             Value::Table(table) => walk(table, path, found),
-            // Tables of a list have no names: what each says is its.
+            // Tables in a list have no names, so they are identified by their content.
             Value::Array(tables) if is_below(path, PROTECTING) => {
                 let said = tables.iter().filter_map(Value::as_table);
                 found.extend(said.map(|table| format!("{}/{}", path.join("/"), in_one_line(table))));
@@ -231,7 +232,7 @@ fn walk<'a>(table: &'a Table, path: &mut Vec<&'a str>, found: &mut BTreeSet<Stri
     }
 }
 
-/// The keys of a table that is one of a list, with its texts.
+/// Keys and texts of a table in a list, on one line.
 fn in_one_line(table: &Table) -> String {
     let one = |(name, value): (&String, &Value)| match value {
         Value::String(text) => format!("{name}={text}"),
@@ -240,7 +241,7 @@ fn in_one_line(table: &Table) -> String {
     table.iter().map(one).collect::<Vec<_>>().join(",")
 }
 
-/// True if a path is one of these keys or below one.
+/// Returns whether a path is one of these keys or below one.
 fn is_below(path: &[&str], keys: &[&str]) -> bool {
     keys.iter().any(|key| {
         let mut names = path.iter();
@@ -249,8 +250,8 @@ fn is_below(path: &[&str], keys: &[&str]) -> bool {
     })
 }
 
-/// The records of a data directory: one for each configuration file, because several hosts may work there, each with its
-/// own.
+/// Records of a data directory, one for each configuration file, because several hosts may use the directory with their
+/// own configurations.
 #[derive(Debug)]
 pub struct Records<'a> {
     data: &'a DataDir,
@@ -258,7 +259,7 @@ pub struct Records<'a> {
 }
 
 impl<'a> Records<'a> {
-    /// Opens them.
+    /// Opens the records of a data directory.
     pub fn open(data: &'a DataDir) -> Result<Records<'a>, RecordError> {
         Ok(Records {
             dir: data.private_dir(FOLDER)?,
@@ -287,8 +288,8 @@ impl<'a> Records<'a> {
             .collect())
     }
 
-    /// Protections of other configurations with policies or approvers that a configuration lacks, unless that was accepted.
-    /// With the configurations that have it.
+    /// Protections of other configurations with policies or approvers that a configuration lacks and that were not
+    /// accepted. Contains the configurations that have them.
     pub fn missing(
         &self,
         config: Option<&Path>,
@@ -312,8 +313,8 @@ impl<'a> Records<'a> {
         Ok((!missing.protections.is_empty()).then_some(missing))
     }
 
-    /// Remembers what a configuration file protects from now on. What it protected before and does not any more is
-    /// accepted: its operator took that away.
+    /// Records the current protections of a configuration file. Protections that it had before and now lacks are
+    /// accepted, because the operator removed them.
     pub fn remember(&self, config: &Path, protections: BTreeSet<String>) -> Result<(), RecordError> {
         let mut record = self.of(config)?.unwrap_or_else(|| Record::new(config));
         let gone = record.protections.difference(&protections).cloned();
@@ -323,8 +324,8 @@ impl<'a> Records<'a> {
         self.write(config, record)
     }
 
-    /// Forgets these protections of a configuration file, because its operator takes them away or does without those of
-    /// other configurations. Which were remembered of it.
+    /// Removes these protections from the record of a configuration file, because its operator removes them or accepts
+    /// their absence. Returns those that were recorded.
     pub fn forget(&self, config: &Path, gone: &BTreeSet<String>) -> Result<BTreeSet<String>, RecordError> {
         let mut record = self.of(config)?.unwrap_or_else(|| Record::new(config));
         let protections = std::mem::take(&mut record.protections).into_iter();
@@ -341,11 +342,11 @@ impl<'a> Records<'a> {
             ..record
         };
         let name = name(config);
-        // A damaged one stays until somebody looked at it.
+        // A damaged record stays until an operator has looked at it.
         if self.read(&name)?.as_ref() == Some(&record) {
             return self.remove_others_of(config, &name);
         }
-        // Whole or not at all: another host may read it at this moment.
+        // Atomically, because another host may read the record at the same time.
         let draft = format!("{name}.{}", std::process::id());
         let written = serde_json::to_vec(&record)
             .map_err(std::io::Error::other)
@@ -361,7 +362,7 @@ impl<'a> Records<'a> {
         self.remove_others_of(config, &name)
     }
 
-    /// Removes records of the same file under other spellings of its path, which earlier versions kept.
+    /// Removes records of the same file under other spellings of its path, which earlier versions stored.
     fn remove_others_of(&self, config: &Path, name: &str) -> Result<(), RecordError> {
         for (other, record) in self.all()? {
             if other != name && is_of(&record, config) {
@@ -412,7 +413,7 @@ impl<'a> Records<'a> {
     }
 }
 
-/// Protections of others that a configuration lacks.
+/// Protections of other configurations that a configuration lacks.
 #[derive(Debug, Default)]
 pub struct Missing {
     /// The missing protections, by key.
@@ -437,12 +438,12 @@ impl std::fmt::Display for Missing {
     }
 }
 
-/// True if a record is of a configuration file.
+/// Returns whether a record belongs to a configuration file.
 fn is_of(record: &Record, config: &Path) -> bool {
     record.config == config || canonical(&record.config) == canonical(config)
 }
 
-/// The file of a configuration's record.
+/// File name of a configuration's record.
 fn name(config: &Path) -> String {
     let path = canonical(config);
     format!(
@@ -451,7 +452,7 @@ fn name(config: &Path) -> String {
     )
 }
 
-/// The one path of a file, whatever links and `..` lead to it. Of one that is gone, the path that it would have.
+/// Canonical path of a file, whatever links and `..` lead to it. For a missing file, the path that it would have.
 #[allow(clippy::disallowed_methods, reason = "the operator names the file")]
 pub fn canonical(config: &Path) -> PathBuf {
     let path = std::path::absolute(config).unwrap_or_else(|_| config.to_owned());
@@ -460,7 +461,7 @@ pub fn canonical(config: &Path) -> PathBuf {
         Some((known, path.strip_prefix(above).ok()?))
     });
     match known {
-        // Joining nothing would end the path with a slash.
+        // Joining an empty path would append a slash.
         Some((known, rest)) if rest.as_os_str().is_empty() => known,
         Some((known, rest)) => rest.components().fold(known, |mut path, part| {
             match part {

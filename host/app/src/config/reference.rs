@@ -8,11 +8,11 @@ use super::keys::{KEYS, Key};
 /// Explanation of one key.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Entry {
-    /// Path of the key, with `NAME` for names of the operator's choice.
+    /// Path of the key, with `NAME` for names that the operator chooses.
     pub key: String,
-    /// Type of the value, in words.
+    /// Type of the value, as text.
     pub holds: String,
-    /// Value that counts if the file has no such key.
+    /// Value that applies if the file does not set the key.
     pub default: String,
     /// A value as a file would write it.
     pub example: String,
@@ -32,7 +32,7 @@ impl Entry {
     }
 }
 
-/// The keys at and below a path, or all. A name that the operator chose may stand where the table has any name.
+/// The keys at and below a path, or all keys. The path may contain a name of the operator where the table has any name.
 ///
 /// # Errors
 ///

@@ -17,25 +17,25 @@ pub struct StorageConfig {
     lanes: Option<NonZeroUsize>,
 }
 
-/// Reason why the database that was named cannot be used. Contains no password.
+/// Reason why the named database cannot be used. Contains no password.
 #[derive(Debug, Error)]
 pub enum StorageError {
-    /// The URL is not where it should be.
+    /// The URL could not be read from its variable or file.
     #[error("the URL of the database (storage.url, --database) cannot be read: {0}")]
     Unread(String),
-    /// The URL is malformed, or its server is not to be used.
+    /// The URL is malformed, or its server must not be used.
     #[error(transparent)]
     Server(#[from] ServerError),
 }
 
 impl StorageConfig {
-    /// Server of the database: as a flag says, or the file. `environment` has the variables that are named.
+    /// Database server according to a flag or the file. `environment` has the variables that are named.
     pub fn server(
         &self,
         flag: Option<&str>,
         environment: impl Fn(&str) -> Option<String>,
     ) -> Result<Option<Server>, StorageError> {
-        // An empty variable is one that is not set.
+        // An empty variable counts as unset.
         let said = flag.filter(|said| !said.is_empty()).or(self.url.as_deref());
         let Some(said) = said else {
             return Ok(None);
@@ -51,7 +51,7 @@ impl StorageConfig {
         ))
     }
 
-    /// File that holds the password of the database: the configuration itself, or one that it names.
+    /// File with the database's password: the configuration itself, or a file that it names.
     pub fn file_with_password(&self, configuration: &Path) -> Option<PathBuf> {
         let url = self.url.as_deref()?;
         match SecretIn::parse(url) {
@@ -64,7 +64,7 @@ impl StorageConfig {
         }
     }
 
-    /// Lets a relative path start at a directory.
+    /// Resolves a relative path against a directory.
     pub(super) fn rebase(&mut self, base: &Path) {
         if let Some(url) = &mut self.url
             && let Some(SecretIn::File(path)) = SecretIn::parse(url)

@@ -1,4 +1,4 @@
-//! The `[telemetry]` table, and what its values must be beyond their kind.
+//! The `[telemetry]` table, and checks of its values beyond their types.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -14,7 +14,7 @@ use super::check::{Problem, is_url};
 /// Default time between exports, in seconds.
 const INTERVAL: u64 = 30;
 
-/// The `[telemetry]` table. Absent values are the defaults.
+/// The `[telemetry]` table. Absent keys use the defaults.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct TelemetryConfig {
@@ -28,7 +28,7 @@ pub struct TelemetryConfig {
 }
 
 impl TelemetryConfig {
-    /// Settings of the export, if there is one. `environment` has the variables that headers name.
+    /// Settings of the export, if enabled. `environment` has the variables that headers name.
     pub fn settings(
         &self,
         environment: impl Fn(&str) -> Option<String>,
@@ -47,7 +47,7 @@ impl TelemetryConfig {
         }))
     }
 
-    /// Lets relative paths start at a directory.
+    /// Resolves relative paths against a directory.
     pub(super) fn rebase(&mut self, base: &Path) {
         for place in self.headers.values_mut() {
             if let SecretIn::File(path) = place {
@@ -72,7 +72,7 @@ pub(super) fn check(text: &str, whole: &DeTable<'_>) -> Vec<Problem> {
     if let Some(DeValue::Table(headers)) = telemetry.get("headers").map(Spanned::get_ref) {
         for (name, place) in headers {
             if header_name(name.get_ref()).is_none() {
-                let problem = format!("{:?} is no header that telemetry can have", name.get_ref());
+                let problem = format!("{:?} is not a header that telemetry can send", name.get_ref());
                 problems.push(Problem::at(text, name.span().start, problem));
             }
             if place.get_ref().as_str().and_then(SecretIn::parse).is_none() {
@@ -87,7 +87,7 @@ pub(super) fn check(text: &str, whole: &DeTable<'_>) -> Vec<Problem> {
     problems
 }
 
-/// Reason why an address is not a collector's, if so.
+/// Reason why an address cannot be a collector's, if it cannot.
 fn misaddressed(url: &str) -> Option<String> {
     let url = url::Url::parse(url).ok()?;
     if !url.username().is_empty() || url.password().is_some() {
@@ -161,8 +161,8 @@ mod tests {
             5:22: telemetry.traces must be true or false
             6:13: there is no key telemetry.header; did you mean headers?
             7:41: telemetry.headers.authorization must say where its value is: "env:VARIABLE" or "file:PATH"
-            7:58: "host" is no header that telemetry can have
-            7:77: "a b" is no header that telemetry can have
+            7:58: "host" is not a header that telemetry can send
+            7:77: "a b" is not a header that telemetry can send
             7:85: telemetry.headers.a b must say where its value is: "env:VARIABLE" or "file:PATH"
             2:8: telemetry.otlp must not have a user or password; put them in telemetry.headers
             2:8: telemetry.otlp is a base address: /v1/traces and /v1/metrics are added to it

@@ -1,21 +1,21 @@
-//! A configuration to start from, made of the table of keys: every key, explained and switched off.
+//! Initial configuration, generated from the table of keys: every key, explained and commented out.
 
 use std::fmt::Write as _;
 use std::sync::LazyLock;
 
 use super::keys::{self, KEYS, Key, Kind, Unset};
 
-/// Longest line of a comment.
+/// Maximum length of a comment line.
 const WIDTH: usize = 110;
 
 const INTRODUCTION: &str = "\
-# Tollgate's configuration. Every setting is switched off and shows its default or an example. To set one, remove the `#`
+# Tollgate's configuration. Every setting is commented out and shows its default or an example. To set one, remove the `#`
 # from its line and from the header of its table. `tollgate doctor` checks the file, and a running server applies changes
 # by itself. Relative paths start at the directory of this file. `tollgate config KEY` explains a key.
 
 ";
 
-/// Names that the template uses where the operator chooses one.
+/// Names in the template where the operator chooses a name.
 const NAMES: &[(&str, &str)] = &[
     ("workspaces.*.tests.*", "default"),
     ("workspaces.*", "main"),
@@ -33,7 +33,7 @@ static TEMPLATE: LazyLock<String> = LazyLock::new(|| {
     text
 });
 
-/// The text that `tollgate init` writes. Lines that start with `#` and no space are settings.
+/// Text that `tollgate init` writes. Lines that start with `#` and no space are settings.
 pub fn template() -> &'static str {
     &TEMPLATE
 }
@@ -53,8 +53,8 @@ fn write_key(text: &mut String, key: &Key) {
     }
 }
 
-/// Tables have headers. A table of names has none, because each of its tables has, and one below a named table is
-/// written in dotted keys.
+/// Writes the header of a table. A table of names has none, because each of its tables has one. A table below a named
+/// table is written with dotted keys.
 fn write_table(text: &mut String, key: &Key) {
     let is_below_a_name = key.path.contains(".*.");
     if !is_below_a_name {
@@ -73,7 +73,7 @@ fn write_table(text: &mut String, key: &Key) {
     text.push('\n');
 }
 
-/// True for an element of a list of tables.
+/// Returns whether a path is an element of a list of tables.
 fn is_list(path: &str) -> bool {
     let list = path.strip_suffix(".*").and_then(keys::find);
     list.is_some_and(|list| list.kind == Kind::Tables)
@@ -123,7 +123,7 @@ mod tests {
     use super::super::Config;
     use super::*;
 
-    /// The text with all its settings switched on.
+    /// The text with all settings enabled.
     fn switched_on() -> String {
         let lines = template().lines().map(|line| match line.strip_prefix('#') {
             Some(setting) if !setting.starts_with(' ') => setting,
@@ -167,7 +167,7 @@ mod tests {
         assert!(absent.is_empty(), "not in the template: {absent:?}");
     }
 
-    /// The defaults that the table states are those that the program has.
+    /// The defaults in the table are those of the program.
     #[test]
     fn stated_defaults_hold() {
         let collector = "telemetry.otlp = \"http://127.0.0.1:4318\"\n";

@@ -1,4 +1,4 @@
-//! The `[registries]` and `[trust]` tables, opened: docker's credentials and the keys of signers are read.
+//! The `[registries]` and `[trust]` tables, including docker's credentials and the keys of signers.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -11,7 +11,7 @@ use tollgate_registry::{Client, Credentials, Signer, Trust, Unsigned};
 
 use super::{Config, OCI};
 
-/// Most bytes of a key, a root of trust, or docker's configuration.
+/// Maximum bytes of a key, a root of trust, or docker's configuration.
 const FILE_LIMIT: u64 = 1 << 20;
 
 /// The `[trust]` table.
@@ -34,7 +34,7 @@ struct SignerConfig {
 }
 
 impl TrustConfig {
-    /// Makes relative paths start where the configuration is.
+    /// Resolves relative paths against the configuration's folder.
     pub(super) fn rebase(&mut self, base: &Path) {
         for signer in self.signers.values_mut() {
             for path in [&mut signer.key, &mut signer.root].into_iter().flatten() {
@@ -81,7 +81,7 @@ fn read(name: &str, key: &str, path: &Path) -> anyhow::Result<String> {
 }
 
 impl Config {
-    /// True if a pack or a policy comes from a registry.
+    /// Returns whether a pack or a policy comes from a registry.
     pub fn uses_registries(&self) -> bool {
         let packs = self.packs.values().filter_map(|pack| pack.source.as_deref());
         let policies = self

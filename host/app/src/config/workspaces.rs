@@ -12,15 +12,15 @@ use tollgate_sdk::{GitAccess, TestCommand, WorkspaceInfo};
 #[derive(Debug, Clone, Default, PartialEq, Eq, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct WorkspaceConfig {
-    /// Its path.
+    /// Path of the directory.
     pub path: PathBuf,
-    /// Below these, packs that ask for it may write.
+    /// Prefixes below which packs that request it may write.
     pub write: Vec<String>,
-    /// Git commands for packs that ask.
+    /// Permitted Git commands, for packs that request them.
     pub git: Git,
-    /// A directory that holds the Git repository, where that is not in `path`.
+    /// Directory with the Git repository, if it is not in `path`.
     pub repository: Option<PathBuf>,
-    /// Settings of the repository's own configuration that are accepted.
+    /// Accepted settings of the repository's own configuration.
     pub git_config: Vec<String>,
     /// Commands that packs may run as tests, by name.
     pub tests: BTreeMap<String, Vec<String>>,
@@ -30,17 +30,17 @@ pub struct WorkspaceConfig {
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Git {
-    /// Nothing.
+    /// No commands.
     None,
     /// Commands that only read.
     #[default]
     Read,
-    /// Commits, branches and tags too.
+    /// Also commits, branches and tags.
     Write,
 }
 
 impl WorkspaceConfig {
-    /// Registration that the host opens.
+    /// Registration for the host.
     pub(super) fn registration(&self, name: &str) -> Registration {
         let tests = self.tests.iter().map(|(name, argv)| TestCommand {
             name: name.clone(),

@@ -1,27 +1,25 @@
-//! Answers of persons at the console, as calls of `approval_resolve` through the gate.
+//! Answers of people at the console, as calls of `approval_resolve` through the gate.
 
 use std::sync::Arc;
 
 use futures::future::BoxFuture;
 use serde_json::{Map, Value, json};
 use tollgate_console::{Answering, PersonAnswer, Refusal};
-use tollgate_core::deadline::Cancel;
 use tollgate_core::effect::Effect;
 use tollgate_core::identity::Identity;
 use tollgate_core::share::Share;
 use tollgate_gate::core_tools::RESOLVE;
-use tollgate_gate::{Answers, Asked, Call, Caller, Gate, Tasking, yes_field};
-use tollgate_sandbox::progress::Progress;
+use tollgate_gate::{Answers, Asked, Call, Caller, Gate, yes_field};
 use tollgate_sdk::{Action, Answer, Asking, ToolError};
 use tollgate_store::storage::{OperationFilter, StoreResult};
 
 use super::CLIENT;
 use crate::host::Site;
 
-/// Newest rows of the ledger in which work of an approver is looked for.
+/// Number of newest ledger rows in which an approver's work is searched.
 const RECENT: u32 = 20_000;
 
-/// The way through a gate.
+/// Passes answers through a gate.
 pub(super) struct Through {
     gate: Arc<Gate>,
     site: Arc<Site>,
@@ -55,7 +53,7 @@ impl Through {
         }
     }
 
-    /// Calls once. Returns the questions of the component's own tool, if it asks for a person.
+    /// Makes one call. Returns the questions of the component's own tool, if it asks for a person.
     async fn call(
         &self,
         caller: &Caller,
@@ -63,15 +61,8 @@ impl Through {
         answers: Answers,
     ) -> Result<Option<Asking>, Refusal> {
         let call = Call {
-            tool: RESOLVE.to_owned(),
-            arguments: arguments(given),
-            malformed: Vec::new(),
-            envelope: None,
-            caller: caller.clone(),
-            cancel: Cancel::default(),
-            progress: Progress::default(),
             answers,
-            task: Tasking::default(),
+            ..Call::new(RESOLVE, arguments(given), caller.clone())
         };
         let outcome = self.gate.call(call).await.map_err(|unknown| Refusal {
             code: "ANSWER_UNAVAILABLE".to_owned(),
@@ -85,7 +76,7 @@ impl Through {
         }
     }
 
-    /// Answers to a component that asks for a person. A proven approver is one who does not do the component's work.
+    /// Answers a component that asks for a person. A proven approver must not have done the component's work.
     async fn agree(&self, given: &PersonAnswer, asking: Asking) -> Result<Answers, Refusal> {
         let Some(identity) = given.identity.clone().filter(|_| given.approves) else {
             return Err(terminal(
@@ -134,7 +125,7 @@ fn arguments(given: &PersonAnswer) -> Map<String, Value> {
     let decision = if given.approves { "approve" } else { "reject" };
     let mut arguments = Map::new();
     if given.identity.is_none() {
-        // The owner of the data directory, who logged in by a token that only this user can make.
+        // The owner of the data directory, who logged in with a token that only this user can create.
         let owner = crate::user::name().unwrap_or_else(|| "owner".to_owned());
         arguments.insert("actor".to_owned(), json!(owner));
     }
@@ -146,7 +137,7 @@ fn arguments(given: &PersonAnswer) -> Map<String, Value> {
     arguments
 }
 
-/// A yes to a question whose form has one field, which is a yes or a no.
+/// Affirmative answer to a question whose form has a single yes or no field.
 fn yes(question: tollgate_sdk::Question) -> Option<Answer> {
     let field = yes_field(&question)?;
     Some(Answer {
@@ -156,7 +147,7 @@ fn yes(question: tollgate_sdk::Question) -> Option<Answer> {
     })
 }
 
-/// True if an identity called other tools of the component that asks, of those that change something.
+/// Returns whether an identity called other tools of the asking component that change something.
 fn has_worked(
     session: &tollgate_store::storage::Session,
     id: &str,
@@ -175,7 +166,7 @@ fn has_worked(
             after: Some(after),
             ..OperationFilter::default()
         };
-        // As many as there can be, so that no number of answers hides other work.
+        // At the maximum, so that a number of answers cannot hide other work.
         let found = session.operations().list(&own, RECENT)?;
         if found
             .iter()
@@ -195,7 +186,7 @@ fn refusal(err: ToolError) -> Refusal {
     }
 }
 
-/// The console cannot take this answer.
+/// Refusal of an answer that the console cannot give.
 fn terminal(reason: &str) -> Refusal {
     Refusal {
         code: "PERSON_REQUIRED".to_owned(),

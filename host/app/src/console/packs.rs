@@ -7,12 +7,10 @@ use serde_json::{Map, Value};
 use tollgate_components::catalog::ToolEntry;
 use tollgate_components::tools::{Form, View};
 use tollgate_console::{PackPage, PackPages, Refusal, Replied};
-use tollgate_core::deadline::Cancel;
 use tollgate_core::effect::Effect;
 use tollgate_core::identity::Identity;
 use tollgate_core::share::Share;
-use tollgate_gate::{Answers, Call, Caller, Gate, Tasking};
-use tollgate_sandbox::progress::Progress;
+use tollgate_gate::{Call, Caller, Gate};
 
 use super::CLIENT;
 
@@ -36,27 +34,18 @@ impl Packs {
     ) -> Replied {
         let catalog = self.gate.catalog();
         let tool = catalog.find(&page.tool);
-        // The catalog can have changed since the page was chosen.
+        // The catalog can have changed after the page was chosen.
         if !tool.is_some_and(|tool| tool.view.is_some() && tool.spec.effect == Effect::Read) {
             return Err(unknown(page));
         }
-        let call = Call {
-            tool: page.tool.clone(),
-            arguments,
-            malformed: Vec::new(),
-            envelope: None,
-            caller: Caller {
-                share: Share::of(identity.as_ref(), None),
-                identity,
-                client: Some(CLIENT.to_owned()),
-                connection: self.gate.new_connection(),
-                ..Caller::default()
-            },
-            cancel: Cancel::default(),
-            progress: Progress::default(),
-            answers: Answers::default(),
-            task: Tasking::default(),
+        let caller = Caller {
+            share: Share::of(identity.as_ref(), None),
+            identity,
+            client: Some(CLIENT.to_owned()),
+            connection: self.gate.new_connection(),
+            ..Caller::default()
         };
+        let call = Call::new(&page.tool, arguments, caller);
         let outcome = self.gate.call(call).await.map_err(|_| unknown(page))?;
         match outcome.result {
             Ok(reply) => Ok(Value::Object(reply.structured())),
@@ -115,7 +104,7 @@ fn page(tool: &ToolEntry, view: &View) -> PackPage {
     }
 }
 
-/// Arguments that a reply has as `next_NAME` for the call that goes on.
+/// Arguments for the next call that a reply contains as `next_NAME`.
 fn cursors(tool: &ToolEntry, view: &View) -> Vec<String> {
     let output = properties(&tool.spec.output_schema);
     let input = properties(&tool.spec.input_schema).into_iter().flatten();

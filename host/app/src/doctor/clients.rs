@@ -1,4 +1,4 @@
-//! The clients' lines: whether what they start is there.
+//! Findings about clients: whether the programs and servers in their entries exist.
 
 use std::net::{IpAddr, SocketAddr};
 use std::path::{Path, PathBuf};
@@ -10,21 +10,21 @@ use super::Finding;
 use crate::clients::{Client, Scope, Server, is_program};
 use crate::config::protections;
 
-/// Transport and address that the configuration gives clients.
+/// Transport and address that clients should use, according to the configuration.
 #[derive(Debug, Default)]
 pub struct Served<'a> {
-    /// Over HTTP at this address.
+    /// HTTP address, if the server uses HTTP.
     pub http: Option<SocketAddr>,
-    /// Under these names too.
+    /// Additional host names.
     pub hosts: &'a [String],
     /// The configuration file.
     pub config: Option<&'a Path>,
 }
 
-/// A client's file that is there: with its text, or why it cannot be read.
+/// An existing client file, with its text or the reason why it cannot be read.
 pub type File = (Client, Scope, PathBuf, Result<String, String>);
 
-/// Looks at the files of clients.
+/// Checks the files of clients.
 pub fn check(files: &[File], served: &Served<'_>) -> Vec<Finding> {
     let mut found = Vec::new();
     for (client, scope, path, text) in files {
@@ -55,7 +55,7 @@ pub fn check(files: &[File], served: &Served<'_>) -> Vec<Finding> {
     found
 }
 
-/// A client that connects to a server.
+/// Checks an entry that connects to a server.
 fn connects(about: String, url: &str, served: &Served<'_>, again: &str) -> Finding {
     let Some(at) = served.http else {
         let what = format!(
@@ -82,7 +82,7 @@ fn connects(about: String, url: &str, served: &Served<'_>, again: &str) -> Findi
     let is_here = host.eq_ignore_ascii_case("localhost")
         || address.is_some_and(|address| address.is_loopback() || address == at.ip());
     if !is_here {
-        // A proxy may pass anything on, but the name has to be known here.
+        // A proxy may forward requests, but the server must know the host name.
         let known = served
             .hosts
             .iter()
@@ -101,7 +101,7 @@ fn connects(about: String, url: &str, served: &Served<'_>, again: &str) -> Findi
     Finding::ok(about, format!("it connects to {url}"))
 }
 
-/// The command that writes the entry anew.
+/// Command that rewrites the entry.
 fn remedy(client: Client, scope: Scope) -> String {
     let name = client
         .to_possible_value()
@@ -111,11 +111,11 @@ fn remedy(client: Client, scope: Scope) -> String {
     format!("tollgate clients add {name}{scope} --force")
 }
 
-/// A client that starts the program itself.
+/// Checks an entry that starts the program.
 fn started(about: String, command: &str, args: &[String], served: &Served<'_>, again: &str) -> Finding {
-    // Without a slash it is looked up in the client's own PATH, which is not known here.
+    // Without a slash, the program is searched in the client's PATH, which is unknown here.
     if command.contains('/') && !is_program(Path::new(command)) {
-        return Finding::problem(about, format!("it starts {command}, which is no program")).remedy(again);
+        return Finding::problem(about, format!("it starts {command}, which is not a program")).remedy(again);
     }
     let file = args.iter().skip_while(|argument| *argument != "--config").nth(1);
     if let Some(file) = file.filter(|file| !Path::new(file).is_file()) {
@@ -129,7 +129,7 @@ fn started(about: String, command: &str, args: &[String], served: &Served<'_>, a
         return Finding::problem(
             about,
             format!(
-                "it starts another server at {address}, which server.http names, and none that speaks with the client"
+                "it starts another server at {address}, as server.http says, and not one that speaks with the client"
             ),
         )
         .remedy(again);
@@ -137,7 +137,7 @@ fn started(about: String, command: &str, args: &[String], served: &Served<'_>, a
     Finding::ok(about, format!("it starts {command} {}", args.join(" ")))
 }
 
-/// True if a client's configuration is the one that is examined.
+/// Returns whether a client uses the configuration that is being checked.
 fn is_own(named: Option<&String>, served: &Served<'_>) -> bool {
     match (named, served.config) {
         (None, _) => true,

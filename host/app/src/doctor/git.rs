@@ -1,4 +1,4 @@
-//! Git in workspaces: whether what the configuration says of it can come true.
+//! Findings about Git in workspaces: whether its settings can work.
 
 use std::path::Path;
 
@@ -10,7 +10,7 @@ use tollgate_sdk::{Command, GitAccess};
 
 use super::Finding;
 
-/// Looks at each workspace's prefixes, repository and accepted settings.
+/// Checks each workspace's prefixes, repository and accepted settings.
 pub fn check(workspaces: &[Registration]) -> Vec<Finding> {
     workspaces.iter().flat_map(workspace).collect()
 }
@@ -23,7 +23,7 @@ fn workspace(workspace: &Registration) -> Vec<Finding> {
     found.extend(prefixes.filter(|prefix| names_git(prefix)).map(|prefix| {
         Finding::warning(
             about.clone(),
-            format!("write names {prefix:?}, and no component writes git's own files"),
+            format!("write names {prefix:?}, and components may not write git's own files"),
         )
         .remedy(format!(
             "take it out of write in [workspaces.{name}]; to let components commit, set git = \"write\""
@@ -37,11 +37,11 @@ fn workspace(workspace: &Registration) -> Vec<Finding> {
     }));
     if let Some(path) = workspace.git.repository.as_deref().filter(|path| !path.is_dir()) {
         let what = format!(
-            "repository is {}, which is not a directory that is there",
+            "repository is {}, which is not an existing directory",
             path.display()
         );
         let remedy = format!(
-            "set repository in [workspaces.{name}] to the top of the work tree, or take it out if that is the workspace itself"
+            "set repository in [workspaces.{name}] to the top of the work tree, or remove it if that is the workspace itself"
         );
         found.push(Finding::problem(about, what).remedy(remedy));
         return found;
@@ -55,12 +55,12 @@ fn workspace(workspace: &Registration) -> Vec<Finding> {
     found
 }
 
-/// True for a prefix that is a git directory or below one.
+/// Returns whether a prefix is a git directory or below one.
 fn names_git(prefix: &str) -> bool {
     prefix.split('/').any(permit::is_git_name)
 }
 
-/// Reason why a pattern accepts no setting, if it cannot.
+/// Reason why a pattern can never match a setting, if it cannot.
 fn unfit(pattern: &str) -> Option<&'static str> {
     let small = pattern.to_ascii_lowercase();
     if small.matches('*').count() > 1 {
@@ -73,11 +73,11 @@ fn unfit(pattern: &str) -> Option<&'static str> {
     (!is_setting || small.contains(['=', ' '])).then_some("is not the name of a setting")
 }
 
-/// True if git could be run now.
+/// Checks whether git can run in the workspace now.
 fn repository(workspace: &Registration, access: GitAccess) -> Option<Finding> {
     let name = &workspace.info.name;
     let about = format!("workspace {name}");
-    // One that cannot be opened is told of elsewhere.
+    // A directory that cannot be opened is reported elsewhere.
     let tree = Dir::open_ambient_dir(&workspace.path, ambient_authority()).ok()?;
     let Ok(Permitted::Git(status)) =
         permit::command(&workspace.info, &[], &Command::new("git").args(["status"]))
@@ -97,9 +97,10 @@ fn repository(workspace: &Registration, access: GitAccess) -> Option<Finding> {
                 ))
             })
         }
-        Err(Unusable::Refused(why)) => Some(Finding::warning(about, why).remedy(format!(
-            "put that right, or set git = \"none\" in [workspaces.{name}]"
-        ))),
+        Err(Unusable::Refused(why)) => Some(
+            Finding::warning(about, why)
+                .remedy(format!("fix that, or set git = \"none\" in [workspaces.{name}]")),
+        ),
     }
 }
 

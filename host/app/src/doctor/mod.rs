@@ -1,7 +1,7 @@
-//! Looking whether a host can work, with everything that is wrong at once and how to fix it.
+//! Checks whether a host can work, and reports every problem at once with its remedy.
 //!
-//! Each file looks at one thing and goes on as far as it can; what cannot be looked at because of
-//! something else is not a second problem.
+//! Each file checks one subject as far as possible. A check that is impossible because of another problem is not
+//! reported as a second problem.
 
 mod clients;
 mod git;
@@ -33,14 +33,14 @@ pub enum State {
     Ok,
     /// Worth knowing.
     Note,
-    /// Works, but not for long, or not for everybody.
+    /// Works, but not permanently or not for everyone.
     Warning,
     /// Something does not work.
     Problem,
 }
 
 impl State {
-    /// In a word.
+    /// Severity in one word.
     pub const fn as_str(self) -> &'static str {
         match self {
             State::Ok => "ok",
@@ -56,11 +56,11 @@ impl State {
 pub struct Finding {
     /// Severity.
     pub state: State,
-    /// Of what.
+    /// Subject.
     pub about: String,
     /// Description of the finding.
     pub what: String,
-    /// The remedy.
+    /// Remedy.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub remedy: Option<String>,
 }
@@ -75,27 +75,27 @@ impl Finding {
         }
     }
 
-    /// As it should be.
+    /// Creates a finding that everything is as it should be.
     pub fn ok(about: impl Into<String>, what: impl Into<String>) -> Finding {
         Finding::new(State::Ok, about, what)
     }
 
-    /// Worth knowing.
+    /// Creates a finding that is worth knowing.
     pub fn note(about: impl Into<String>, what: impl Into<String>) -> Finding {
         Finding::new(State::Note, about, what)
     }
 
-    /// Makes a finding about a thing that works, but not for long, or not for everybody.
+    /// Creates a finding about something that works, but not permanently or not for everyone.
     pub fn warning(about: impl Into<String>, what: impl Into<String>) -> Finding {
         Finding::new(State::Warning, about, what)
     }
 
-    /// Something does not work.
+    /// Creates a finding about something that does not work.
     pub fn problem(about: impl Into<String>, what: impl Into<String>) -> Finding {
         Finding::new(State::Problem, about, what)
     }
 
-    /// With what to do about it.
+    /// Adds a remedy.
     #[must_use]
     pub fn remedy(self, remedy: impl Into<String>) -> Finding {
         Finding {
@@ -105,7 +105,7 @@ impl Finding {
     }
 }
 
-/// So many bytes, for people.
+/// Number of bytes as text for people.
 fn mib(bytes: u64) -> String {
     format!("{} MiB", bytes >> 20)
 }

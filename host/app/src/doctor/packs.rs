@@ -1,5 +1,4 @@
-//! The components: which loaded and why others did not, what they were granted, and whether the
-//! programs that they may run are there.
+//! Findings about components: whether they load, their grants, and whether the programs that they may run exist.
 
 use tollgate_components::catalog::Catalog;
 use tollgate_components::packs::Pack;
@@ -11,7 +10,7 @@ use tollgate_sdk::GitAccess;
 use super::Finding;
 use crate::config::Config;
 
-/// Looks at each component, and at what its table grants.
+/// Checks each component and the grants in its table.
 pub fn components(catalog: &Catalog, config: &Config, workspaces: &[Registration]) -> Vec<Finding> {
     let mut found = Vec::new();
     for pack in catalog.packs() {
@@ -21,7 +20,7 @@ pub fn components(catalog: &Catalog, config: &Config, workspaces: &[Registration
     let changes = catalog.changes().iter();
     found.extend(changes.map(|change| {
         Finding::warning(format!("pack {}", change.pack), change.to_string()).remedy(format!(
-            "look at it with tollgate packs inspect, then tollgate packs accept {}",
+            "check it with tollgate packs inspect, then run tollgate packs accept {}",
             change.pack
         ))
     }));
@@ -30,7 +29,7 @@ pub fn components(catalog: &Catalog, config: &Config, workspaces: &[Registration
     let changes = catalog.policy_changes().iter();
     found.extend(changes.map(|change| {
         Finding::warning(format!("policy {}", change.policy), change.to_string()).remedy(format!(
-            "look at it with tollgate policies inspect, then tollgate policies accept {}",
+            "check it with tollgate policies inspect, then run tollgate policies accept {}",
             change.policy
         ))
     }));
@@ -58,7 +57,7 @@ fn component(pack: &Pack, config: &Config) -> Finding {
     if pack.is_builtin() || is_pinned {
         return Finding::ok(about, what);
     }
-    Finding::warning(about, format!("{what}; nothing says which bytes are meant")).remedy(format!(
+    Finding::warning(about, format!("{what}; its hash is not pinned")).remedy(format!(
         "pin it in [packs.{}]: sha256 = \"{}\"",
         pack.manifest.name, pack.hash
     ))
@@ -85,14 +84,14 @@ fn policy(member: &Member, config: &Config) -> Vec<Finding> {
     if policy.is_builtin() || settings.is_some_and(|settings| settings.sha256.is_some()) {
         return vec![Finding::ok(about, what)];
     }
-    let finding = Finding::warning(about, format!("{what}; nothing says which bytes are meant"));
+    let finding = Finding::warning(about, format!("{what}; its hash is not pinned"));
     vec![finding.remedy(format!(
         "pin it in [policies.{}]: sha256 = \"{}\"",
         member.name, policy.hash
     ))]
 }
 
-/// Reach of a pack in words.
+/// Capabilities of a pack as text.
 fn reach(pack: &Pack) -> String {
     let mut reach = Vec::new();
     for name in pack.access.names() {
@@ -138,7 +137,7 @@ fn reach(pack: &Pack) -> String {
     format!("granted: {}", reach.join(", "))
 }
 
-/// Grants that name what is not there.
+/// Grants that refer to something missing.
 fn dangling(name: &str, config: &Config, workspaces: &[Registration]) -> Vec<Finding> {
     let Some(settings) = config.packs.get(name) else {
         return Vec::new();
@@ -165,13 +164,13 @@ fn dangling(name: &str, config: &Config, workspaces: &[Registration]) -> Vec<Fin
                 format!("budget `{granted}` is granted to it and not configured"),
             )
             .remedy(format!(
-                "say how much each envelope gets: [envelope] budgets = {{ {granted} = 1 }}"
+                "set how much each envelope gets: [envelope] budgets = {{ {granted} = 1 }}"
             ))
         });
     no_workspace.chain(no_budget).collect()
 }
 
-/// Looks for the programs that packs were granted, for git, and for the first words of test commands.
+/// Checks for the programs that packs are granted, for git, and for the programs of test commands.
 pub fn programs(config: &Config, workspaces: &[Registration], environment: &Environment) -> Vec<Finding> {
     let mut wanted: Vec<(String, String)> = Vec::new();
     for (name, settings) in &config.packs {

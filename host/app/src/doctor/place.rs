@@ -1,18 +1,18 @@
-//! The data directory: whose it is, how full its disk is, who else works in it.
+//! Findings about the data directory: its owner, its free disk space, and other hosts on it.
 
 use tollgate_store::data_dir::DataDir;
 use tollgate_store::liveness::Host;
 
 use super::{Finding, mib};
 
-/// Below this, a busy host may stop within a day.
+/// Free space below which a busy host may stop within a day.
 const LITTLE: u64 = 1 << 30;
-/// Below this, writes will soon fail.
+/// Free space below which writes will soon fail.
 const VERY_LITTLE: u64 = 64 << 20;
-/// A cache larger than this holds mostly what is not used any more.
+/// Size above which a cache mostly contains unused code.
 const LARGE_CACHE: u64 = 1 << 30;
 
-/// Looks at the directory, and at who else works in it.
+/// Checks the directory, and which other hosts use it.
 pub fn check(data: &DataDir, new_host_id: String) -> Vec<Finding> {
     let mut found = vec![rights(data), space(data), cache(data)];
     found.push(match Host::join(data, new_host_id) {
@@ -57,7 +57,7 @@ fn space(data: &DataDir) -> Finding {
 fn cache(data: &DataDir) -> Finding {
     match data.usage("cache") {
         Err(err) => Finding::problem("cache", err.to_string())
-            .remedy("remove the directory `cache` in the data directory; it is made again"),
+            .remedy("remove the directory `cache` in the data directory; it is created again"),
         Ok((files, bytes)) if bytes > LARGE_CACHE => {
             Finding::warning("cache", format!("{files} compiled components, {}", mib(bytes))).remedy(
                 "remove the directory `cache` in the data directory; what is needed is compiled again",

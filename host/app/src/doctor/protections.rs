@@ -1,4 +1,4 @@
-//! Protections of the configuration when a server last applied it, compared with those of now.
+//! Comparison of the configuration's protections with those that a server last applied.
 
 use std::collections::BTreeSet;
 use std::path::Path;
@@ -9,7 +9,7 @@ use super::Finding;
 use crate::config::Config;
 use crate::config::protections::{self, Records};
 
-/// Looks for protections that are gone from a configuration.
+/// Checks for protections that a configuration has lost.
 pub fn check(data: &DataDir, path: &Path, config: &Config) -> Vec<Finding> {
     let about = "protections";
     let has = config.protections();
@@ -31,24 +31,27 @@ pub fn check(data: &DataDir, path: &Path, config: &Config) -> Vec<Finding> {
     let gone = protections::policies(&lost);
     if !gone.is_empty() {
         let what = format!(
-            "{shown} no longer has the policies {}; servers that run keep them, none starts",
+            "{shown} no longer has the policies {}; running servers keep them, and no server starts",
             list(gone)
         );
         return vec![
             Finding::problem(about, what)
-                .remedy("put the configuration back, or take them away: tollgate policies remove NAME"),
+                .remedy("put the configuration back, or remove them: tollgate policies remove NAME"),
         ];
     }
     if !lost.is_empty() {
         let what = format!("{shown} no longer has {}", protections::describe(&lost));
         return vec![Finding::warning(about, what).remedy(
-            "servers that run keep it until SIGHUP; put it back, or start them anew if that is meant",
+            "running servers keep it until SIGHUP; put it back, or restart them if that is intended",
         )];
     }
     if let Some(missing) = missing {
         return vec![missing];
     }
-    vec![Finding::ok(about, "what servers took over is still configured")]
+    vec![Finding::ok(
+        about,
+        "everything that servers loaded is still configured",
+    )]
 }
 
 fn list(names: BTreeSet<&str>) -> String {

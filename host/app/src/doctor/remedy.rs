@@ -1,11 +1,11 @@
-//! Remedies for errors of the system and of SQLite, whose own words name none.
+//! Remedies for system and SQLite errors, whose messages name none.
 
 use std::error::Error;
 use std::io;
 
 use tollgate_store::storage::{StoreError, StoreFailure};
 
-/// The way out of an error, if a user can do something about what is behind it.
+/// Remedy for an error, if a user can do something about its cause.
 pub fn remedy(err: &(dyn Error + 'static)) -> Option<&'static str> {
     let causes = || std::iter::successors(Some(err), |err| (*err).source());
     let is_taken = |cause: &(dyn Error + 'static)| {
@@ -24,9 +24,9 @@ pub fn remedy(err: &(dyn Error + 'static)) -> Option<&'static str> {
              keeps what is there beside it. Without a backup, move tollgate.db with its -wal away: the next start makes \
              a new one",
         ),
-        // A server says which right is missing.
+        // A server's message names the missing privilege.
         StoreFailure::NotWritable if causes().any(|cause| cause.to_string().contains("SQLSTATE")) => Some(
-            "the role of the URL may not use the host's tables: use the role that owns them, or make one with \
+            "the role of the URL may not use the host's tables: use the role that owns them, or create one with \
              `tollgate storage init`",
         ),
         StoreFailure::NotWritable => Some(

@@ -1,4 +1,4 @@
-//! A PostgreSQL server: all that a host needs of it.
+//! Findings about a PostgreSQL server: everything that a host needs from it.
 
 use std::os::unix::fs::PermissionsExt as _;
 use std::path::Path;
@@ -8,12 +8,12 @@ use tollgate_store::storage::{Examined, Server, Weight};
 
 use super::Finding;
 
-/// Asks a server for all that a host needs.
+/// Checks everything that a host needs from a server.
 pub fn check(server: &Server, clock: &dyn Clock) -> Vec<Finding> {
     server.examine(clock).into_iter().map(finding).collect()
 }
 
-/// Warns of a file with the database's password that others can read.
+/// Warns about a file with the database's password that others can read.
 pub fn password(file: &Path) -> Option<Finding> {
     let mode = std::fs::metadata(file).ok()?.permissions().mode();
     let shown = file.display();

@@ -1,4 +1,4 @@
-//! The database: whether the file is whole, and the ledger's chain with it.
+//! Findings about the database: integrity of the file and of the ledger's chain.
 
 use tollgate_store::data_dir::DataDir;
 use tollgate_store::ledger::{heads, trusted};
@@ -6,11 +6,11 @@ use tollgate_store::storage::{Database, Session, StoreError};
 
 use super::{Finding, mib};
 
-/// Remedy for what is not as it should be in a database on a server.
+/// Remedy for faults in a database on a server.
 const ON_SERVER: &str = "with psql, as the database's owner: drop what is named and is not the host's (DROP TRIGGER NAME ON TABLE, DROP \
     TABLE, DROP FUNCTION); for what is missing or changed, stop all hosts and restore a backup (docs/postgresql.md)";
 
-/// Looks at the file and follows the ledger's chain.
+/// Checks the file and verifies the ledger's chain.
 pub fn check(data: &DataDir, database: &Database) -> Vec<Finding> {
     let session = match database.read_session() {
         Ok(session) => session,
@@ -26,7 +26,7 @@ pub fn check(data: &DataDir, database: &Database) -> Vec<Finding> {
     found
 }
 
-/// Components that only the host's own reader of SQL keeps from the rows of others.
+/// Components whose access to other components' rows is prevented only by the host's SQL parser.
 fn roles(session: &Session) -> Option<Finding> {
     match session.without_roles() {
         Err(err) => Some(Finding::problem("roles", err.to_string())),
@@ -35,13 +35,13 @@ fn roles(session: &Session) -> Option<Finding> {
             Finding::note(
                 "roles",
                 format!(
-                    "the host's own reader of SQL is all that keeps {} from other rows of the database",
+                    "only the host's SQL checker keeps {} from other rows of the database",
                     without.join(", ")
                 ),
             )
             .remedy(match session.may_make_roles() {
-                Ok(true) => "start a host, which makes a role for each component",
-                _ => "give the role of storage.url CREATEROLE, so that the next start makes a role for each component",
+                Ok(true) => "start a host, which creates a role for each component",
+                _ => "give the role of storage.url CREATEROLE, so that the next start creates a role for each component",
             }),
         ),
     }
@@ -58,7 +58,7 @@ fn file(data: &DataDir, session: &Session) -> Finding {
     }
 }
 
-/// The same of a database on a server: a finding for each fault, because each has a remedy of its own.
+/// Findings about a database on a server, one for each fault, because each has its own remedy.
 fn of_server(session: &Session) -> Vec<Finding> {
     let failed = |err: StoreError| vec![Finding::problem("database", tollgate_core::text::chain(&err))];
     match session.maintenance().faults() {
@@ -79,7 +79,7 @@ fn of_server(session: &Session) -> Vec<Finding> {
     }
 }
 
-/// Objects in the database that should not exist, or differ from what they should be.
+/// Objects in the database that should not exist, or differ from their definition.
 fn schema(session: &Session, is_on_server: bool) -> Vec<Finding> {
     let misplaced = match session.maintenance().misplaced() {
         Ok(misplaced) => misplaced,
@@ -99,7 +99,7 @@ fn schema(session: &Session, is_on_server: bool) -> Vec<Finding> {
     told.collect()
 }
 
-/// Fixes what [`check`] finds in the schema, and says what that was.
+/// Fixes what [`check`] finds in the schema, and reports it.
 pub fn repair(database: &Database) -> Vec<Finding> {
     if database.is_on_server() {
         let not_here = "nothing was changed: only a database in a file is repaired from here";
@@ -144,7 +144,7 @@ fn ledger(data: &DataDir, session: &Session) -> Finding {
                 "somebody changed the ledger; compare with an export: tollgate ledger verify --head FILE",
             ),
             None if verified.rows == 0 && verified.pruned == 0 => {
-                Finding::ok("ledger", "empty: no call was recorded yet")
+                Finding::ok("ledger", "empty: no call has been recorded yet")
             }
             None => {
                 let whole = format!(

@@ -1,4 +1,4 @@
-//! The OpenTelemetry collector: whether it takes what it is sent.
+//! Findings about the OpenTelemetry collector: whether it accepts data.
 
 use std::time::Duration;
 
@@ -9,7 +9,7 @@ use super::Finding;
 /// Time limit for the collector's answer.
 const PATIENCE: Duration = Duration::from_secs(3);
 
-/// Sends it messages without anything in them.
+/// Sends empty messages to the collector.
 pub fn check(settings: Result<Option<Settings>, HeaderError>) -> Vec<Finding> {
     let settings = match settings {
         Ok(None) => return Vec::new(),
@@ -24,11 +24,11 @@ pub fn check(settings: Result<Option<Settings>, HeaderError>) -> Vec<Finding> {
         .try_out(PATIENCE)
         .into_iter()
         .map(|(url, sent)| match sent {
-            Sent::Taken => Finding::ok("telemetry", format!("{url} takes it")),
+            Sent::Taken => Finding::ok("telemetry", format!("{url} accepts it")),
             Sent::Later(why) | Sent::Refused(why) => {
-                Finding::warning("telemetry", format!("{url} does not take it: {why}")).remedy(
-                    "look whether telemetry.otlp is a collector's address for OTLP over HTTP, and what \
-                 telemetry.headers it wants; calls are not held up by it",
+                Finding::warning("telemetry", format!("{url} does not accept it: {why}")).remedy(
+                    "check that telemetry.otlp is a collector's address for OTLP over HTTP, and which \
+                 telemetry.headers it needs; calls do not wait for it",
                 )
             }
         });

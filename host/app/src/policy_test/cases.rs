@@ -1,4 +1,4 @@
-//! Files of cases: calls and results that a policy judges, and what it should say of each.
+//! Files of test cases: calls and results for a policy, and the expected verdicts.
 
 use std::collections::BTreeSet;
 
@@ -19,7 +19,7 @@ use super::past::{self, Past};
 use super::remembered;
 use crate::config::Problem;
 
-/// Time of a call that states none: a Monday, at noon.
+/// Default time of a call: a Monday at noon.
 const NOON: &str = "2026-01-05T12:00:00Z";
 /// Keys that describe a call.
 pub(super) const CALL: [&str; 9] = [
@@ -46,7 +46,7 @@ const OF_CASE: [&str; 9] = [
     "expect",
 ];
 
-/// Everything that is wrong with a file of cases.
+/// All mistakes in a file of cases.
 #[derive(Debug, Error)]
 #[error("{} mistake{} in the cases:\n{}", .0.len(), if .0.len() == 1 { "" } else { "s" },
     .0.iter().map(|problem| format!("  {problem}")).collect::<Vec<_>>().join("\n"))]
@@ -60,23 +60,23 @@ pub struct Case {
     pub(super) phase: Phase,
     pub(super) settings: Map<String, Value>,
     pub(super) request: wit::Request,
-    /// Outcome of the call, if its result is judged.
+    /// Outcome of the call, if its result is evaluated.
     pub(super) outcome: wit::Outcome,
-    /// Earlier calls, the oldest first.
+    /// Earlier calls, oldest first.
     pub(super) history: Vec<Past>,
-    /// Changes that make what the policy remembers before its history.
+    /// Changes that create the policy's memory before its history.
     pub(super) memory: Vec<(String, MemoryChange)>,
     /// Input schema of the tool as JSON.
     pub(super) input_schema: Option<String>,
     pub(super) expected: Expected,
 }
 
-/// Reads a file of cases, or says everything that is wrong with it.
+/// Parses a file of cases, or returns all mistakes in it.
 pub fn read(text: &str) -> Result<Vec<Case>, BadCases> {
     let (whole, errors) = DeTable::parse_recoverable(text);
     let errors: Vec<Problem> = errors.iter().map(|err| Problem::from_toml(text, err)).collect();
     if !errors.is_empty() {
-        // What is read of a file that is no TOML says little about what was meant.
+        // Further mistakes in a file that is not valid TOML would be misleading.
         return Err(BadCases(errors));
     }
     let sheet = Sheet::new(text, errors);
@@ -94,7 +94,7 @@ pub fn read(text: &str) -> Result<Vec<Case>, BadCases> {
         let name = name.map_or_else(|| format!("case {}", place + 1), |name| format!("case {name:?}"));
         let fields = Fields::new(&sheet, &name, at, table).or(defaults);
         if !names.insert(name.clone()) {
-            fields.report("another has this name");
+            fields.report("another case has this name");
         }
         cases.extend(case(&fields));
     }
@@ -104,7 +104,7 @@ pub fn read(text: &str) -> Result<Vec<Case>, BadCases> {
     }
 }
 
-/// Keys of every case that does not set them itself.
+/// Default keys of all cases.
 fn defaults<'d>(file: &Fields<'_, 'd>) -> Option<&'d DeTable<'d>> {
     let entry = file.entry("defaults")?;
     let DeValue::Table(table) = entry.get_ref() else {
@@ -116,7 +116,7 @@ fn defaults<'d>(file: &Fields<'_, 'd>) -> Option<&'d DeTable<'d>> {
     Some(table)
 }
 
-/// A case, unless something is wrong with it.
+/// Parses a case. `None` if it has mistakes.
 fn case(fields: &Fields<'_, '_>) -> Option<Case> {
     fields.only(&OF_CASE.iter().chain(&CALL).copied().collect::<Vec<_>>());
     for (key, wanted) in [("name", "a name"), ("tool", "a tool"), ("expect", "an expect")] {
@@ -160,7 +160,7 @@ fn case(fields: &Fields<'_, '_>) -> Option<Case> {
     })
 }
 
-/// The call that a table describes.
+/// Call that a table describes.
 pub(super) fn request(fields: &Fields<'_, '_>, at: i64) -> Option<wit::Request> {
     let tool = fields.text("tool");
     let pack = fields.text("pack").or_else(|| {
@@ -201,7 +201,7 @@ pub(super) fn request(fields: &Fields<'_, '_>, at: i64) -> Option<wit::Request> 
     tool.map(|_| request)
 }
 
-/// The result that a table has.
+/// Result that a table describes.
 pub(super) fn outcome(fields: &Fields<'_, '_>) -> Option<wit::Outcome> {
     let entry = fields.entry("result")?;
     let DeValue::Table(table) = entry.get_ref() else {
@@ -259,7 +259,7 @@ pub(super) fn moment_of(text: &str) -> Option<i64> {
     Timestamp::parse(text).map(Timestamp::as_ms)
 }
 
-/// Expected verdict, unless it is unclear.
+/// Expected verdict. `None` if it is unclear.
 fn expected(fields: &Fields<'_, '_>, phase: Phase) -> Option<Expected> {
     let entry = fields.entry("expect")?;
     let at = entry.span().start;
@@ -356,7 +356,7 @@ expect = { fail = "boredom" }
             5:8: case "one": tool must be text
             6:9: case "one": phase must be "before" or "after"
             7:10: expect is "pass", or a table with one of deny, amend, ask, fail and bad_settings
-            8:1: case "one": another has this name
+            8:1: case "one": another case has this name
             8:1: case "one": it has a result, which only phase = "after" judges
             11:10: case "one": effect must be "read", "write" or "run"
             12:12: result: there is no key "succes"; did you mean success?
@@ -367,11 +367,11 @@ expect = { fail = "boredom" }
             19:16: case 3: input_schema must be a table
             20:16: memory.a must be a number, a text or a table
             20:26: memory.b: it needs a number or a text
-            20:36: memory.b: until must be a time, or so long after the call, such as "10m"
+            20:36: memory.b: until must be a time, or a length of time after the call, such as "10m"
             20:64: memory.c: there is no key "texts"; did you mean text?
             21:13: case 3: arguments must be a table
             22:12: history 1: it needs a tool
-            22:20: history 1: ago must be so long before, such as "90s", "10m", "2h" or "1d"
+            22:20: history 1: ago must be a length of time, such as "90s", "10m", "2h" or "1d"
             22:34: history 1: times must be a whole number from 1 to 10000
             22:39: case 3: history must hold tables
             23:10: expect: a result is not amended, and nobody is asked about it

@@ -1,4 +1,4 @@
-//! Verdict of a policy compared with the expected one. Pure.
+//! Comparison of a policy's verdict with the expected one. No I/O.
 
 use serde_json::Value;
 use tollgate_components::policies::Cause;
@@ -6,18 +6,18 @@ use tollgate_components::policies::Cause;
 /// Expected behaviour of a policy.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) enum Expected {
-    /// The policy lets the call or its result pass.
+    /// The policy passes the call or its result.
     Pass,
     /// The policy denies with this code, and its reason or remediation contains these.
     Deny { code: String, texts: Vec<String> },
     /// The call runs with these arguments.
     Amend(Value),
-    /// The question contains these, and without a yes the call is denied with this code.
+    /// The question contains these texts, and without a yes the call is denied with this code.
     Ask {
         texts: Vec<String>,
         otherwise: Option<String>,
     },
-    /// The policy does not judge, for this reason.
+    /// The policy fails to evaluate, for this reason.
     Fail(Cause),
     /// The policy refuses its settings with these messages.
     BadSettings(Vec<String>),
@@ -41,12 +41,12 @@ pub(super) enum Said {
         detail: String,
     },
     BadSettings(Vec<String>),
-    /// The policy is not asked in this phase, by its own manifest.
+    /// The policy's manifest excludes this phase.
     NotAsked,
 }
 
 impl Expected {
-    /// In a line.
+    /// Expected behaviour on one line.
     pub(super) fn line(&self) -> String {
         match self {
             Expected::Pass => "pass".to_owned(),
@@ -98,7 +98,7 @@ impl Expected {
 }
 
 impl Said {
-    /// In a line.
+    /// Actual behaviour on one line.
     pub(super) fn line(&self) -> String {
         match self {
             Said::Pass => "pass".to_owned(),
@@ -132,10 +132,10 @@ fn lacking<'a>(what: &'a str, texts: &'a [String], found: &'a str) -> impl Itera
     absent.map(move |text| format!("{what} lacks {text:?}; it is {found:?}"))
 }
 
-/// Place in which two values differ.
+/// Path at which two values differ.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) struct Change {
-    /// Dotted, with places in lists.
+    /// Dotted path, with indices of lists.
     pub(super) path: String,
     expected: Option<Value>,
     found: Option<Value>,
@@ -152,7 +152,7 @@ impl Change {
     }
 }
 
-/// Every place in which two values differ.
+/// Every path at which two values differ.
 pub(super) fn paths(expected: &Value, found: &Value) -> Vec<Change> {
     let mut changes = Vec::new();
     walk("arguments", Some(expected), Some(found), &mut changes);

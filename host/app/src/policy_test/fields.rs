@@ -1,4 +1,4 @@
-//! Reading the tables of a case file, so that one look shows every mistake.
+//! Parsing of the tables in a case file, reporting every mistake at once.
 
 use std::cell::RefCell;
 use std::ops::Range;
@@ -9,13 +9,13 @@ use toml::de::{DeTable, DeValue};
 
 use crate::config::Problem;
 
-/// A case file's text, and what is wrong with it so far.
+/// Text of a case file, and the mistakes found so far.
 pub(super) struct Sheet<'t> {
     text: &'t str,
     problems: RefCell<Vec<Problem>>,
 }
 
-/// Table with a second one for absent keys.
+/// Table with a second table for absent keys.
 #[derive(Clone, Copy)]
 pub(super) struct Fields<'s, 'd> {
     sheet: &'s Sheet<'s>,
@@ -41,7 +41,7 @@ impl<'t> Sheet<'t> {
         self.problems.borrow_mut().push(problem);
     }
 
-    /// All that is wrong, in the order of the file.
+    /// All mistakes, in the order of the file.
     pub(super) fn into_problems(self) -> Vec<Problem> {
         let mut problems = self.problems.into_inner();
         problems.sort_by_key(|problem| (problem.line, problem.column));
@@ -73,12 +73,12 @@ impl<'s, 'd> Fields<'s, 'd> {
         self.sheet
     }
 
-    /// Reports a mistake of the table as a whole.
+    /// Reports a mistake in the table as a whole.
     pub(super) fn report(&self, message: &str) {
         self.sheet.report(self.at, format!("{}: {message}", self.name));
     }
 
-    /// Reports every key that is none of these.
+    /// Reports every key that is not one of these.
     pub(super) fn only(&self, legal: &[&str]) {
         for name in self.table.keys() {
             let key = name.get_ref().as_ref();
@@ -102,13 +102,13 @@ impl<'s, 'd> Fields<'s, 'd> {
         self.entry(key).is_some()
     }
 
-    /// The value under a key and where it is.
+    /// Value under a key, and its position.
     pub(super) fn entry(&self, key: &str) -> Option<Entry<'d>> {
         let default = || self.default.and_then(|default| default.get(key));
         self.table.get(key).or_else(default)
     }
 
-    /// The value that a reader makes of an entry. What it cannot read is reported.
+    /// Converts an entry with a function, and reports entries that cannot be converted.
     pub(super) fn read<T>(
         &self,
         key: &str,
@@ -160,7 +160,7 @@ impl<'s, 'd> Fields<'s, 'd> {
             .unwrap_or_default()
     }
 
-    /// The tables of a list, with where each is.
+    /// Tables of a list, with their positions.
     pub(super) fn tables(&self, key: &str) -> Vec<(usize, &'d DeTable<'d>)> {
         let list = self.read(key, "a list of tables", |value| value.as_array());
         let tables = list.into_iter().flatten().filter_map(|entry| {

@@ -1,7 +1,7 @@
-//! Trying policies on calls that nobody makes: cases that somebody wrote down, and what the ledger recorded.
+//! Policy tests on calls that are not made: written cases, and calls recorded in the ledger.
 //!
-//! `cases` reads a file of cases, `run` asks a policy about each, `compare` says what is not as expected.
-//! `replay` asks it about recorded calls, `recorded` finds what is kept of one, and `tally` counts.
+//! `cases` parses a file of cases, `run` evaluates each with a policy, and `compare` finds differences. `replay`
+//! evaluates recorded calls, `recorded` finds the stored content of a call, and `tally` counts the verdicts.
 
 mod cases;
 mod compare;
@@ -23,10 +23,10 @@ pub use replay::{Replay, replay};
 pub use run::{Ran, run};
 pub use tally::{Example, ToolTally};
 
-/// Time limit of a policy here, where a slow machine says nothing about the policy. The time it took is reported.
+/// Timeout of a policy in tests, so that a slow machine does not affect the verdict. The actual duration is reported.
 const PATIENCE: Duration = Duration::from_secs(2);
 
-/// End of a trial: its deadline and its time limit.
+/// End of a test: its deadline and its time limit.
 #[derive(Debug, Clone, Copy)]
 struct End {
     at: Instant,
@@ -45,15 +45,15 @@ impl End {
     fn look(self) -> anyhow::Result<()> {
         anyhow::ensure!(
             Instant::now() < self.at,
-            "the policy was not through after {} s; give it less to judge, or more time with --time",
+            "the policy did not finish within {} s; give it fewer calls to judge, or more time with --time",
             self.time.as_secs()
         );
         Ok(())
     }
 }
 
-/// A policy as it is tried: what it says counts, it has time enough, and what it asks for, which is none of the
-/// operator's here.
+/// Adapts a policy for tests: its verdicts are enforced, its timeout is generous, and it gets everything that it
+/// requests, but none of the operator's resources.
 fn at_leisure(mut source: Source, described: &Described) -> Source {
     source.mode = Mode::Enforce;
     source.fail_open = false;
@@ -62,8 +62,8 @@ fn at_leisure(mut source: Source, described: &Described) -> Source {
     source
 }
 
-/// Runs work on a thread of its own. WASI blocks the thread that it is on when a component prints, as one that
-/// panics does, and none of the runtime's may be blocked.
+/// Runs work on its own thread. WASI blocks the thread when a component prints, for example in a panic, and the
+/// runtime's threads must not be blocked.
 fn aside<T: Send>(work: impl FnOnce() -> anyhow::Result<T> + Send) -> anyhow::Result<T> {
     std::thread::scope(|scope| scope.spawn(work).join())
         .unwrap_or_else(|_| Err(anyhow::anyhow!("the host failed while it tested a policy")))

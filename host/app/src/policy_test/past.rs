@@ -1,4 +1,4 @@
-//! History before a case: rows of the ledger, and results that the policy saw.
+//! History before a case: rows of the ledger, and results that the policy evaluated.
 
 use serde_json::Value;
 use tollgate_core::clock;
@@ -11,9 +11,9 @@ use tollgate_store::storage::{Operation, StoredOperation, claimed_actor};
 use super::cases::{self, CALL};
 use super::fields::Fields;
 
-/// Most calls that one line of a history stands for.
+/// Maximum number of calls that one line of a history can represent.
 const MOST: i64 = 10_000;
-/// Keys of a line of a history beside those of the call.
+/// Keys of a line of a history, in addition to those of the call.
 const OF_PAST: [&str; 8] = [
     "ago",
     "at",
@@ -25,17 +25,17 @@ const OF_PAST: [&str; 8] = [
     "failure_fingerprint",
 ];
 
-/// A call that was made before.
+/// An earlier call.
 #[derive(Debug, Clone)]
 pub(super) struct Past {
-    /// Its row in the ledger.
+    /// Row of the call in the ledger.
     pub(super) operation: Operation,
     pub(super) request: wit::Request,
-    /// Outcome as the policy saw it, if it did.
+    /// Outcome as the policy evaluated it, if it did.
     pub(super) outcome: Option<wit::Outcome>,
 }
 
-/// Lines of the tables under `history`, the oldest first. Absent keys are those of the judged call.
+/// Lines of the tables under `history`, oldest first. Absent keys are those of the evaluated call.
 pub(super) fn history(fields: &Fields<'_, '_>, now: Option<&wit::Request>, at: i64) -> Vec<Past> {
     let mut history = Vec::new();
     for (place, (start, table)) in fields.tables("history").into_iter().enumerate() {
@@ -56,7 +56,7 @@ fn past(line: &Fields<'_, '_>, now: Option<&wit::Request>, at: i64, place: usize
         (true, false) => line
             .read(
                 "ago",
-                "so long before, such as \"90s\", \"10m\", \"2h\" or \"1d\"",
+                "a length of time, such as \"90s\", \"10m\", \"2h\" or \"1d\"",
                 |value| clock::span_ms(value.as_str()?),
             )
             .map(|ago| at - ago),
@@ -92,7 +92,7 @@ fn past(line: &Fields<'_, '_>, now: Option<&wit::Request>, at: i64, place: usize
     (0..times).map(one).collect()
 }
 
-/// A call over the connection and in the envelope of the one that is judged, unless its line says otherwise.
+/// Call with the connection and envelope of the evaluated call, unless its line sets others.
 fn as_now(line: &Fields<'_, '_>, mut request: wit::Request, now: Option<&wit::Request>) -> wit::Request {
     if let Some(now) = now.filter(|_| !line.has("connection")) {
         request.connection.clone_from(&now.connection);
@@ -103,7 +103,7 @@ fn as_now(line: &Fields<'_, '_>, mut request: wit::Request, now: Option<&wit::Re
     request
 }
 
-/// The row that a line stands for.
+/// Row that a line represents.
 fn row(line: &Fields<'_, '_>, request: &wit::Request, outcome: Option<&wit::Outcome>) -> StoredOperation {
     let error_code = line.text("error_code").or_else(|| outcome?.error_code.clone());
     let claimed = || {

@@ -1,4 +1,4 @@
-//! Recordings of a call: its arguments and its result, if they were recorded and still exist.
+//! Recorded content of a call: its arguments and its result, if they were recorded and still exist.
 
 use std::io::ErrorKind;
 
@@ -13,7 +13,7 @@ use tollgate_sdk::Timestamp;
 use tollgate_store::artifacts::{ArtifactKind, ArtifactStore};
 use tollgate_store::storage::{Session, StoreResult, StoredOperation, claim};
 
-/// Refusals of the gate itself, which come before any policy is asked.
+/// Codes of refusals by the gate itself, before any policy is evaluated.
 const BEFORE_POLICIES: [&str; 7] = [
     "INVALID_ARGUMENTS",
     "MALFORMED_ARGUMENTS",
@@ -24,34 +24,34 @@ const BEFORE_POLICIES: [&str; 7] = [
     "ENVELOPE_CONFLICT",
 ];
 
-/// Reason why a recorded call cannot be shown to a policy again.
+/// Reason why a recorded call cannot be evaluated again.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Missing {
-    /// The operator did not want them kept, or not yet.
+    /// The operator did not record content, or not yet.
     NotRecorded,
-    /// A policy denied the result, which is not kept then.
+    /// A policy denied the result, so it was not stored.
     Denied,
-    /// Kept, and gone by now.
+    /// The content was stored and has expired.
     Expired,
-    /// Longer than what is kept of one artifact.
+    /// The content is longer than the maximum size of an artifact.
     Cut,
-    /// Not what the ledger has the hash of.
+    /// The content does not match the hash in the ledger.
     Altered,
-    /// The gate refused the call before any policy was asked.
+    /// The gate refused the call before any policy was evaluated.
     RefusedBefore,
 }
 
 impl Missing {
-    /// In words, after "calls".
+    /// Reason as text after "calls".
     pub const fn phrase(self) -> &'static str {
         match self {
             Missing::NotRecorded => "whose arguments were not recorded",
             Missing::Denied => "that a policy denied, of which no arguments are kept",
             Missing::Expired => "whose recorded arguments have expired",
             Missing::Cut => "whose arguments were too long to be recorded whole",
-            Missing::Altered => "whose recorded arguments are not those that the ledger has the hash of",
-            Missing::RefusedBefore => "that were refused before policies are asked",
+            Missing::Altered => "whose recorded arguments do not match the hash in the ledger",
+            Missing::RefusedBefore => "that were refused before policies were asked",
         }
     }
 }
@@ -88,7 +88,7 @@ impl Records<'_> {
         Ok(arguments.map(|arguments| request(row, effect, arguments)))
     }
 
-    /// A recorded result as policies saw it. `None` if it is not kept, or is not the tool's own.
+    /// A recorded result as policies saw it. `None` if it was not stored, or is not the tool's own.
     pub(super) fn outcome(&self, row: &StoredOperation) -> StoreResult<Option<wit::Outcome>> {
         let of_host = ["refused", "timeout", "trap", "host", "cancelled", "interrupted"];
         let is_own = row
@@ -155,7 +155,7 @@ fn request(row: &StoredOperation, effect: Effect, arguments: String) -> wit::Req
         },
         args_hash: row.args_hash.clone(),
         envelope_id: row.envelope_id.clone(),
-        // Rows from before claims were marked have what the arguments claim as it is.
+        // Rows from before claims were marked contain the claimed name unmarked.
         identity: row
             .actor
             .clone()

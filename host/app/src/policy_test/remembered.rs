@@ -7,7 +7,7 @@ use toml::de::{DeTable, DeValue};
 use super::cases;
 use super::fields::{self, Fields};
 
-/// Changes that make the entries of the table `memory`, by key. Each is a number, a text, or a table with both.
+/// Changes that create the entries of the table `memory`, by key. Each entry is a number, a text, or a table with both.
 pub(super) fn memory(fields: &Fields<'_, '_>, now: i64) -> Vec<(String, MemoryChange)> {
     let mut changes = Vec::new();
     let Some(entry) = fields.entry("memory") else {
@@ -72,7 +72,7 @@ fn of_table(
     if !entry.has("number") && !entry.has("text") {
         entry.report("it needs a number or a text");
     }
-    let wanted = "a time, or so long after the call, such as \"10m\"";
+    let wanted = "a time, or a length of time after the call, such as \"10m\"";
     let until_ms = entry.read("until", wanted, |value| {
         let value = fields::json(value);
         let text = value.as_str()?;

@@ -1,7 +1,8 @@
-//! Showing recorded calls to a policy that was not there: what it would have said.
+//! Replay of recorded calls with a policy that was not active then, to show what it would have decided.
 //!
-//! The calls come in their order, and the ledger that the policy sees grows with them, so that it sees of each what
-//! it would have seen then. A call that it denies is in that ledger as denied, and not as what it became.
+//! The calls are replayed in order, and the ledger that the policy sees grows with them. For each call it therefore
+//! sees what it would have seen then. A call that the policy denies is in that ledger as denied, whatever its actual
+//! outcome.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -23,28 +24,28 @@ use super::{End, aside, at_leisure, compare};
 use crate::config::Config;
 use crate::host::Site;
 
-/// Rows that are read at once.
+/// Number of rows read at once.
 const BATCH: u32 = 500;
-/// Rows before the first call that is judged, which policies may look back at.
+/// Number of rows before the first evaluated call that policies may look back at.
 const HISTORY: u32 = 10_000;
 
-/// Result of showing recorded calls to a policy.
+/// Result of replaying recorded calls with a policy.
 #[derive(Debug, Serialize)]
 pub struct Replay {
-    /// Calls from then on.
+    /// Start of the evaluated time.
     pub since: String,
-    /// The tools whose calls it judged.
+    /// Tools whose calls the policy evaluated.
     pub tools: Vec<ToolTally>,
-    /// Calls that could not be shown to it, by why.
+    /// Calls that could not be replayed, by reason.
     pub missing: BTreeMap<Missing, u64>,
-    /// Calls whose result it would have judged and which is not recorded.
+    /// Calls whose result the policy would have evaluated, but was not recorded.
     pub without_result: u64,
-    /// Calls that are none of its business.
+    /// Calls that the policy does not evaluate.
     pub not_judged: u64,
 }
 
-/// Shows a policy what the ledger recorded from a time on, all within `time`. Of the site nothing is changed, and files
-/// of workspaces are shown only to a policy that is built in or was granted some.
+/// Replays the calls recorded since a time with a policy, within `time`. The site is not changed. Only a built-in
+/// policy, or one with a grant, gets access to files of workspaces.
 pub async fn replay(
     site: &Site,
     config: &Config,
@@ -94,7 +95,7 @@ fn show(site: &Site, catalog: Arc<Catalog>, since: String, tally: Tally, end: En
     })
 }
 
-/// Recorded calls, and the policy that looks at them.
+/// Recorded calls, and the policy that evaluates them.
 struct Past<'a> {
     records: Records<'a>,
     catalog: Arc<Catalog>,
@@ -107,7 +108,7 @@ struct Past<'a> {
 impl Past<'_> {
     fn go_through(&mut self, since: &str) -> anyhow::Result<()> {
         let session: &Session = self.records.session;
-        // A host may be adding rows meanwhile.
+        // A host may be adding rows at the same time.
         let end = session.ledger().head()?.seq;
         let mut place = session.operations().place_before(since)?;
         let before = OperationFilter {
@@ -133,7 +134,7 @@ impl Past<'_> {
         Ok(())
     }
 
-    /// Shows a call to the policy, and adds it to the ledger that the policy sees.
+    /// Replays a call, and adds it to the ledger that the policy sees.
     fn step(&mut self, row: &StoredOperation, since: &str) -> anyhow::Result<()> {
         self.end.look()?;
         let Some(mut operation) = row.operation() else {
@@ -152,7 +153,7 @@ impl Past<'_> {
         Ok(self.trial.record(&[operation])?)
     }
 
-    /// Has a call judged, if it is the policy's business. The code of a denial.
+    /// Evaluates a call, if the policy covers it. Returns the code of a denial.
     fn judge(&mut self, row: &StoredOperation, effect: Effect) -> anyhow::Result<Option<String>> {
         if !self.may_judge(&row.tool) {
             self.not_judged += 1;
@@ -187,7 +188,7 @@ impl Past<'_> {
         Ok(code)
     }
 
-    /// True if the policy may judge a tool. A tool that runs others shows that only by its arguments.
+    /// Returns whether the policy may evaluate a tool. For a tool that runs others, the arguments decide.
     fn may_judge(&self, tool: &str) -> bool {
         let chain = self.catalog.policies();
         let runs_others = || {
@@ -198,7 +199,7 @@ impl Past<'_> {
         chain.judges(Phase::Request, tool) || chain.judges(Phase::Response, tool) || runs_others()
     }
 
-    /// Has the recorded result judged too, unless the call was denied already. What is decided at last.
+    /// Evaluates the recorded result too, unless the call was already denied. Returns the final decision.
     fn review(
         &mut self,
         row: &StoredOperation,
@@ -236,7 +237,7 @@ fn would(decision: &Decision, given: &Value, amended: Option<&Value>) -> Would {
         (Decision::Ask(question), _) => Would::Ask {
             message: question.message.clone(),
         },
-        // Where, not what: it may have been amended because of what it holds.
+        // Only the paths, not the values, which may be sensitive.
         (Decision::Pass, Some(amended)) => Would::Amend {
             places: compare::paths(given, amended)
                 .into_iter()

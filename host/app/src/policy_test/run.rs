@@ -1,4 +1,4 @@
-//! Asking a policy about cases: each with settings, ledger and tables of its own.
+//! Evaluation of cases with a policy: each has its own settings, ledger and tables.
 
 use std::time::Duration;
 
@@ -18,7 +18,7 @@ use crate::host::Site;
 /// Result of a case.
 #[derive(Debug, Clone, Serialize)]
 pub struct Ran {
-    /// Its name.
+    /// Name of the case.
     pub name: String,
     /// True if the verdict was the expected one.
     pub passed: bool,
@@ -28,12 +28,12 @@ pub struct Ran {
     pub said: String,
     /// Differences between them, empty if there are none.
     pub differences: Vec<String>,
-    /// Time to judge, in microseconds.
+    /// Duration of the evaluation, in microseconds.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub us: Option<u64>,
 }
 
-/// Asks a policy about each of some cases, all within a time.
+/// Evaluates cases with a policy, within a time limit.
 pub async fn run(site: &Site, source: Source, cases: &[Case], time: Duration) -> anyhow::Result<Vec<Ran>> {
     let end = End::after(time);
     let described = Described::of(site.loader(), &source.origin, source.sha256.as_deref()).await;
@@ -101,7 +101,7 @@ fn ask(
     })
 }
 
-/// A trial after what happened before the case. The policy sees the results that its history has.
+/// Prepares an evaluation with the case's history. The policy evaluates the results in it.
 fn with_history(equipment: Equipment, policy: &Policy, case: &Case, end: End) -> anyhow::Result<Trial> {
     let mut trial = Trial::of(equipment, std::iter::once(policy))?;
     trial.set_input_schema(case.input_schema.as_deref());
@@ -137,7 +137,7 @@ fn verdict_said(verdict: wit::Verdict) -> Said {
             Ok(arguments @ Value::Object(_)) => Said::Amend(arguments),
             _ => failed(Fault {
                 cause: Cause::BadAmendment,
-                detail: "its amendment is no JSON object".to_owned(),
+                detail: "its amendment is not a JSON object".to_owned(),
             }),
         },
     }

@@ -1,4 +1,4 @@
-//! Counting what a policy said of recorded calls. Pure.
+//! Counts of a policy's verdicts on recorded calls. No I/O.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -12,29 +12,29 @@ use super::recorded::Missing;
 #[serde(rename_all = "snake_case", tag = "verdict")]
 pub(super) enum Would {
     Pass,
-    /// With this code and message.
+    /// Denied with this code and message.
     Deny {
         code: String,
         message: String,
     },
-    /// In these places.
+    /// Amended at these paths.
     Amend {
         places: Vec<String>,
     },
-    /// With this question.
+    /// Asked with this question.
     Ask {
         message: String,
     },
-    /// The policy could not judge, for this reason.
+    /// The policy failed to evaluate, for this reason.
     Fail {
         cause: String,
     },
 }
 
-/// A call that a policy would not simply have let pass.
+/// A call that the policy would not simply have passed.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Example {
-    /// Its id in the ledger.
+    /// Id of the operation in the ledger.
     pub op_id: String,
     /// Time of the call.
     pub timestamp: String,
@@ -61,7 +61,7 @@ impl Example {
 pub struct ToolTally {
     /// The tool.
     pub tool: String,
-    /// Calls that it judged.
+    /// Number of calls that the policy evaluated.
     pub calls: u64,
     /// Number of calls that would have been denied.
     pub denied: u64,
@@ -69,28 +69,28 @@ pub struct ToolTally {
     pub amended: u64,
     /// Number of calls that the client's user would have been asked about.
     pub asked: u64,
-    /// Number of calls that the policy could not judge, which would have been denied.
+    /// Number of calls that the policy failed to evaluate, which would have been denied.
     pub failed: u64,
-    /// Number of calls that exceeded the policy's time, which would have been denied.
+    /// Number of calls that exceeded the policy's timeout, which would have been denied.
     pub too_slow: u64,
     /// Median time of a verdict, in microseconds.
     pub median_us: u64,
     /// 99th percentile of the time of a verdict, in microseconds.
     pub p99_us: u64,
-    /// Some of those that would not have passed.
+    /// Examples of calls that would not have passed.
     pub examples: Vec<Example>,
 }
 
-/// Everything that was counted so far.
+/// All counts so far.
 pub(super) struct Tally {
-    /// Most examples of a tool.
+    /// Maximum number of examples per tool.
     pub(super) examples: usize,
     /// Time limit of a verdict.
     pub(super) limit: Duration,
     tools: BTreeMap<String, (ToolTally, Vec<u64>)>,
-    /// Calls that could not be shown to the policy.
+    /// Calls that could not be replayed.
     pub(super) missing: BTreeMap<Missing, u64>,
-    /// Calls whose result it would have judged and which is not there.
+    /// Calls whose result the policy would have evaluated, but was not stored.
     pub(super) without_result: u64,
 }
 
@@ -126,7 +126,7 @@ impl Tally {
         }
     }
 
-    /// The tools by name.
+    /// Counts by tool name.
     pub(super) fn tools(self) -> Vec<ToolTally> {
         let tools = self.tools.into_iter().map(|(tool, (tally, mut times))| {
             times.sort_unstable();
@@ -141,7 +141,7 @@ impl Tally {
     }
 }
 
-/// The smallest of sorted numbers that so many percent are not above.
+/// Percentile of sorted numbers.
 fn at(sorted: &[u64], percent: usize) -> u64 {
     let place = (sorted.len() * percent).div_ceil(100).saturating_sub(1);
     sorted.get(place).copied().unwrap_or_default()

@@ -1,5 +1,5 @@
-//! Crates to start from: the files of a new pack or policy. The templates are crates themselves, whose names,
-//! and whose way to the SDK, are replaced.
+//! Files of a new pack or policy crate. The templates are crates themselves. Their names, and the paths to the SDK, are
+//! replaced.
 
 mod name;
 mod other;
@@ -14,14 +14,14 @@ pub use other::{Other, files as other_files};
 pub enum Kind {
     /// A component that offers tools.
     Pack,
-    /// A component that judges calls.
+    /// A component that evaluates calls.
     Policy,
 }
 
 /// One file of a new crate.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct File {
-    /// Below the crate's folder.
+    /// Path below the crate's folder.
     pub path: &'static str,
     /// Content of the file.
     pub content: Vec<u8>,
@@ -43,34 +43,34 @@ const POLICY: &[Template] = templates!(
     "policy": "Cargo.toml", ".gitignore", "README.md", "cases.toml", "src/lib.rs", "tollgate.toml"
 );
 
-/// The SDK as the manifests of the templates name it, the pages for authors, and the crate's own workspace.
+/// Dependency on the SDK in the templates' manifests, the pages for authors, and the crate's own workspace table.
 const SDK: &str = "path = \"../../../sdk\"";
 const PAGES: &str = "../../../docs/";
 const WORKSPACE: &str = "[workspace]\n";
 
-/// Files of the SDK in this program: its crates and pages below `vendor`, and the pins of other crates.
+/// Files of the SDK in this program: its crates and pages below `vendor`, and the lock file for other crates.
 const SDK_FILES: &[(&str, &str)] = &include!(concat!(env!("OUT_DIR"), "/sdk_files.rs"));
-/// The file that pins the compiler.
+/// File that pins the compiler.
 const TOOLCHAIN: &str = "rust-toolchain.toml";
 
-/// Origin of a new crate's SDK.
+/// Source of a new crate's SDK.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Sdk {
     /// This program. The crate gets a copy, so it builds on any machine.
     BuiltIn,
-    /// A checkout of the project, and the files that say with which compiler and other crates it is tested.
+    /// A checkout of the project, and its files that pin the compiler and other crates.
     Checkout {
         /// Absolute path of the checkout.
         folder: String,
         /// Paths and contents.
         pins: Vec<(&'static str, String)>,
     },
-    /// A version in the registry of crates.
+    /// A version in the crate registry.
     Version(String),
 }
 
 impl Sdk {
-    /// Words for the origin.
+    /// Source as text.
     pub fn origin(&self) -> &str {
         match self {
             Sdk::BuiltIn => "built in",
@@ -79,7 +79,7 @@ impl Sdk {
         }
     }
 
-    /// Key of a dependency in the manifest that says where the SDK is.
+    /// Key of a dependency in the manifest that locates the SDK.
     fn place(&self) -> String {
         match self {
             Sdk::BuiltIn => "path = \"vendor/tollgate-sdk\"".to_owned(),
@@ -90,7 +90,7 @@ impl Sdk {
         }
     }
 
-    /// Place of the pages for authors.
+    /// Location of the pages for authors.
     fn pages(&self) -> String {
         match self {
             Sdk::BuiltIn => "vendor/docs/".to_owned(),
@@ -99,7 +99,7 @@ impl Sdk {
         }
     }
 
-    /// Files that the crate begins with besides those of its template.
+    /// Files that the crate starts with, in addition to those of its template.
     fn files(&self) -> Vec<File> {
         let of_program = SDK_FILES.iter().map(|&(path, text)| File {
             path,
@@ -121,7 +121,7 @@ impl Sdk {
 }
 
 impl Kind {
-    /// The word for it.
+    /// Name of the kind.
     pub const fn as_str(self) -> &'static str {
         match self {
             Kind::Pack => "pack",
@@ -129,7 +129,7 @@ impl Kind {
         }
     }
 
-    /// The command that tries a component of the template. The policy's settings have a key without a default.
+    /// Command that checks a component of the template. The policy's settings have a key without a default.
     pub fn check(self, component: &str) -> String {
         match self {
             Kind::Pack => format!("tollgate packs check {component}"),
@@ -146,7 +146,7 @@ impl Kind {
         }
     }
 
-    /// Name of the template itself.
+    /// Name of the template.
     const fn stand_in(self) -> &'static str {
         match self {
             Kind::Pack => "my-pack",
@@ -155,14 +155,14 @@ impl Kind {
     }
 }
 
-/// Folder of a component as the templates name it, below the folder of cargo's builds.
+/// Folder of a component in the templates, below cargo's target folder.
 const BUILT: &str = "target/wasm32-wasip2";
 
-/// The files of a new crate, which cargo builds in the folder `target`.
+/// Files of a new crate, which cargo builds in the folder `target`.
 pub fn files(kind: Kind, name: &Name, sdk: &Sdk, target: &str) -> Vec<File> {
     let stand_in = kind.stand_in();
     let workspace = match sdk {
-        // The copies are not the crate's own: its commands leave them alone.
+        // The copies are not part of the crate, so its commands ignore them.
         Sdk::BuiltIn => "[workspace]\nexclude = [\"vendor\"]\n",
         Sdk::Checkout { .. } | Sdk::Version(_) => WORKSPACE,
     };
@@ -213,7 +213,7 @@ mod tests {
                 assert!(text_of(manifest).contains(&line), "{}", text_of(manifest));
                 let manifest: toml::Table = text_of(manifest).parse().unwrap();
                 assert_eq!(manifest["package"]["name"].as_str(), Some("release-notes"));
-                // The tests of a pack have tables. The first build of a policy does without a database.
+                // The tests of a pack use tables. A policy's first build needs no database.
                 let of_tests = manifest
                     .get("dev-dependencies")
                     .and_then(|all| all.get("tollgate-sdk"));

@@ -6,7 +6,7 @@ use tollgate_components::names::{RESERVED, is_component_name, prefixes_clash};
 
 use super::Kind;
 
-/// Names of crates that its own crate uses, or that every crate has.
+/// Names of crates that a new crate depends on, or that Rust provides.
 const CRATES: &[&str] = &[
     "alloc",
     "core",
@@ -18,7 +18,7 @@ const CRATES: &[&str] = &[
     "test",
     "tollgate-sdk",
 ];
-/// Words that Rust does not take for the name of a crate.
+/// Words that Rust does not accept as the name of a crate.
 const KEYWORDS: &[&str] = &[
     "abstract", "as", "async", "await", "become", "box", "break", "const", "continue", "crate", "do", "dyn",
     "else", "enum", "extern", "false", "final", "fn", "for", "gen", "if", "impl", "in", "let", "loop",
@@ -27,22 +27,22 @@ const KEYWORDS: &[&str] = &[
     "virtual", "where", "while", "yield",
 ];
 
-/// A name that a new component can have, and its crate too.
+/// A valid name for a new component and its crate.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Name(String);
 
-/// Everything that keeps a text from being the name of a new component.
+/// All reasons why a text cannot be the name of a new component.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
 #[error("it cannot be called {name:?}: {}", .problems.join("; "))]
 pub struct BadName {
-    /// Wanted name.
+    /// Requested name.
     pub name: String,
     /// Problems of the name, with remedies.
     pub problems: Vec<String>,
 }
 
 impl Name {
-    /// A name, if a component of this kind can have it.
+    /// Checks a name for a component of this kind.
     pub fn new(text: &str, kind: Kind) -> Result<Name, BadName> {
         let problems = problems(text, kind);
         if problems.is_empty() {
@@ -54,12 +54,12 @@ impl Name {
         })
     }
 
-    /// As it was given.
+    /// Name as given.
     pub fn as_str(&self) -> &str {
         &self.0
     }
 
-    /// As Rust and SQL have it.
+    /// Name with underscores, for Rust and SQL.
     pub fn snake(&self) -> String {
         self.0.replace('-', "_")
     }
@@ -68,34 +68,35 @@ impl Name {
 fn problems(text: &str, kind: Kind) -> Vec<String> {
     if !is_component_name(text) {
         return vec![
-            "a name starts with a small letter, and has at most 32 small letters, digits and `-`".to_owned(),
+            "a name starts with a lower-case letter, and has at most 32 lower-case letters, digits and `-`"
+                .to_owned(),
         ];
     }
     let mut problems = Vec::new();
     if KEYWORDS.contains(&text) {
-        problems.push("Rust has the word for itself, and no crate is called that".to_owned());
+        problems.push("it is a reserved word of Rust, so no crate can have this name".to_owned());
     }
     if CRATES.contains(&text) {
-        problems.push("a crate that it needs is called that".to_owned());
+        problems.push("a crate that it depends on has this name".to_owned());
     }
     match kind {
         Kind::Pack => problems.extend(taken_by_a_pack(text)),
         Kind::Policy if builtin::policy(text).is_some() => {
-            problems.push("a built-in policy is called that".to_owned());
+            problems.push("a built-in policy has this name".to_owned());
         }
         Kind::Policy => {}
     }
     problems
 }
 
-/// Tables start with the name, so that none may start another.
+/// Reports a pack whose table prefix would overlap, because tables start with the name.
 fn taken_by_a_pack(text: &str) -> Option<String> {
     if RESERVED.iter().any(|reserved| prefixes_clash(text, reserved)) {
-        return Some("the host keeps the name for itself".to_owned());
+        return Some("the host reserves this name".to_owned());
     }
     let other = builtin::names().find(|builtin| prefixes_clash(text, builtin))?;
     Some(if other == text {
-        "a built-in pack is called that".to_owned()
+        "a built-in pack has this name".to_owned()
     } else {
         format!("its tables could be those of the built-in pack `{other}`")
     })
@@ -128,28 +129,28 @@ mod tests {
             policy "notes": ok notes
             pack "a-1": ok a_1
             policy "a-1": ok a_1
-            pack "": a name starts with a small letter, and has at most 32 small letters, digits and `-`
-            policy "": a name starts with a small letter, and has at most 32 small letters, digits and `-`
-            pack "Notes": a name starts with a small letter, and has at most 32 small letters, digits and `-`
-            policy "Notes": a name starts with a small letter, and has at most 32 small letters, digits and `-`
-            pack "a_b": a name starts with a small letter, and has at most 32 small letters, digits and `-`
-            policy "a_b": a name starts with a small letter, and has at most 32 small letters, digits and `-`
-            pack "../notes": a name starts with a small letter, and has at most 32 small letters, digits and `-`
-            policy "../notes": a name starts with a small letter, and has at most 32 small letters, digits and `-`
-            pack "xxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxx": a name starts with a small letter, and has at most 32 small letters, digits and `-`
-            policy "xxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxx": a name starts with a small letter, and has at most 32 small letters, digits and `-`
-            pack "fn": Rust has the word for itself, and no crate is called that
-            policy "fn": Rust has the word for itself, and no crate is called that
-            pack "serde": a crate that it needs is called that
-            policy "serde": a crate that it needs is called that
-            pack "core": a crate that it needs is called that; the host keeps the name for itself
-            policy "core": a crate that it needs is called that
-            pack "tasks": a built-in pack is called that
+            pack "": a name starts with a lower-case letter, and has at most 32 lower-case letters, digits and `-`
+            policy "": a name starts with a lower-case letter, and has at most 32 lower-case letters, digits and `-`
+            pack "Notes": a name starts with a lower-case letter, and has at most 32 lower-case letters, digits and `-`
+            policy "Notes": a name starts with a lower-case letter, and has at most 32 lower-case letters, digits and `-`
+            pack "a_b": a name starts with a lower-case letter, and has at most 32 lower-case letters, digits and `-`
+            policy "a_b": a name starts with a lower-case letter, and has at most 32 lower-case letters, digits and `-`
+            pack "../notes": a name starts with a lower-case letter, and has at most 32 lower-case letters, digits and `-`
+            policy "../notes": a name starts with a lower-case letter, and has at most 32 lower-case letters, digits and `-`
+            pack "xxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxx": a name starts with a lower-case letter, and has at most 32 lower-case letters, digits and `-`
+            policy "xxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxx": a name starts with a lower-case letter, and has at most 32 lower-case letters, digits and `-`
+            pack "fn": it is a reserved word of Rust, so no crate can have this name
+            policy "fn": it is a reserved word of Rust, so no crate can have this name
+            pack "serde": a crate that it depends on has this name
+            policy "serde": a crate that it depends on has this name
+            pack "core": a crate that it depends on has this name; the host reserves this name
+            policy "core": a crate that it depends on has this name
+            pack "tasks": a built-in pack has this name
             policy "tasks": ok tasks
             pack "task": its tables could be those of the built-in pack `task-store`
             policy "task": ok task
             pack "cel": ok cel
-            policy "cel": a built-in policy is called that
+            policy "cel": a built-in policy has this name
         "#]].assert_eq(&said);
     }
 }

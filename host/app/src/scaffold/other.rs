@@ -1,15 +1,15 @@
-//! Folders to start from in other languages than Rust. As in Rust, the SDK of this program is copied into `vendor`.
+//! Projects in languages other than Rust. As in Rust, the SDK of this program is copied into `vendor`.
 
 use super::{File, Kind, Name, Sdk, Template};
 
 /// A language other than Rust.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Other {
-    /// C, which clang compiles.
+    /// C, compiled with clang.
     C,
-    /// Python, which componentize-py makes components of.
+    /// Python, built with componentize-py.
     Python,
-    /// JavaScript or TypeScript, which componentize-js makes components of.
+    /// JavaScript or TypeScript, built with componentize-js.
     JavaScript,
 }
 
@@ -69,7 +69,7 @@ impl Other {
         }
     }
 
-    /// The dependency as the templates have it.
+    /// SDK dependency in the templates.
     const fn stand_in(self) -> &'static str {
         match self {
             Other::C => "vendor/tollgate-sdk",
@@ -80,7 +80,7 @@ impl Other {
 
     fn dependency(self, sdk: &Sdk) -> String {
         match (self, sdk) {
-            // There is no registry for C. Its bindings fit all hosts of the version that they are from.
+            // There is no registry for C. Its bindings work with all hosts of the same version.
             (_, Sdk::BuiltIn) | (Other::C, Sdk::Version(_)) => self.stand_in().to_owned(),
             (Other::C, Sdk::Checkout { folder, .. }) => format!("{folder}/sdk/c"),
             (Other::Python, Sdk::Checkout { folder, .. }) => format!("{folder}/sdk/python"),
@@ -110,7 +110,7 @@ impl Other {
     }
 }
 
-/// The files of a new folder.
+/// Files of a new folder.
 pub fn files(language: Other, kind: Kind, name: &Name, sdk: &Sdk) -> Vec<File> {
     let stand_in = kind.stand_in();
     let own = language.templates(kind).iter().map(|&(path, text)| File {

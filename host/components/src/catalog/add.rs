@@ -61,7 +61,7 @@ impl Catalog {
             Body::Guest(pack) => pack.manifest.name.as_str(),
             Body::Core(_) => host_tool::PACK,
         };
-        // Checked before, when the pack was.
+        // Checked before, together with the pack.
         let declared = declared::take(pack, &mut spec).unwrap_or_default();
         let task = task_mode::take(&mut spec.input_schema, spec.effect).unwrap_or_default();
         self.resources.extend(declared.resources);
@@ -94,8 +94,8 @@ impl Catalog {
     }
 }
 
-/// Adds `envelope_id` to the listed arguments of a tool that may change something. Tools that only
-/// read take it too, unlisted, to keep their definitions short. Whether the argument is the gate's.
+/// Adds `envelope_id` to the listed arguments of a tool that may change something. Tools that only read accept the
+/// argument too, unlisted, to keep their definitions short. Returns whether the argument is the gate's.
 fn offer_envelope(spec: &mut ToolSpec) -> bool {
     let effect = spec.effect;
     let Some(properties) = spec

@@ -1,4 +1,4 @@
-//! Names, tables and addresses that another pack has.
+//! Conflicts between packs over names, tables and addresses.
 
 use std::collections::BTreeSet;
 
@@ -10,7 +10,7 @@ use crate::packs::{LoadError, Pack};
 use crate::tools::{declared, host_tool};
 
 impl Catalog {
-    /// A pack whose tables or tools another one has is refused, naming both.
+    /// Refuses a pack whose tables or tools clash with another pack's. The error names both.
     pub(super) fn check_free(&self, pack: &Pack, known: &[String]) -> Result<(), LoadError> {
         let name = &pack.manifest.name;
         let mut problems = Vec::new();
@@ -18,7 +18,7 @@ impl Catalog {
         if loaded.clone().any(|other| other == name) {
             problems.push(format!("a pack called `{name}` is loaded already"));
         }
-        // Those of the program keep their names, also while they are switched off or before they had tables.
+        // Built-in packs keep their names, even while they are disabled and before they have tables.
         let mut others: Vec<&str> = loaded.map(String::as_str).collect();
         if !pack.is_builtin() {
             others.extend(known.iter().map(String::as_str));
@@ -54,7 +54,7 @@ impl Catalog {
         }
     }
 
-    /// The schemes of a pack's addresses that another pack answers for: a reader of one's address would get the
+    /// Address schemes of a pack that another pack serves. Otherwise a reader of one pack's address would get the
     /// other's content.
     fn taken_addresses(&self, pack: &Pack) -> Vec<String> {
         let declared = pack.manifest.tools.iter().cloned();
@@ -73,7 +73,7 @@ impl Catalog {
         taken.collect()
     }
 
-    /// The pack that declares a name and does not exclude it.
+    /// Pack that declares a name and does not exclude it.
     fn claimant(&self, name: &str) -> Option<&str> {
         if self.host_tools.get(name).is_some() {
             return Some(host_tool::PACK);

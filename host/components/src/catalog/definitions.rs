@@ -1,8 +1,8 @@
-//! Comparison of tools and policies with what they were when the operator accepted them.
+//! Comparison of tools and policies with the definitions that the operator accepted.
 //!
-//! A component that is trusted can become another one, with a description that tells agents something
-//! else. Built-in packs change with this program, which the operator chose; those of others are
-//! reported until they are accepted.
+//! A trusted component can be replaced by one whose description tells agents something else. Built-in packs change
+//! only with this program, which the operator chose. Changes of other packs are reported until the operator accepts
+//! them.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -16,16 +16,16 @@ use crate::packs::Pack;
 use crate::policies::{Member, Policy};
 use crate::tools::ToolSpec;
 
-/// A tool that is not what the operator accepted.
+/// A tool that differs from the one that the operator accepted.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Change {
     /// Pack of the tool.
     pub pack: String,
     /// Its name.
     pub tool: String,
-    /// Which parts of it are others; none if the tool is new in its pack.
+    /// Changed parts of the tool. Empty if the tool is new in its pack.
     pub parts: Vec<String>,
-    /// Since when.
+    /// Time since which it differs.
     pub since: String,
 }
 
@@ -38,10 +38,10 @@ impl std::fmt::Display for Change {
             since,
         } = self;
         match parts.as_slice() {
-            [] => write!(f, "tool {tool} came into pack `{pack}` ({since})"),
+            [] => write!(f, "tool {tool} is new in pack `{pack}` ({since})"),
             parts => write!(
                 f,
-                "tool {tool} of pack `{pack}` has another {} ({since})",
+                "tool {tool} of pack `{pack}` has a different {} ({since})",
                 parts.join(", ")
             ),
         }
@@ -55,7 +55,7 @@ pub(super) struct Comparison {
     pub(super) changes: Vec<Change>,
 }
 
-/// Compares the tools of packs with what is remembered of them.
+/// Compares the tools of packs with the remembered definitions.
 pub(super) fn compare<'a>(
     packs: impl Iterator<Item = &'a Pack>,
     remembered: &[Remembered],
@@ -72,15 +72,15 @@ pub(super) fn compare<'a>(
     comparison
 }
 
-/// Name of a policy's remembered definition. No pack has a dot in its name.
+/// Name under which a policy's definition is remembered. Names of packs contain no dot.
 const COMPONENT: &str = "component";
 
-/// As whose a policy's definition is remembered.
+/// Owner under which a policy's definition is remembered.
 pub fn policy_owner(policy: &str) -> String {
     format!("policies.{policy}")
 }
 
-/// Compares policies with what is remembered of them.
+/// Compares policies with the remembered definitions.
 pub(super) fn compare_policies(members: &[Member], remembered: &[Remembered], now: &str) -> Comparison {
     let mut comparison = Comparison::default();
     let loaded = members
@@ -94,7 +94,8 @@ pub(super) fn compare_policies(members: &[Member], remembered: &[Remembered], no
     comparison
 }
 
-/// Everything of a policy that the operator goes by. Who judges is in its bytes, so that they count too.
+/// Definition of a policy: everything that the operator relies on. The judging code is part of the bytes, so the
+/// bytes count too.
 fn policy_definition(policy: &Policy) -> String {
     let manifest = &policy.manifest;
     let wants: Vec<String> = manifest.wants.iter().map(|want| Wish::of(want).what).collect();
@@ -128,7 +129,7 @@ impl Comparison {
             let before = known.get(tool).copied();
             let is_same = before.is_some_and(|before| before.hash == hash);
             let accepted = match before {
-                // A pack is trusted as it is when it is added.
+                // A pack is trusted in the form in which it is added.
                 None => (is_builtin || known.is_empty()).then(|| definition.clone()),
                 Some(_) if is_builtin => Some(definition.clone()),
                 Some(before) => before.accepted.clone(),
@@ -161,7 +162,7 @@ impl Comparison {
     }
 }
 
-/// Everything of a tool that an agent or the gate goes by.
+/// Definition of a tool: everything that an agent or the gate relies on.
 fn definition(spec: &ToolSpec) -> String {
     let whole = json!({
         "title": spec.title,
@@ -179,7 +180,7 @@ fn definition(spec: &ToolSpec) -> String {
     tollgate_sdk::canonical_json(&whole)
 }
 
-/// The keys in which two definitions differ.
+/// Keys in which two definitions differ.
 fn parts(one: &str, other: &str) -> Vec<String> {
     let read = |text: &str| serde_json::from_str::<BTreeMap<String, Value>>(text).unwrap_or_default();
     let (one, other) = (read(one), read(other));
@@ -231,8 +232,8 @@ mod tests {
             "day 2",
         );
         let changes = [
-            "tool a of pack `mine` has another description (day 2)",
-            "tool c came into pack `mine` (day 2)",
+            "tool a of pack `mine` has a different description (day 2)",
+            "tool c is new in pack `mine` (day 2)",
         ];
         assert_eq!(told(&second), changes);
         let mut known: Vec<Remembered> = second.store.into_iter().chain([known[1].clone()]).collect();
@@ -259,7 +260,7 @@ mod tests {
             ),
             Comparison::default()
         );
-        // Gone for a while is no way around it.
+        // Removing a tool for a while does not bypass the check.
         assert_eq!(
             compared(false, &[("b", "two")], &known, "day 5"),
             Comparison::default()
@@ -267,7 +268,7 @@ mod tests {
         let back = compared(false, &[("a", "third"), ("b", "two")], &known, "day 6");
         assert_eq!(
             told(&back),
-            ["tool a of pack `mine` has another description (day 6)"]
+            ["tool a of pack `mine` has a different description (day 6)"]
         );
     }
 

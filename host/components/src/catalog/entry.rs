@@ -1,4 +1,4 @@
-//! A tool that exists, with what its calls need.
+//! Entry of a tool in the catalog, with everything that its calls need.
 
 use std::sync::{Arc, LazyLock};
 
@@ -13,10 +13,10 @@ use crate::tools::{DeclaredCharge, Looks, Scope, TaskMode, ToolSpec, View, Works
 /// The argument that names the envelope a call belongs to.
 pub const ENVELOPE_ARGUMENT: &str = "envelope_id";
 
-/// Something that is made when it is first asked for.
+/// A lazily computed value.
 type Lazy<T> = LazyLock<T, Box<dyn FnOnce() -> T + Send>>;
 
-/// A tool that exists.
+/// Entry of a tool in the catalog.
 pub struct ToolEntry {
     /// Implementation of the tool.
     pub body: Body,
@@ -25,22 +25,22 @@ pub struct ToolEntry {
     pub(super) arguments: Lazy<Option<Validator>>,
     /// Counts its calls.
     pub meter: Arc<Meter>,
-    /// The gate takes `envelope_id` out of its arguments. Tools that have an argument of that name
+    /// True if the gate takes `envelope_id` out of the arguments. Tools that declare an argument of that name
     /// themselves keep it.
     pub correlated: bool,
-    /// Arguments that its members have from it, if they do not name them themselves.
+    /// Arguments that its members inherit unless they set them.
     pub inherited: Vec<String>,
-    /// Declared cost of a call for its envelope, if the operator grants that the declaration is believed.
+    /// Declared cost of a call for its envelope, if the operator allows the declaration.
     pub charge: Option<DeclaredCharge>,
-    /// Setting under which the host looks at the work tree before a call.
+    /// Setting under which the host scans the work tree before a call.
     pub looks: Option<Looks>,
-    /// Arguments that say which part of the pack's tables a call is about.
+    /// Arguments that identify the part of the pack's tables a call is about.
     pub scope: Option<Scope>,
-    /// True if a call goes on after a number that rows of all parts have.
+    /// True if a call continues after a number that rows of all parts have.
     pub is_feed: bool,
-    /// Row that names the workspace of a call which names none.
+    /// Row that names the workspace of a call that does not name one.
     pub workspace: Option<WorkspaceOf>,
-    /// Clients over HTTP repeat arguments in headers.
+    /// True if clients over HTTP repeat arguments in headers.
     pub has_headers: bool,
     /// Rule by which calls become tasks.
     pub task: TaskMode,
@@ -58,13 +58,13 @@ pub enum Body {
 }
 
 impl ToolEntry {
-    /// Checks its arguments. Made by the first call, because most tools of most hosts are never called and this takes more
-    /// memory than all else that is known of a tool. `None` if the schema is none, with which no pack is loaded.
+    /// Validator of the arguments. Compiled on the first call, because most tools are never called and a validator
+    /// takes more memory than everything else about a tool. `None` if the schema is invalid, which loading rules out.
     pub fn arguments(&self) -> Option<&Validator> {
         self.arguments.as_ref()
     }
 
-    /// Its input schema with every form of arguments that take two, of which lists show one.
+    /// Input schema with every form of arguments that accept two, of which lists show one.
     pub fn described_schema(&self) -> Map<String, Value> {
         let listed = &self.spec.input_schema;
         let declared = match &self.body {
@@ -85,13 +85,13 @@ impl ToolEntry {
         }
     }
 
-    /// True for a tool that finds and calls others.
+    /// True for a tool that finds or calls other tools.
     pub fn is_discovery(&self) -> bool {
         matches!(self.body, Body::Core(tool) if tool.discovers)
     }
 }
 
-/// The validator of a tool's or prompt's arguments, once it is needed. The manifest has the schema as the pack wrote it.
+/// Validator of a tool's or prompt's arguments, compiled on demand. The manifest has the schema as the pack wrote it.
 pub(super) fn validator(body: Body, spec: &ToolSpec) -> Lazy<Option<Validator>> {
     let name = spec.name.clone();
     match body {
@@ -106,7 +106,7 @@ pub(super) fn validator(body: Body, spec: &ToolSpec) -> Lazy<Option<Validator>> 
     }
 }
 
-/// A schema that arguments can be checked against.
+/// Compiles a schema into a validator.
 pub(super) fn compiled(schema: &Map<String, Value>) -> Result<Validator, ValidationError<'static>> {
     jsonschema::validator_for(&alternate_schema::accepted(schema))
 }

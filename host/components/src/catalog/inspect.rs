@@ -18,11 +18,11 @@ pub struct Inspection {
     pub sha256: String,
     /// Size in bytes.
     pub bytes: usize,
-    /// Description of the bytes, if they are a component's.
+    /// Anatomy of the bytes, if they are a component.
     pub anatomy: Option<Anatomy>,
-    /// Manifest, if the component could be asked.
+    /// Manifest, if the component could be asked for it.
     pub manifest: Option<Said>,
-    /// Everything that keeps it from being a pack or a policy here.
+    /// Everything that prevents it from being a pack or a policy on this host.
     pub problems: Vec<String>,
 }
 
@@ -35,10 +35,10 @@ pub enum Said {
     Policy(policies::Manifest),
 }
 
-/// Something that a component wants.
+/// Request of a component.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Wanted {
-    /// For people.
+    /// Description for people.
     pub what: String,
     /// The configuration line that grants it.
     pub line: String,
@@ -54,7 +54,7 @@ fn world(anatomy: &Anatomy) -> World {
     }
 }
 
-/// Description of a component's bytes. Nothing of the component runs.
+/// Inspects a component's bytes without running any of its code.
 pub fn anatomy_of(bytes: &[u8]) -> Inspection {
     let (anatomy, problems) = match version::anatomy(bytes) {
         Ok(anatomy) => {
@@ -74,7 +74,7 @@ pub fn anatomy_of(bytes: &[u8]) -> Inspection {
     }
 }
 
-/// Asks a component of a world what it is.
+/// Asks a component of a world for its manifest.
 async fn ask(loader: &Loader, bytes: &[u8], world: World) -> Result<Said, Vec<String>> {
     let hash = sha256_hex(bytes);
     let code = loader.checked("the component", bytes, &hash, world).await?;
@@ -91,8 +91,8 @@ async fn ask(loader: &Loader, bytes: &[u8], world: World) -> Result<Said, Vec<St
 }
 
 impl Inspection {
-    /// Inspects a component's kind and requests as far as possible. It is only asked if its bytes promise that it can
-    /// answer. Nothing of it is kept but its compiled code.
+    /// Inspects a component's kind and requests as far as possible. The component is only run if its bytes show that
+    /// it can answer. Only its compiled code is kept.
     pub async fn of(loader: &Loader, bytes: &[u8]) -> Inspection {
         let mut inspection = anatomy_of(bytes);
         let world = inspection.anatomy.as_ref().map(world);
@@ -105,7 +105,7 @@ impl Inspection {
         inspection
     }
 
-    /// Requests beside the component's own storage.
+    /// Requests beyond the component's own storage.
     pub fn wanted(&self) -> Vec<Wanted> {
         self.wishes()
             .iter()
@@ -127,17 +127,17 @@ impl Inspection {
             .collect()
     }
 
-    /// Grants that the component does not ask for.
+    /// Grants that the component does not request.
     pub fn unasked(&self, grants: &Grants) -> Vec<String> {
         grants.unasked(&self.wishes())
     }
 
-    /// Grants all that it asks for.
+    /// Grants everything that it requests.
     pub fn grant_all(&self, grants: &mut Grants) {
         grants.add_all(&self.wishes());
     }
 
-    /// Workspaces that it asks for by name.
+    /// Workspaces that it requests by name.
     pub fn workspaces(&self) -> impl Iterator<Item = &str> {
         self.wants().iter().filter_map(|want| match want {
             Want::WorkspaceRead(name) if name != grants::ANY => Some(name.as_str()),
@@ -145,7 +145,7 @@ impl Inspection {
         })
     }
 
-    /// Its own name.
+    /// Name in its manifest.
     pub fn name(&self) -> Option<&str> {
         Some(match self.manifest.as_ref()? {
             Said::Pack(manifest) => &manifest.name,

@@ -1,4 +1,4 @@
-//! The tools that exist, and those of them that are listed.
+//! Catalog of the loaded tools, and the subset that is listed to clients.
 
 mod add;
 mod conflicts;
@@ -30,12 +30,12 @@ pub use inspect::{Inspection, Said, Wanted, anatomy_of};
 pub use policy_change::PolicyChange;
 pub use selection::Selection;
 
-/// Components that a catalog is without for now, by the operator's names: they are being compiled or fetched.
+/// Components that a catalog does not have yet, by the operator's names: they are being compiled or fetched.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Preparing {
     /// Packs, whose tools do not exist yet.
     pub packs: Vec<String>,
-    /// Policies, without which no call may pass.
+    /// Policies. Until they are ready no call may pass.
     pub policies: Vec<String>,
 }
 
@@ -58,18 +58,18 @@ pub struct Catalog {
     aliases: BTreeMap<String, String>,
     prompts: BTreeMap<String, Arc<ToolEntry>>,
     resources: Vec<Resource>,
-    /// By pack and argument.
+    /// Values by pack and argument.
     values: BTreeMap<(String, String), Values>,
     tier: Tier,
     policies: Chain,
     compact: bool,
-    /// Made when somebody searches.
+    /// Built on the first search.
     index: OnceLock<Index>,
 }
 
 impl Catalog {
-    /// Loads what can be loaded; the rest is in [`failures`](Catalog::failures), and what there was no time for
-    /// in [`preparing`](Catalog::preparing).
+    /// Loads as many components as possible. The others are in [`failures`](Catalog::failures), and those that did
+    /// not load in time in [`preparing`](Catalog::preparing).
     pub async fn load(
         loader: &Loader,
         host_tools: HostTools,
@@ -97,7 +97,7 @@ impl Catalog {
             index: OnceLock::new(),
         };
         let hides_some = selection.compact || catalog.tier < Tier::Full;
-        // They lead to what is selected, so only whoever names them can do without.
+        // The discovery tools lead to the selected tools, so only a selection that names tools can do without them.
         let named = Selection {
             exclude: selection.exclude.clone(),
             ..Selection::default()
@@ -147,12 +147,12 @@ impl Catalog {
         catalog
     }
 
-    /// Brings the tables of all packs and policies up to date, or those of none.
+    /// Migrates the tables of all packs and policies, all or none.
     pub fn migrate(&self, loader: &Loader) -> anyhow::Result<()> {
         loader.migrate_together(self.components().collect())
     }
 
-    /// The packs and policies: their tables, their migrations, and what they are called.
+    /// Packs and policies: their tables, their migrations, and their names for messages.
     pub fn components(&self) -> impl Iterator<Item = (&Namespace, &[Step], String)> {
         let packs = self.packs.iter().map(|pack| {
             let steps = pack.manifest.migrations.as_slice();
@@ -179,17 +179,17 @@ impl Catalog {
         &self.failures
     }
 
-    /// The parts that are missing for now.
+    /// Components that are still being prepared.
     pub fn preparing(&self) -> &Preparing {
         &self.preparing
     }
 
-    /// The policies that judge calls of these tools.
+    /// Policies that judge calls of these tools.
     pub fn policies(&self) -> &Chain {
         &self.policies
     }
 
-    /// Goes on with the counts of a catalog that this one replaces.
+    /// Takes over the counters of the catalog that this one replaces.
     pub fn inherit(&mut self, before: &Catalog) {
         self.policies.inherit(&before.policies);
         let mine = self
@@ -207,17 +207,17 @@ impl Catalog {
         }
     }
 
-    /// Tools that are not what the operator accepted. Known once they were remembered.
+    /// Tools that differ from what the operator accepted. Empty until [`remember`](Catalog::remember) ran.
     pub fn changes(&self) -> &[Change] {
         &self.changes
     }
 
-    /// Policies that are not what the operator accepted. Known once they were remembered.
+    /// Policies that differ from what the operator accepted. Empty until [`remember`](Catalog::remember) ran.
     pub fn policy_changes(&self) -> &[PolicyChange] {
         &self.policy_changes
     }
 
-    /// Remembers what tools and policies are, and finds those that the operator has not accepted.
+    /// Remembers the definitions of tools and policies, and finds those that the operator has not accepted.
     pub fn remember(&mut self, database: &Database, now: &str) -> anyhow::Result<()> {
         let remembered = database.read_session()?.components().definitions()?;
         let packs = self.packs.iter().map(AsRef::as_ref);
@@ -286,12 +286,12 @@ impl Catalog {
         })
     }
 
-    /// True if only the tools that find and call others are listed.
+    /// True if only the discovery tools are listed.
     pub fn is_compact(&self) -> bool {
         self.compact
     }
 
-    /// Index that finds tools by words. The tools that find tools are not part of it.
+    /// Search index of the tools. Discovery tools are not part of it.
     pub fn index(&self) -> &Index {
         self.index.get_or_init(|| {
             let others = self.all().filter(|tool| !tool.is_discovery());
@@ -299,14 +299,14 @@ impl Catalog {
         })
     }
 
-    /// The name most like one that does not exist, if any is.
+    /// Name most similar to an unknown one, if any is.
     pub fn nearest(&self, name: &str) -> Option<&str> {
         tollgate_core::text::nearest(name, self.tools.keys().map(String::as_str))
     }
 }
 
-/// Makes the tables of built-in packs in one commit where there are none yet: each commit waits for the disk. Their names
-/// fit each other. What goes wrong is told by whoever brings the tables of each up to date.
+/// Creates the missing tables of built-in packs in one commit, because each commit waits for the disk. Names of
+/// built-in packs do not clash. Errors are left to the migration of each pack, which reports them.
 fn make_own_tables<'a>(loader: &Loader, packs: impl Iterator<Item = &'a Pack>, known: &[String]) {
     let is_new = |pack: &&Pack| pack.is_builtin() && !known.contains(&pack.manifest.name);
     let own: Vec<_> = packs

@@ -1,22 +1,22 @@
-//! A policy that is another than the operator accepted, as it is told.
+//! Report of a policy that differs from the one the operator accepted.
 
 use serde::Serialize;
 
 use super::definitions::Change;
 
-/// A policy that is not what the operator accepted.
+/// A policy that differs from the one that the operator accepted.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct PolicyChange {
     /// The operator's name for it.
     pub policy: String,
-    /// Which parts of it are others.
+    /// Changed parts.
     pub parts: Vec<String>,
-    /// Since when.
+    /// Time since which it differs.
     pub since: String,
 }
 
 impl PolicyChange {
-    /// Of the change of the definition that stands for the policy.
+    /// Policy change from the change of its remembered definition.
     pub fn of(change: Change) -> PolicyChange {
         let name = change.pack.split_once('.').map(|(_, name)| name.to_owned());
         PolicyChange {
@@ -32,7 +32,7 @@ impl std::fmt::Display for PolicyChange {
         let PolicyChange { policy, parts, since } = self;
         write!(
             f,
-            "policy `{policy}` is another component: it has another {} ({since})",
+            "policy `{policy}` is a different component: it has a different {} ({since})",
             parts.join(", ")
         )
     }

@@ -4,14 +4,14 @@ use super::entry::compiled;
 use crate::packs::{LoadError, Pack};
 use crate::tools::{HostTools, Values, declared, headers, task_mode, values, views};
 
-/// Every input schema must be one that arguments can be checked against. Those of this program are, as a test says.
+/// Checks that every input schema can be compiled into a validator. For built-in packs a test checks this.
 pub(super) fn check_schemas(pack: &Pack, host_tools: HostTools) -> Result<(), LoadError> {
     let is_builtin = pack.is_builtin();
     let mut problems = Vec::new();
     for spec in &pack.manifest.tools {
         if !is_builtin && let Err(err) = compiled(&spec.input_schema) {
             problems.push(format!(
-                "tool {}: its input schema is no JSON Schema: {err}",
+                "tool {}: its input schema is not valid JSON Schema: {err}",
                 spec.name
             ));
         }

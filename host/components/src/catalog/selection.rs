@@ -1,24 +1,24 @@
-//! Selection of the loaded tools that exist and are listed.
+//! Selection of the loaded tools that are enabled and of those that are listed.
 
 use globset::{Glob, GlobSet, GlobSetBuilder};
 use tollgate_core::effect::Effect;
 
 use crate::tools::{Tier, ToolSpec};
 
-/// Which of the loaded tools exist and are listed.
+/// Selection of the loaded tools that are enabled and listed.
 #[derive(Debug, Clone)]
 pub struct Selection {
-    /// The host's own tools exist.
+    /// True if the host's own tools are enabled.
     pub core: bool,
-    /// Globs; when there are any, only tools that match one exist.
+    /// Globs. If there are any, only matching tools are enabled.
     pub tools: Vec<String>,
-    /// Globs; tools that match one do not exist.
+    /// Globs. Matching tools are disabled.
     pub exclude: Vec<String>,
-    /// Only tools that read exist.
+    /// True if only tools that read are enabled.
     pub read_only: bool,
-    /// Up to which tier tools are listed. Without it: core, or all that `tools` names.
+    /// Highest tier that is listed. Default: core, or all tiers if `tools` is set.
     pub tier: Option<Tier>,
-    /// Only the tools that find and call others are listed. They exist wherever not all tools are listed, whatever
+    /// True if only the discovery tools are listed. They are enabled whenever some tools are not listed, whatever
     /// else is selected.
     pub compact: bool,
 }
@@ -37,14 +37,14 @@ impl Default for Selection {
 }
 
 impl Selection {
-    /// True if a tool or prompt exists.
+    /// True if a tool or prompt is enabled.
     pub(super) fn has(&self, spec: &ToolSpec) -> bool {
         (self.tools.is_empty() || globs(&self.tools).is_match(&spec.name))
             && !globs(&self.exclude).is_match(&spec.name)
             && (!self.read_only || spec.effect == Effect::Read)
     }
 
-    /// Naming tools says enough about which to list.
+    /// Highest listed tier. A selection that names tools lists all of them by default.
     pub(super) fn listed_tier(&self) -> Tier {
         match self.tier {
             Some(tier) => tier,
@@ -54,7 +54,7 @@ impl Selection {
     }
 }
 
-/// Globs that were checked when the configuration was read; one that is none matches nothing.
+/// Compiles globs that were checked when the configuration was read. An invalid glob matches nothing.
 pub(super) fn globs(patterns: &[String]) -> GlobSet {
     let mut set = GlobSetBuilder::new();
     for pattern in patterns {

@@ -1,4 +1,4 @@
-//! Tests of built-in packs against what is known of them.
+//! Tests of the built-in packs against their recorded definitions.
 
 use std::sync::Arc;
 

@@ -1,4 +1,4 @@
-//! Grants of components by the operator. Pure: this module compares, and opens nothing.
+//! Grants that the operator gives to components. Pure: compares requests with grants and does no I/O.
 
 pub mod wants;
 
@@ -8,41 +8,41 @@ use tollgate_sandbox::granted::Granted;
 use tollgate_sdk::GitAccess;
 use tollgate_sdk::permit::Asked;
 
-/// All workspaces, or all budgets.
+/// Name that stands for all workspaces, or all budgets.
 pub(crate) const ANY: &str = "*";
 /// Name of the registered test commands in `grants.process`.
 const TESTS: &str = "tests";
-/// And git.
+/// Name of Git in `grants.process`.
 const GIT: &str = "git";
 /// Name of a client's model in `grants.client`.
 const MODEL: &str = "model";
-/// And its folders.
+/// Name of a client's folders in `grants.client`.
 const ROOTS: &str = "roots";
 
 /// The `grants` table of one component in the configuration.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct Grants {
-    /// Workspaces it may use, `*` being all; writing, git and tests follow each workspace's own table.
-    /// Absent: all for a built-in pack, none for others.
+    /// Workspaces it may use, `*` for all. Writing, git and tests follow each workspace's own table. Default: all for
+    /// a built-in pack, none for others.
     pub workspaces: Option<Vec<String>>,
-    /// Programs it may run, `tests` being the registered test commands. Absent: what a built-in pack
-    /// asks for, nothing for others.
+    /// Programs it may run, `tests` for the registered test commands. Default: the programs that a built-in pack
+    /// requests, none for others.
     pub process: Option<Vec<String>>,
-    /// True if past operations may be queried. Absent: if a built-in pack asks for it.
+    /// True if past operations may be queried. Default: true if a built-in pack requests it.
     pub ledger: Option<bool>,
-    /// True if artifacts may be kept. Absent: if a built-in pack asks for it.
+    /// True if artifacts may be kept. Default: true if a built-in pack requests it.
     pub artifacts: Option<bool>,
-    /// Named budgets it may reserve from. Absent: those that a built-in pack asks for, none for others.
+    /// Named budgets it may reserve from. Default: those that a built-in pack requests, none for others.
     pub budgets: Option<Vec<String>>,
-    /// Requests to clients beside forms: `model` and `roots`. Absent: those that a built-in pack asks for,
-    /// nothing for others.
+    /// Requests to clients beyond forms: `model` and `roots`. Default: those that a built-in pack requests, none for
+    /// others.
     pub client: Option<Vec<String>>,
-    /// True if the tools' declared costs are believed. Absent: if the pack is built in.
+    /// True if the costs that its tools declare are trusted. Default: true if the pack is built in.
     pub charges: Option<bool>,
 }
 
-/// Grants of what a component wants.
+/// Grants of what a component requests.
 pub fn granted(wants: &[Want], grants: &Grants, trust: Trust) -> Granted {
     let mut granted = Granted {
         charges: grants.charges.unwrap_or(trust == Trust::Builtin),
@@ -64,7 +64,7 @@ pub fn granted(wants: &[Want], grants: &Grants, trust: Trust) -> Granted {
 /// Trust in a component before the operator grants anything.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Trust {
-    /// Part of this program: gets what it asks for.
+    /// Built into this program: gets what it requests.
     Builtin,
     /// From elsewhere: gets nothing.
     Foreign,
@@ -145,8 +145,8 @@ fn lists(granted: &[String], name: &str) -> bool {
     granted.iter().any(|grant| grant == name || grant == ANY)
 }
 
-/// Everything a component wants and was not granted: what it is, and the line that grants it. A
-/// built-in pack does without what the operator took from it.
+/// Requests of a component that were not granted, each with the configuration line that grants it. A built-in pack
+/// works without what the operator took from it.
 pub(crate) fn missing(wants: &[Want], grants: &Grants, trust: Trust) -> Vec<Missing> {
     let wants = wants.iter().filter(|_| trust == Trust::Foreign).map(Wish::of);
     let missing: Vec<Wish> = wants.filter(|wish| !wish.is_granted(grants)).collect();
@@ -164,7 +164,7 @@ pub(crate) fn missing(wants: &[Want], grants: &Grants, trust: Trust) -> Vec<Miss
         .collect()
 }
 
-/// Requests of a component that are not granted, with the lines that grant them.
+/// Requests of a component that are not granted, with the configuration lines that grant them.
 pub fn missing_grants(table: &str, wants: &[Want], grants: &Grants, trust: Trust) -> Vec<String> {
     missing(wants, grants, trust)
         .into_iter()
@@ -177,12 +177,12 @@ pub fn missing_grants(table: &str, wants: &[Want], grants: &Grants, trust: Trust
         .collect()
 }
 
-/// Request that was not granted.
+/// A request that was not granted.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Missing {
     /// Request in words.
     pub(crate) what: String,
-    /// The configuration line that grants it, with what was granted before.
+    /// Configuration line that grants it, together with the earlier grants.
     pub(crate) line: String,
 }
 
@@ -229,7 +229,7 @@ impl Key {
         list.as_deref().unwrap_or_default()
     }
 
-    /// The line that grants these names beside those that are granted already.
+    /// Configuration line that grants these names together with those that are granted already.
     fn line<'a>(self, grants: &'a Grants, names: impl Iterator<Item = &'a str>) -> String {
         if matches!(self, Key::Ledger | Key::Artifacts) {
             return format!("grants.{} = true", self.name());
@@ -245,14 +245,14 @@ impl Key {
     }
 }
 
-/// Meaning of a manifest's request for the operator.
+/// Request of a manifest, in the operator's terms.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Wish {
     key: Key,
-    /// Name that the key's list must have; `None` if any name will do.
+    /// Name that the key's list must contain. `None` if any name satisfies the request.
     name: String,
     any: bool,
-    /// For people: `run git`.
+    /// Description for people, such as `run git`.
     pub what: String,
 }
 
@@ -295,7 +295,7 @@ impl Wish {
         }
     }
 
-    /// The line that grants it alone.
+    /// Configuration line that grants only this request.
     pub(crate) fn line(&self) -> String {
         self.key
             .line(&Grants::default(), std::iter::once(self.name.as_str()))
@@ -317,7 +317,7 @@ impl Wish {
 }
 
 impl Grants {
-    /// Grants what a flag says: `KEY=NAME,…`, `ledger` or `artifacts`.
+    /// Adds the grant of a flag: `KEY=NAME,…`, `ledger` or `artifacts`.
     pub fn add(&mut self, flag: &str) -> Result<(), String> {
         let (key, names) = flag.split_once('=').unwrap_or((flag, ""));
         let names = names.split(',').map(str::trim).filter(|name| !name.is_empty());
@@ -349,7 +349,7 @@ impl Grants {
         Ok(())
     }
 
-    /// Grants everything that is wished for, in all workspaces where any will do.
+    /// Grants all requests, in all workspaces where any will do.
     pub fn add_all(&mut self, wishes: &[Wish]) {
         for wish in wishes {
             if wish.is_granted(self) {
@@ -367,7 +367,7 @@ impl Grants {
         }
     }
 
-    /// Grants that nothing asks for, which are mostly slips.
+    /// Grants without a request, which are usually typing mistakes.
     pub(crate) fn unasked(&self, wishes: &[Wish]) -> Vec<String> {
         let lists = [Key::Workspaces, Key::Process, Key::Budgets, Key::Client].into_iter();
         let names = lists.flat_map(|key| key.granted(self).iter().map(move |name| (key, name.as_str())));

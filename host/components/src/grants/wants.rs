@@ -1,5 +1,5 @@
-//! Capabilities that a component may request: pure. The operator reads and grants requests by name, so each must be
-//! what it looks like.
+//! Capabilities that a component may request. Pure. The operator reads and grants requests by name, so a name must
+//! not contain invisible or misleading characters.
 
 use tollgate_core::text;
 use tollgate_core::text::is_name;
@@ -8,14 +8,14 @@ use tollgate_sdk::tree;
 
 use super::ANY;
 
-/// Most wants of one component.
+/// Most requests of one component.
 const MAX_WANTS: usize = 64;
 /// Longest name of a program, in bytes.
 const MAX_PROGRAM: usize = 64;
-/// Words of `grants.process` that are no programs.
+/// Words of `grants.process` that are not programs.
 const WORDS: &[(&str, &str)] = &[("git", "git access"), ("tests", "the registered tests")];
 
-/// Everything that is wrong with what a component wants.
+/// Problems of a component's requests.
 pub fn problems(wants: &[Want]) -> Vec<String> {
     if wants.len() > MAX_WANTS {
         return vec![format!("it has {} wants, more than {MAX_WANTS}", wants.len())];
@@ -42,7 +42,8 @@ fn problem(want: &Want) -> Option<String> {
     }
 }
 
-/// A program is found by its name on the host's PATH. A path would be whatever is there, in a workspace as well.
+/// Problem of a program's name. Programs are looked up on the host's PATH. A path could name any file, even one in a
+/// workspace.
 fn program_problem(program: &str) -> Option<String> {
     if let Some((_, meant)) = WORDS.iter().find(|(word, _)| *word == program) {
         return Some(format!(

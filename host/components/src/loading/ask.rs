@@ -1,4 +1,4 @@
-//! Components that are asked what they are, before they have anything.
+//! Asks a component to describe itself before it gets any capability.
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -23,7 +23,7 @@ use super::problems::one;
 const DESCRIBE_TIME: Duration = Duration::from_secs(5);
 
 impl Loader {
-    /// Joins a component to what this host offers.
+    /// Links a component to what this host offers.
     pub fn link<P>(
         &self,
         code: &Code,
@@ -36,13 +36,13 @@ impl Loader {
             .map_err(|err| vec![format!("it does not fit this host: {err:#}")])
     }
 
-    /// Gives components that are asked something no time after this.
+    /// Sets a deadline for components that are asked to describe themselves.
     pub fn end_by(&self, end: Instant) {
         let _ = self.end.set(end);
     }
 
-    /// Asks a component something while it is being loaded. It has no storage meanwhile: its session is on an empty
-    /// database of its own, and nothing is written there either. Nor does it start programs.
+    /// Asks a component something while it is being loaded. Meanwhile it has no storage: its session is on an empty
+    /// in-memory database, where nothing is written either. It starts no programs.
     pub fn ask<T>(
         &self,
         what: &str,
@@ -77,8 +77,7 @@ impl Loader {
             artifacts: CallArtifacts::default(),
         };
         let state = CallState::new(setup, Box::new(session), &Limits::default());
-        // On a thread that is not the runtime's: WASI blocks it when the component prints, as one that
-        // panics does.
+        // On a separate thread: WASI blocks the runtime's thread when the component prints or panics.
         let asked = std::thread::scope(|scope| {
             let asking = scope.spawn(|| {
                 let mut store = state.into_store(&self.sandbox);
@@ -93,11 +92,11 @@ impl Loader {
                 time.as_secs_f32()
             )]),
             Ok(said) => said.map_err(|err| match err.downcast_ref::<Trap>() {
-                // What the program did at that place says little to who only adds it.
+                // The details of the crash mean little to the person who adds the component.
                 Some(trap) => vec![format!("it does not {what}: it crashed ({trap})")],
                 None => vec![format!("it does not {what}: {err:#}")],
             }),
-            Err(_) => Err(vec![format!("the host failed while it was to {what}")]),
+            Err(_) => Err(vec![format!("the host failed while waiting for it to {what}")]),
         }
     }
 }

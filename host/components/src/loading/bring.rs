@@ -1,4 +1,4 @@
-//! Bringing in the code of components: from the cache, from this program, or from the compiler.
+//! Obtains the code of components from the cache, from this program, or from the compiler.
 
 use std::borrow::Cow;
 use std::sync::PoisonError;
@@ -16,10 +16,10 @@ use super::version;
 use crate::builtin;
 use crate::world::World;
 
-/// Compiling that takes longer is told to the operator.
+/// Compile time above which the operator is told.
 const LONG: Duration = Duration::from_secs(1);
 
-/// A component's code, before it is linked.
+/// Code of a component before it is linked.
 pub struct Prepared {
     /// The code.
     pub code: Code,
@@ -29,26 +29,26 @@ pub struct Prepared {
     pub size: usize,
 }
 
-/// The part of loading that is done before tools can be listed.
+/// Scope of the loading that is done before tools can be listed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Haste {
     /// Components that need neither the compiler nor another machine. The rest is left out for now.
     AtHand,
-    /// Descriptions of all components. Code of packs that were described before is brought in when it is needed.
+    /// Descriptions of all components. Code of packs that were described before is loaded on demand.
     Described,
     /// Everything.
     Whole,
 }
 
 impl Loader {
-    /// Source of the code of the component with a SHA-256, and the time to bring the code in.
+    /// Source of the code of the component with a SHA-256, and the time it took to load.
     pub fn brought(&self, hash: &str) -> Option<(How, Duration)> {
         let brought = self.brought.lock().unwrap_or_else(PoisonError::into_inner);
         brought.get(hash).copied()
     }
 
-    /// From a source to code: read, compared with its pin, looked at, and compiled or found in the cache. `None` if that
-    /// takes longer than there is time.
+    /// Loads code from a source: reads the bytes, compares them with the pin, checks them, and compiles them or finds
+    /// the code in the cache. `None` if that takes longer than the given time.
     pub async fn prepare(
         &self,
         origin: &Origin,
@@ -79,7 +79,7 @@ impl Loader {
         }))
     }
 
-    /// A source's bytes. `None` if they are on another machine and there is no time for that.
+    /// Bytes of a source. `None` if they are on another machine and there is no time to fetch them.
     pub(crate) async fn bytes(
         &self,
         origin: &Origin,
@@ -91,7 +91,7 @@ impl Loader {
         origin.bytes(&self.downloads).await.map(Some)
     }
 
-    /// Checks a component and brings in its code.
+    /// Checks a component and loads its code.
     pub(crate) async fn checked(
         &self,
         what: &str,
@@ -124,7 +124,7 @@ impl Loader {
         Ok(component)
     }
 
-    /// Has a child compile a component, and another one without a cache if the code could not be kept.
+    /// Compiles a component in a child process, and again without a cache if the code could not be stored.
     async fn compile(&self, bytes: &[u8], hash: &str) -> Result<Component, Vec<String>> {
         let refused = |err: CompileError| one(err);
         let engine = self.sandbox.engine();
@@ -147,7 +147,8 @@ impl Loader {
         load_copied(engine, &code).map_err(|err| vec![format!("its compiled code does not load: {err:#}")])
     }
 
-    /// Manifest of the component with a SHA-256, as JSON, from the build of this program or from an earlier load.
+    /// Manifest of the component with a SHA-256, as JSON, recorded by the build of this program or by an earlier
+    /// load.
     pub(crate) fn known_manifest(&self, hash: &str) -> Option<Cow<'static, str>> {
         match builtin::manifest(hash) {
             Some(said) => Some(said.into()),
@@ -155,19 +156,19 @@ impl Loader {
         }
     }
 
-    /// Remembers what a component said of itself.
+    /// Stores a component's description of itself.
     pub(crate) fn keep_manifest(&self, hash: &str, said: &str) {
         self.cache.keep_manifest(self.sandbox.engine(), hash, said);
     }
 
-    /// A component's code, if it is at hand.
+    /// Code of a component, if it is at hand.
     pub(crate) async fn code_at_hand(&self, hash: &str) -> Option<Code> {
         let at_hand = async { self.at_hand(hash).await.ok_or(()) };
         self.codes.get(hash, at_hand).await.ok()
     }
 
-    /// A component's code from the cache or from this binary. Most of a start is this, so components are read side
-    /// by side.
+    /// Code of a component from the cache or from this binary. Dominates the start time, so components are read in
+    /// parallel.
     async fn at_hand(&self, hash: &str) -> Option<Component> {
         let started = Instant::now();
         let (loader, own) = (self.clone(), hash.to_owned());
@@ -183,7 +184,7 @@ impl Loader {
     }
 }
 
-/// Looks at a component's bytes. Those of this program were looked at when it was built.
+/// Checks a component's bytes. Built-in components were checked at build time.
 fn check(bytes: &[u8], hash: &str, world: World) -> Result<(), Vec<String>> {
     if builtin::world(hash) == Some(world) {
         return Ok(());
@@ -191,12 +192,12 @@ fn check(bytes: &[u8], hash: &str, world: World) -> Result<(), Vec<String>> {
     version::check(bytes, world).map_err(one)
 }
 
-/// The SHA-256 of a component's bytes, which must be the one that is pinned, if one is.
+/// SHA-256 of a component's bytes, compared with the pin if there is one.
 pub(crate) fn pinned(bytes: &[u8], pin: Option<&str>) -> Result<String, Vec<String>> {
     let hash = builtin::sha256(bytes);
     match pin.filter(|pin| !pin.eq_ignore_ascii_case(&hash)) {
         Some(pin) => Err(vec![format!(
-            "its SHA-256 is {hash}, pinned is {pin}; pin the new one if you trust the change"
+            "its SHA-256 is {hash}, but the pinned one is {pin}; pin the new one if you trust the change"
         )]),
         None => Ok(hash),
     }

@@ -1,8 +1,10 @@
-//! Compiled components on disk, so that only the first start compiles, and what packs of others said of themselves.
+//! On-disk cache of compiled components, so that only the first start compiles, and of the manifests of packs that
+//! are not built in.
 //!
-//! Loading code runs it, so an entry must be one this user's host wrote: the directory and file are the owner's alone,
-//! links are not followed, and a MAC under a local key covers the component's hash, the engine's and the content. An
-//! entry that fails any of it is made anew. Code is mapped from its file, so that processes share its memory.
+//! Loading compiled code runs it, so an entry must have been written by a host of the same user. The directory and
+//! the file belong to the owner alone, links are not followed, and a MAC under a local key covers the component's
+//! hash, the engine's hash and the content. An entry that fails any of these checks is rebuilt. Code is mapped from
+//! its file, so that processes share its memory.
 
 use std::io::{Read, Write};
 use std::os::fd::AsRawFd as _;
@@ -28,22 +30,22 @@ const KEY: &str = "cache.key";
 const TAG: usize = 32;
 /// Largest entry that is read back.
 const MAX_ENTRY: u64 = 512 << 20;
-/// Nobody writes an entry for that long.
+/// Age after which an unfinished entry is abandoned.
 const DRAFT_TIME: Duration = Duration::from_secs(3_600);
 /// Bytes that are read or written at once.
 const PIECE: usize = 128 << 10;
 
-/// The cache of one directory.
+/// Cache in one directory.
 pub(super) struct Cache {
-    /// The directories and the key, if they are there.
+    /// Directories and key, if they exist.
     place: Option<Place>,
-    /// Nothing is kept.
+    /// True if nothing is stored.
     is_frozen: bool,
 }
 
 struct Place {
     code: Dir,
-    /// Made when the first is kept.
+    /// Data directory, for creating the cache directories on first use.
     home: DataDir,
     key: [u8; 32],
 }
@@ -60,14 +62,14 @@ pub enum How {
     Compiled,
 }
 
-/// A component's turn to be compiled. Dropping it gives it back, and so does the death of its process.
+/// Lock on the compilation of a component, released when it is dropped or its process dies.
 pub(super) struct Turn {
-    /// Nothing, where no file can be made.
+    /// `None` if no file can be created.
     held: Option<std::fs::File>,
 }
 
 impl Cache {
-    /// Opens the cache, making it when missing.
+    /// Opens the cache and creates its directory if it is missing.
     pub(super) fn open(home: DataDir) -> Result<Cache, DataDirError> {
         let place = Place {
             code: home.private_dir(DIR)?,
@@ -81,7 +83,7 @@ impl Cache {
         })
     }
 
-    /// No cache at all.
+    /// A disabled cache.
     pub(super) fn none() -> Cache {
         Cache {
             place: None,
@@ -89,7 +91,7 @@ impl Cache {
         }
     }
 
-    /// The cache as it is, if there is one: entries are read and none is kept.
+    /// Opens an existing cache read-only: entries are read and none is written.
     pub(super) fn frozen(home: DataDir) -> Result<Cache, DataDirError> {
         let key = home
             .has(KEY)
@@ -110,13 +112,13 @@ impl Cache {
         })
     }
 
-    /// Directory of the entries, if they can be kept.
+    /// Directory of the entries, if entries can be stored.
     pub(super) fn keeps_in(&self) -> Option<&std::path::Path> {
         let place = self.place.as_ref().filter(|_| !self.is_frozen)?;
         Some(place.home.path())
     }
 
-    /// The compiled form of the component with a SHA-256, if a valid entry is there or it was compiled ahead.
+    /// Compiled form of the component with a SHA-256, if there is a valid entry or it was compiled ahead.
     pub(super) fn get(&self, engine: &Engine, hash: &str) -> Option<(Component, How)> {
         let ahead = builtin::ahead(hash);
         let entry = ahead
@@ -127,17 +129,17 @@ impl Cache {
             .or_else(|| Some((self.unpacked(engine, hash, ahead?)?, How::Unpacked)))
     }
 
-    /// The entry that the compiler made for this engine, if it is there.
+    /// Entry that the compiler made for this engine, if it exists.
     pub(super) fn compiled(&self, engine: &Engine, hash: &str) -> Option<Component> {
         self.entry(engine, &entry_name(hash, &tollgate_engine::settings(engine)))
     }
 
-    /// True if there is a valid entry. Nothing is loaded.
+    /// True if there is a valid entry. Loads nothing.
     pub(super) fn has(&self, hash: &str, settings: &str) -> bool {
         self.verified(&entry_name(hash, settings)).is_some()
     }
 
-    /// Keeps code that the compiler just made. A full disk only costs the next start.
+    /// Stores code that the compiler just produced. A full disk only costs the next start time.
     pub(super) fn put(&self, hash: &str, settings: &str, code: &[u8]) -> std::io::Result<()> {
         let name = entry_name(hash, settings);
         match self.place.as_ref().filter(|_| !self.is_frozen) {
@@ -158,7 +160,7 @@ impl Cache {
         String::from_utf8(said).ok()
     }
 
-    /// Remembers what a component said of itself. Without it the next start asks again.
+    /// Stores a component's description of itself. Without it the next start asks again.
     pub(super) fn keep_manifest(&self, engine: &Engine, hash: &str, said: &str) {
         let Some(place) = self.place.as_ref().filter(|_| !self.is_frozen) else {
             return;
@@ -171,7 +173,8 @@ impl Cache {
         }
     }
 
-    /// The turn to compile a component, unless another process has it. Where no file can be made there are no turns.
+    /// Lock on the compilation of a component, unless another process holds it. If no file can be created there are
+    /// no locks.
     pub(super) fn try_turn(&self, hash: &str) -> Option<Turn> {
         let Some(place) = self.place.as_ref().filter(|_| !self.is_frozen) else {
             return Some(Turn { held: None });
@@ -183,7 +186,7 @@ impl Cache {
             return Some(Turn { held: None });
         };
         flock(&file, FlockOperation::NonBlockingLockExclusive).ok()?;
-        // Whoever had it removed the file, and somebody may have made another.
+        // The holder may have removed the file, and another process may have created a new one.
         let is_same = |there: cap_std::fs::Metadata| {
             let own = file.metadata();
             own.is_ok_and(|own| (own.dev(), own.ino()) == (there.dev(), there.ino()))
@@ -197,7 +200,7 @@ impl Cache {
             })
     }
 
-    /// Gives a turn back, and removes its file.
+    /// Releases the lock and removes its file.
     pub(super) fn end_turn(&self, hash: &str, turn: Turn) {
         if let (Some(place), Some(_)) = (&self.place, &turn.held) {
             let _ = place.code.remove_file(format!("{hash}.turn"));
@@ -216,7 +219,7 @@ impl Cache {
         verified(&place.code, &place.key, name)
     }
 
-    /// Code of this binary, which is an entry from then on.
+    /// Code from this binary, which is stored as an entry.
     fn unpacked(&self, engine: &Engine, hash: &str, ahead: &Ahead) -> Option<Component> {
         if baseline_settings() != Some(ahead.settings) {
             tracing::warn!("code that was compiled ahead is for other settings and is not used");
@@ -241,7 +244,7 @@ impl Cache {
             match write(&place.code, &place.key, &name, &mut ahead.code()?, ahead.length) {
                 Ok(file) => {
                     return load(engine, file).map_err(|err| {
-                        // Nothing is gained by reading it again.
+                        // The entry is invalid and would fail again.
                         let _ = place.code.remove_file(&name);
                         failed(err)
                     });
@@ -257,7 +260,7 @@ impl Cache {
     }
 }
 
-/// Removes what processes that were killed began to write.
+/// Removes unfinished entries of killed processes.
 fn sweep(dir: &Dir) {
     let Ok(entries) = dir.entries() else { return };
     for entry in entries.flatten() {
@@ -273,7 +276,7 @@ fn sweep(dir: &Dir) {
     }
 }
 
-/// An entry's file, if it is as a host of this user wrote it, and how much of it is content.
+/// File of an entry and the length of its content, if a host of this user wrote it.
 fn verified(dir: &Dir, key: &[u8; 32], name: &str) -> Option<(std::fs::File, u64)> {
     let file = match open_private(dir, name) {
         Ok(Some(file)) => file,
@@ -305,8 +308,7 @@ fn verified(dir: &Dir, key: &[u8; 32], name: &str) -> Option<(std::fs::File, u64
     Some((file, is_right?))
 }
 
-/// Writes an entry, whole or not at all, and returns its file. Content of another length than what was said
-/// is invalid.
+/// Writes an entry atomically and returns its file. Content of another length than announced is invalid.
 fn write(
     dir: &Dir,
     key: &[u8; 32],
@@ -325,7 +327,7 @@ fn write(
     let mut file = dir.open_with(&temporary, &options)?.into_std();
     let written = (|| {
         let mut mac = begin(key, name);
-        // One byte more shows what is too long.
+        // One more byte shows that the content is too long.
         let mut content = content.take(length.saturating_add(1));
         let written = copied(&mut content, &mut mac, &mut file)?;
         if length != u64::MAX && written != length {
@@ -343,7 +345,7 @@ fn write(
     }
 }
 
-/// Copies in pieces, so that no copy of large code is in memory. What cannot be read is invalid.
+/// Copies in pieces, so that large code is never in memory as a whole. Unreadable content is invalid.
 fn copied(from: &mut impl Read, mac: &mut Hmac<Sha256>, to: &mut impl Write) -> std::io::Result<u64> {
     let mut piece = vec![0; PIECE];
     let mut bytes = 0;
@@ -366,14 +368,14 @@ fn begin(key: &[u8; 32], name: &str) -> Hmac<Sha256> {
     mac
 }
 
-/// Maps code from the file that was looked at, whatever bears its name by now.
+/// Maps code from the verified file, even if its name now belongs to another file.
 #[allow(unsafe_code, reason = "compiled code has no other way in")]
 fn load(engine: &Engine, mut file: std::fs::File) -> wasmtime::Result<Component> {
     let opened = format!("/dev/fd/{}", file.as_raw_fd());
     if std::path::Path::new(&opened).exists() {
-        // SAFETY: the code comes from this host's own compiler, under a MAC whose key only this user can read, in
-        // a file that only this user can write and this program only replaces as a whole; wasmtime
-        // checks that it was made for this engine.
+        // SAFETY: the code comes from this host's own compiler, under a MAC whose key only this user can read, in a
+        // file that only this user can write and that this program only replaces as a whole; wasmtime checks that it
+        // was made for this engine.
         return unsafe { Component::deserialize_file(engine, opened) };
     }
     let mut code = Vec::new();
@@ -400,7 +402,7 @@ fn manifest_name(engine: &Engine, hash: &str) -> String {
     format!("{hash}-{}-{}.json", &settings[..16], env!("CARGO_PKG_VERSION"))
 }
 
-/// The settings of code that is compiled ahead, as this program has them.
+/// Settings of code that is compiled ahead by this program.
 fn baseline_settings() -> Option<&'static str> {
     static SETTINGS: OnceLock<Option<String>> = OnceLock::new();
     SETTINGS

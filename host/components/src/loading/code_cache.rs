@@ -1,7 +1,7 @@
-//! Code that is loaded already: whoever brings in a component with the same bytes shares it.
+//! In-memory cache of loaded code, shared by all components with the same bytes.
 //!
-//! One component under several names, or one that a new configuration keeps, takes its memory once, and
-//! its code stays in the processor's caches from one use to the next.
+//! A component that is registered under several names, or that a new configuration keeps, is in memory only once. Its
+//! code also stays in the processor's caches from one use to the next.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError, Weak};
@@ -11,7 +11,7 @@ use wasmtime::component::Component;
 
 type Cell = OnceCell<Component>;
 
-/// A component's code. It can be shared for as long as somebody holds this.
+/// Code of a component, shared for as long as any holder keeps it.
 #[derive(Clone)]
 pub struct Code {
     component: Component,
@@ -25,15 +25,15 @@ impl Code {
     }
 }
 
-/// All code that somebody holds, by the SHA-256 of the component's bytes.
+/// Code that is in use, by the SHA-256 of the component's bytes.
 #[derive(Default)]
 pub(super) struct Codes {
     held: Mutex<HashMap<String, Weak<Cell>>>,
 }
 
 impl Codes {
-    /// The code of a component, made unless somebody holds it. Whoever wants the same meanwhile waits for
-    /// it; what cannot be made is tried again by the next.
+    /// Code of a component, loaded unless it is in use. Concurrent requests for the same code wait for the first. A
+    /// failed load is tried again on the next request.
     pub(super) async fn get<E>(
         &self,
         hash: &str,
@@ -90,7 +90,7 @@ mod tests {
         drop(codes.get("c", make()).await.unwrap());
         assert!(codes.get("a", make()).await.is_ok());
         assert_eq!(made.get(), 4);
-        // What nobody holds is forgotten: only the last one asked for is still named.
+        // Code that is not in use is dropped: only the last requested entry remains.
         assert_eq!(codes.held.lock().unwrap().len(), 1);
     }
 }

@@ -1,11 +1,11 @@
-//! Compiling a component in a child process with little memory and little time.
+//! Compilation of a component in a child process with limited memory and time.
 //!
-//! The compiler is not built to withstand hostile input the way the runtime is, so it runs where it can neither open
-//! a file or a connection nor start anything. What it returns is trusted all the same: the host loads and runs it.
+//! The compiler is less hardened against hostile input than the runtime, so the child process can neither open files
+//! or connections nor start programs. Its output is nevertheless trusted: the host loads and runs it.
 //!
-//! Where there is a cache, a keeper stands between the two: a process that waits for the component's turn, has it
-//! compiled and keeps the code. It is in no group of a client's and outlives its host, so that a client that gives up
-//! early finds the code at its next try.
+//! If there is a cache, a keeper process runs between the host and the compiler. The keeper waits for the component's
+//! turn, has it compiled and stores the code. The keeper is outside the client's process group and outlives its host,
+//! so a client that gives up early finds the code on its next try.
 
 use std::io::{Read, Write};
 use std::path::{Path, PathBuf};
@@ -24,20 +24,20 @@ use wasmtime::Engine;
 use super::cache::{Cache, Turn};
 use super::confine;
 
-/// The hidden subcommand that the child runs.
+/// Hidden subcommand that the child runs.
 pub const SUBCOMMAND: &str = "compile-component";
-/// Wall time of the child. Its processor time is limited as well, and much lower: a busy machine takes longer.
+/// Wall-clock limit of the child. Its processor time has a much lower limit, because a busy machine takes longer.
 const TIME: Duration = Duration::from_secs(600);
-/// Wall time of a keeper, which may have to wait for another.
+/// Wall-clock limit of a keeper, which may have to wait for another.
 const KEEPER_TIME: Duration = Duration::from_secs(1_500);
-/// Time between two looks of a keeper at what it waits for.
+/// Interval at which a keeper polls.
 const PAUSE: Duration = Duration::from_millis(20);
-/// Most bytes of code that are taken from the child.
+/// Most bytes of code that are read from the child.
 const MAX_CODE: u64 = 512 << 20;
-/// Most bytes of what it says of its failure.
+/// Most bytes of the child's error message.
 const MAX_SAID: u64 = 64 << 10;
 
-/// Reason why a component was not compiled.
+/// Reason for which a component was not compiled.
 #[derive(Debug, Error)]
 pub enum CompileError {
     /// The child could not be run.
@@ -54,26 +54,26 @@ pub enum CompileError {
     Refused(String),
 }
 
-/// Runs compiling children.
+/// Runs the child processes that compile.
 #[derive(Debug, Clone)]
 pub struct Compiler {
     executable: PathBuf,
 }
 
 impl Compiler {
-    /// Children run the given `tollgate` binary.
+    /// Creates a compiler whose children run the given `tollgate` binary.
     pub fn new(executable: PathBuf) -> Compiler {
         Compiler { executable }
     }
 
-    /// Compiles a component to code for this machine.
+    /// Compiles a component for this machine.
     pub(super) async fn compile(&self, component: &[u8]) -> Result<Vec<u8>, CompileError> {
         let mut command = tokio::process::Command::new(&self.executable);
         command.arg(SUBCOMMAND).kill_on_drop(true);
         run(command, component, TIME).await
     }
 
-    /// Compiles a component into the cache in a directory. Returns its code if it could not be kept there.
+    /// Compiles a component into the cache in a directory. Returns its code if it could not be stored there.
     pub(super) async fn keep(
         &self,
         component: &[u8],
@@ -82,7 +82,7 @@ impl Compiler {
         settings: &str,
     ) -> Result<Option<Vec<u8>>, CompileError> {
         let mut command = tokio::process::Command::new(&self.executable);
-        // Children work elsewhere.
+        // Children have another working directory.
         let home = std::path::absolute(home).map_err(CompileError::Start)?;
         command.arg(SUBCOMMAND).arg("--keep-in").arg(home);
         command.args(["--sha256", hash, "--settings", settings]);
@@ -91,7 +91,7 @@ impl Compiler {
     }
 }
 
-/// Runs a child to its end and returns what it printed.
+/// Runs a child to its end and returns its output.
 async fn run(
     mut command: tokio::process::Command,
     component: &[u8],
@@ -125,12 +125,12 @@ async fn run(
     Err(CompileError::Refused(why))
 }
 
-/// Gives a child its input and takes what it says, of which there may be only so much.
+/// Sends a child its input and reads its output up to the limits.
 async fn talk(child: &mut Child, component: &[u8]) -> std::io::Result<Output> {
     let (stdin, stdout, stderr) = (child.stdin.take(), child.stdout.take(), child.stderr.take());
     let feed = async {
         if let Some(mut stdin) = stdin {
-            // A child that died early closes the pipe; its exit says why.
+            // A child that died early closes the pipe; its exit status says why.
             let _ = stdin.write_all(component).await;
         }
     };
@@ -142,7 +142,7 @@ async fn talk(child: &mut Child, component: &[u8]) -> std::io::Result<Output> {
     })
 }
 
-/// The beginning of what a stream holds. Who says more finds it closed.
+/// Reads the beginning of a stream. Output past the limit finds it closed.
 async fn taken(stream: Option<impl AsyncRead + Unpin>, limit: u64) -> std::io::Result<Vec<u8>> {
     let mut all = Vec::new();
     if let Some(stream) = stream {
@@ -168,7 +168,7 @@ pub struct Flags {
     with_parent: bool,
 }
 
-/// The child's side: reads a component from standard input, writes its code to standard output or keeps it.
+/// Runs the child: reads a component from standard input, and writes its code to standard output or stores it.
 pub fn run_child(flags: &Flags) -> anyhow::Result<()> {
     if let (Some(home), Some(hash), Some(settings)) = (&flags.keep_in, &flags.sha256, &flags.settings) {
         return keep(home, hash, settings);
@@ -193,9 +193,9 @@ fn input() -> std::io::Result<Vec<u8>> {
     Ok(component)
 }
 
-/// The keeper's side. What the compiler says on standard error goes where the keeper's own goes.
+/// Runs the keeper. Standard error of the compiler is that of the keeper.
 fn keep(home: &Path, hash: &str, settings: &str) -> anyhow::Result<()> {
-    // Clients end all of a group, and terminals interrupt it.
+    // Clients kill their whole process group, and terminals interrupt it.
     let _ = setsid();
     let parent = getppid();
     let component = input()?;
@@ -206,14 +206,14 @@ fn keep(home: &Path, hash: &str, settings: &str) -> anyhow::Result<()> {
     let cache = Cache::open(DataDir::existing(home)?)?;
     let is_orphan = || getppid() != parent;
     let Some(turn) = turn(&cache, hash, is_orphan) else {
-        // Somebody else compiles it, and nobody waits here.
+        // Another process compiles it, and no caller waits here.
         return Ok(());
     };
     if cache.has(hash, settings) {
         cache.end_turn(hash, turn);
         return Ok(());
     }
-    // Without a host and without a cache the code is of no use.
+    // Without a host and without a cache the code has no use.
     let code = compile_alone(&component, || is_orphan() && !home.exists());
     let kept = code.map(|code| (cache.put(hash, settings, &code).is_ok(), code));
     cache.end_turn(hash, turn);
@@ -221,12 +221,12 @@ fn keep(home: &Path, hash: &str, settings: &str) -> anyhow::Result<()> {
         Ok((true, _)) => Ok(()),
         Ok((false, code)) => Ok(std::io::stdout().lock().write_all(&code)?),
         Err(Some(why)) => Err(why),
-        // It said why itself.
+        // The child printed the reason itself.
         Err(None) => std::process::exit(2),
     }
 }
 
-/// Waits for a component's turn. `None` if nobody wants the code of this process any more.
+/// Waits for the lock on a component. `None` if the code of this process is not needed any more.
 fn turn(cache: &Cache, hash: &str, is_orphan: impl Fn() -> bool) -> Option<Turn> {
     loop {
         if let Some(turn) = cache.try_turn(hash) {
@@ -239,7 +239,7 @@ fn turn(cache: &Cache, hash: &str, is_orphan: impl Fn() -> bool) -> Option<Turn>
     }
 }
 
-/// Compiles a component in a child that ends with this process. The error is empty if the child said what it is.
+/// Compiles a component in a child that ends with this process. The error is empty if the child printed the reason.
 fn compile_alone(component: &[u8], is_useless: impl Fn() -> bool) -> Result<Vec<u8>, Option<anyhow::Error>> {
     let failed = |err: std::io::Error| Some(anyhow::Error::new(err).context("the compiler could not be run"));
     let mut child = std::process::Command::new(std::env::current_exe().map_err(failed)?)
@@ -276,7 +276,7 @@ fn compile_alone(component: &[u8], is_useless: impl Fn() -> bool) -> Result<Vec<
     }
 }
 
-/// Waits for a child, and kills it when its time is over or it is of no use. `None` if it was killed.
+/// Waits for a child, and kills it when its time is up or its code is not needed any more. `None` if it was killed.
 fn ended(
     child: &mut std::process::Child,
     is_useless: impl Fn() -> bool,

@@ -1,8 +1,8 @@
-//! Taking from a process whatever it does not need to compile what it has already read.
+//! Confinement of a process to what it needs to compile input that it has already read.
 //!
-//! Limits on resources hold everywhere. The list of system calls holds where the kernel filters them, on processors
-//! that the filter is written for; elsewhere the limits are all there is, of which the one on open files keeps
-//! files and sockets away as well.
+//! Resource limits apply on every system. The system call filter applies where the kernel supports it, on the
+//! processors that the filter is written for. Elsewhere only the limits apply, of which the limit on open files also
+//! rules out files and sockets.
 
 use std::collections::BTreeMap;
 
@@ -18,14 +18,14 @@ use seccompiler::{
 const MEMORY: u64 = 4 << 30;
 /// Processor time, in seconds.
 const CPU_SECONDS: u64 = 120;
-/// Calls that need no look at their arguments: memory, threads, signals within the process, time.
+/// System calls that are allowed with any arguments: memory, threads, signals within the process, time.
 const PLAIN: &[libc::c_long] = &[
     libc::SYS_munmap,
     libc::SYS_mremap,
     libc::SYS_madvise,
     libc::SYS_brk,
     libc::SYS_futex,
-    // Another filter says that there is none.
+    // Another filter reports this call as not implemented.
     libc::SYS_clone3,
     libc::SYS_set_robust_list,
     libc::SYS_rseq,
@@ -48,9 +48,9 @@ const PLAIN: &[libc::c_long] = &[
     libc::SYS_getrandom,
 ];
 
-/// Limits what this process may take. Must come first: input is read under it.
+/// Limits the resources of this process. Must come first: input is read under it.
 pub(super) fn limit() -> anyhow::Result<()> {
-    // Where others of the same user may look into it is what it is given to compile.
+    // Hides this process, and with it the component that it compiles, from other processes of the same user.
     set_dumpable_behavior(DumpableBehavior::NotDumpable).context("cannot be kept from others")?;
     set(Resource::As, MEMORY).context("cannot limit memory")?;
     set(Resource::Cpu, CPU_SECONDS).context("cannot limit processor time")?;
@@ -58,11 +58,11 @@ pub(super) fn limit() -> anyhow::Result<()> {
     set(Resource::Fsize, 0).context("cannot limit what is written to files")
 }
 
-/// Leaves this process what it has: no file is opened and no connection made from now on, no program and no process
-/// started, and nobody signalled.
+/// Takes all further rights from this process. From now on it can open no file or connection, start no program or
+/// process, and signal no other process.
 pub(super) fn confine() -> anyhow::Result<()> {
     set(Resource::Nofile, 0).context("cannot limit open files")?;
-    // A kernel without filters, and a processor that has none yet, are no reason not to compile.
+    // Compilation proceeds on kernels without filters, and on processors that the filter does not support.
     if let Err(err) = filter() {
         tracing::warn!("the compiler runs without a filter of system calls: {err}");
     }
@@ -80,7 +80,7 @@ fn set(resource: Resource, value: u64) -> rustix::io::Result<()> {
 fn filter() -> Result<(), seccompiler::Error> {
     let arch = TargetArch::try_from(std::env::consts::ARCH)?;
     let says = |number: i32| SeccompAction::Errno(number.unsigned_abs());
-    // What starts threads by it looks for the older call then, whose arguments can be looked at.
+    // Code that starts threads then falls back to the older call, whose arguments a filter can inspect.
     let newer = BTreeMap::from([(libc::SYS_clone3, Vec::new())]);
     let newer = SeccompFilter::new(newer, SeccompAction::Allow, says(libc::ENOSYS), arch)?;
     let all = SeccompFilter::new(allowed()?, says(libc::EPERM), SeccompAction::Allow, arch)?;
@@ -93,7 +93,7 @@ fn filter() -> Result<(), seccompiler::Error> {
 fn allowed() -> Result<BTreeMap<i64, Vec<SeccompRule>>, BackendError> {
     let mut rules: BTreeMap<i64, Vec<SeccompRule>> =
         PLAIN.iter().map(|&number| (number, Vec::new())).collect();
-    // No memory that runs, and none that is a file's.
+    // No executable memory, and no file mappings.
     let is_not_run = || without(2, libc::PROT_EXEC);
     let is_no_file = is(4, u64::from(u32::MAX))?;
     rules.insert(
@@ -101,31 +101,31 @@ fn allowed() -> Result<BTreeMap<i64, Vec<SeccompRule>>, BackendError> {
         vec![SeccompRule::new(vec![is_not_run()?, is_no_file])?],
     );
     rules.insert(libc::SYS_mprotect, vec![SeccompRule::new(vec![is_not_run()?])?]);
-    // Threads, and no processes.
+    // Threads, but not processes.
     let thread = unsigned(libc::CLONE_THREAD);
     let is_thread =
         SeccompCondition::new(0, SeccompCmpArgLen::Dword, SeccompCmpOp::MaskedEq(thread), thread)?;
     rules.insert(libc::SYS_clone, vec![SeccompRule::new(vec![is_thread])?]);
-    // Standard output and error.
+    // Only standard output and error.
     let is_output = || [1, 2].map(|fd| SeccompRule::new(vec![is(0, fd)?]));
     for call in [libc::SYS_write, libc::SYS_writev] {
         rules.insert(call, is_output().into_iter().collect::<Result<_, _>>()?);
     }
-    // Its own end, as `abort` makes it.
+    // Only its own process, for `abort`.
     let own = u64::from(std::process::id());
     rules.insert(libc::SYS_tgkill, vec![SeccompRule::new(vec![is(0, own)?])?]);
-    // Names of threads.
+    // Only thread names.
     let name = unsigned(libc::PR_SET_NAME);
     rules.insert(libc::SYS_prctl, vec![SeccompRule::new(vec![is(0, name)?])?]);
     Ok(rules)
 }
 
-/// An argument has a value.
+/// Condition that an argument has a value.
 fn is(argument: u8, value: u64) -> Result<SeccompCondition, BackendError> {
     SeccompCondition::new(argument, SeccompCmpArgLen::Dword, SeccompCmpOp::Eq, value)
 }
 
-/// An argument lacks a flag.
+/// Condition that an argument lacks a flag.
 fn without(argument: u8, flag: i32) -> Result<SeccompCondition, BackendError> {
     let lacks = SeccompCmpOp::MaskedEq(unsigned(flag));
     SeccompCondition::new(argument, SeccompCmpArgLen::Dword, lacks, 0)

@@ -1,4 +1,4 @@
-//! Components from other machines: over HTTPS alone, under a size, and kept under the hash they have.
+//! Download of components: over HTTPS only, up to a size limit, and stored under their hash.
 
 use std::io::{Read as _, Write as _};
 use std::sync::{Arc, PoisonError, RwLock};
@@ -14,70 +14,72 @@ use ureq::tls::{RootCerts, TlsConfig};
 use super::registry::{Fetched, Registries, evidence_name};
 use super::version::MAX_SIZE;
 
-/// The directory in the data directory.
+/// Directory inside the data directory.
 const DIR: &str = "components";
-/// Time limit of connecting.
+/// Time limit for connecting.
 const CONNECT: Duration = Duration::from_secs(5);
-/// Time limit of the whole download.
+/// Time limit for the whole download.
 const TIME: Duration = Duration::from_secs(60);
 /// Most bytes of a manifest with its signatures, as they are kept.
 const EVIDENCE_LIMIT: u64 = 32 << 20;
 
-/// Reason why a component was not downloaded. Nothing was kept.
+/// Reason for which a component was not downloaded. Nothing was stored.
 #[derive(Debug, Error)]
 pub enum DownloadError {
-    /// The server was not reached, is not trusted, or broke off.
+    /// The server was not reached, is not trusted, or closed the connection.
     #[error("{url} cannot be downloaded{}", tollgate_registry::connection_remedy(source))]
     Unreachable {
-        /// From where.
+        /// Address.
         url: String,
         #[source]
         source: ureq::Error,
     },
-    /// The server has something else to say.
+    /// The server answered with an error status.
     #[error("{url} answers {status}")]
     Status {
-        /// From where.
+        /// Address.
         url: String,
-        /// With what.
+        /// HTTP status.
         status: u16,
     },
-    /// More bytes than a component may have.
+    /// The component is larger than allowed.
     #[error("{url} is larger than the {MAX_SIZE} bytes that are accepted")]
     TooLarge {
-        /// From where.
+        /// Address.
         url: String,
     },
     /// The content differs from the pinned hash.
-    #[error("{url} has SHA-256 {found}, pinned is {pinned}; pin the new one if you trust the change")]
+    #[error(
+        "{url} has SHA-256 {found}, but the pinned one is {pinned}; pin the new one if you trust the change"
+    )]
     OtherHash {
-        /// From where.
+        /// Address.
         url: String,
-        /// The hash of what came.
+        /// Hash of the received content.
         found: String,
-        /// The hash it must have.
+        /// Hash that the component must have.
         pinned: String,
     },
-    /// A registry has no such component, or nobody trusted signed it.
+    /// The registry has no such component, or no trusted key signed it.
     #[error(transparent)]
     Registry(#[from] RegistryError),
-    /// No registry is configured to be asked.
+    /// No registry is configured.
     #[error("{0} cannot be pulled: this command does not use registries")]
     NoRegistries(String),
 }
 
-/// The components that were downloaded to a data directory, by their hash.
+/// Components that were downloaded to a data directory, by their hash.
 pub struct Downloads {
-    /// The directory, if it is there.
+    /// The directory, if it exists.
     dir: Option<Dir>,
-    /// Nothing is kept.
+    /// True if nothing is stored.
     is_frozen: bool,
-    /// Registries and trust, by the configuration that is in force.
+    /// Registries and trust of the configuration in force.
     registries: RwLock<Option<Arc<Registries>>>,
 }
 
 impl Downloads {
-    /// Opens the directory, making it when missing.
+    /// Opens the directory and creates it if it is missing.
     pub fn open(data: &DataDir) -> Result<Downloads, DataDirError> {
         Ok(Downloads {
             dir: Some(data.private_dir(DIR)?),
@@ -86,7 +88,7 @@ impl Downloads {
         })
     }
 
-    /// The directory as it is, if there is one: what is in it is read and nothing is kept.
+    /// Opens an existing directory read-only.
     pub(super) fn frozen(data: &DataDir) -> Result<Downloads, DataDirError> {
         let dir = data.has(DIR).then(|| data.private_dir(DIR)).transpose()?;
         Ok(Downloads {
@@ -96,7 +98,7 @@ impl Downloads {
         })
     }
 
-    /// The component of a hash, from here or from its server.
+    /// Component with a hash, from here or from its server.
     pub async fn get_or_fetch(&self, url: &str, sha256: &str) -> Result<Vec<u8>, DownloadError> {
         if let Some(bytes) = self.get(sha256) {
             return Ok(bytes);
@@ -114,13 +116,13 @@ impl Downloads {
         Ok(bytes)
     }
 
-    /// Has later loads use these registries and this trust.
+    /// Sets the registries and the trust for later loads.
     pub fn use_registries(&self, registries: Arc<Registries>) {
         *self.registries.write().unwrap_or_else(PoisonError::into_inner) = Some(registries);
     }
 
-    /// The component of a pinned reference, from here or from its registry. Its signatures are judged in both cases, so that
-    /// a change of whom the operator trusts holds for what is here.
+    /// Component of a pinned reference, from here or from its registry. Signatures are verified in both cases, so
+    /// that a change of the trusted keys also applies to stored components.
     pub async fn get_or_pull(&self, reference: &Reference, sha256: &str) -> Result<Vec<u8>, DownloadError> {
         let registries = self
             .registries
@@ -146,7 +148,7 @@ impl Downloads {
         Ok(fetched.bytes)
     }
 
-    /// Keeps what was pulled, with its signatures.
+    /// Stores a pulled component with its signatures.
     pub fn put_fetched(&self, fetched: &Fetched) {
         self.put(&fetched.sha256, &fetched.bytes);
         if let Ok(text) = serde_json::to_vec(&fetched.evidence) {
@@ -154,7 +156,7 @@ impl Downloads {
         }
     }
 
-    /// Manifest and signatures of a pinned reference, if they are here.
+    /// Manifest and signatures of a pinned reference, if they are stored here.
     fn evidence(&self, reference: &Reference) -> Option<Evidence> {
         let file = open_private(self.dir.as_ref()?, &evidence_name(reference.digest()?)).ok()??;
         let mut bytes = Vec::new();
@@ -162,7 +164,7 @@ impl Downloads {
         serde_json::from_slice(&bytes).ok()
     }
 
-    /// Keeps a component. Without room for it the next start downloads it again.
+    /// Stores a component. Without space for it the next start downloads it again.
     pub fn put(&self, sha256: &str, bytes: &[u8]) {
         self.keep(&name(sha256), bytes);
     }
@@ -185,17 +187,17 @@ impl Downloads {
         }
     }
 
-    /// Forgets a component. Whether there was one.
+    /// Removes a component. Returns whether there was one.
     pub fn remove(&self, sha256: &str) -> bool {
         let dir = self.dir.as_ref().filter(|_| !self.is_frozen);
         dir.is_some_and(|dir| dir.remove_file(name(sha256)).is_ok())
     }
 
-    /// Forgets the manifest and the signatures of a pinned reference.
+    /// Removes the manifest and the signatures of a pinned reference.
     pub fn remove_evidence(&self, reference: &Reference) {
         let dir = self.dir.as_ref().filter(|_| !self.is_frozen);
         if let (Some(dir), Some(digest)) = (dir, reference.digest()) {
-            // Fails if it is not there, which is the aim.
+            // Fails if the file does not exist, which is fine.
             let _ = dir.remove_file(evidence_name(digest));
         }
     }
@@ -213,7 +215,7 @@ fn name(sha256: &str) -> String {
     format!("{}.wasm", sha256.to_ascii_lowercase())
 }
 
-/// Downloads a component. Redirects are followed as long as they lead to HTTPS.
+/// Downloads a component. Redirects are followed if they lead to HTTPS.
 pub async fn fetch(url: &str) -> Result<Vec<u8>, DownloadError> {
     let from = url.to_owned();
     let fetching = tokio::task::spawn_blocking(move || fetch_here(&from));
@@ -232,9 +234,9 @@ pub async fn fetch(url: &str) -> Result<Vec<u8>, DownloadError> {
     fetching.await.map_err(stopped).flatten().map_err(failed)
 }
 
-/// Downloads on this thread.
+/// Downloads on the current thread.
 fn fetch_here(url: &str) -> Result<Vec<u8>, ureq::Error> {
-    // Whoever was first has installed the same.
+    // Fails if a provider is installed already, which is the same one.
     let _ = rustls::crypto::ring::default_provider().install_default();
     let trust = TlsConfig::builder().root_certs(RootCerts::PlatformVerifier);
     let agent = ureq::Agent::config_builder()

@@ -1,7 +1,7 @@
-//! Instances of a component that were made before a call needs them.
+//! Pool of instances that are created before a call needs them.
 //!
-//! Each is used once, as every instance is; only when it is made differs. Making one takes as long as what
-//! most policies and many tools do in it.
+//! Each instance is used once, like every instance; only the time of its creation differs. Creating an instance takes
+//! as long as the work of most policies and many tools.
 
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
@@ -9,7 +9,7 @@ use tollgate_sandbox::{CallState, Room};
 use tollgate_store::storage::Session;
 use wasmtime::Store;
 
-/// Most instances of one component that wait. Calls at the same time need one each.
+/// Most ready instances of one component. Concurrent calls need one each.
 const MAX_READY: usize = 2;
 
 /// An instance in a store that no call has used yet.
@@ -18,10 +18,10 @@ pub struct PooledInstance<I> {
     pub used: RetiredInstance,
 }
 
-/// A store, and the room that it takes.
+/// A used store and the pool slot that it occupies.
 pub struct RetiredInstance {
     pub store: Store<CallState>,
-    /// Nothing went wrong in it.
+    /// True if nothing went wrong in it.
     pub is_sound: bool,
     _room: Room,
 }
@@ -37,22 +37,22 @@ impl RetiredInstance {
 }
 
 impl RetiredInstance {
-    /// Clears the store away, and returns what stood in for a session in it.
+    /// Drops the store, and returns the session that stood in for a call's.
     pub fn cleared(self) -> Box<Session> {
         self.store.into_data().finish(self.is_sound)
     }
 }
 
-/// The instances of one component.
+/// Pool of instances of one component.
 pub struct InstancePool<I>(Mutex<PoolState<I>>);
 
 struct PoolState<I> {
     ready: Vec<PooledInstance<I>>,
-    /// Stores of calls that are over. Clearing one away takes time as well.
+    /// Stores of finished calls. Dropping one takes time as well.
     used: Vec<RetiredInstance>,
-    /// Number of instances requested since the last look.
+    /// Number of instances requested since the last refill.
     wanted: usize,
-    /// None could be made. What is wrong shows when a call needs one.
+    /// True if creating an instance failed. The error shows when a call needs one.
     is_given_up: bool,
 }
 
@@ -68,7 +68,7 @@ impl<I> Default for InstancePool<I> {
 }
 
 impl<I> InstancePool<I> {
-    /// None, ever.
+    /// A pool that stays empty.
     pub fn none() -> InstancePool<I> {
         let none = InstancePool::default();
         none.give_up();
@@ -82,7 +82,7 @@ impl<I> InstancePool<I> {
         stock.ready.pop()
     }
 
-    /// Keeps a store until somebody has time for it.
+    /// Keeps a store until a thread has time to drop it.
     pub fn put_away(&self, used: RetiredInstance) {
         self.stock().used.push(used);
     }
@@ -98,7 +98,7 @@ impl<I> InstancePool<I> {
         (std::mem::take(&mut stock.used), missing)
     }
 
-    /// Adds one.
+    /// Adds an instance.
     pub fn add(&self, spare: PooledInstance<I>) {
         let mut stock = self.stock();
         if stock.ready.len() < MAX_READY {
@@ -111,7 +111,7 @@ impl<I> InstancePool<I> {
         self.stock().ready.len()
     }
 
-    /// Makes no more.
+    /// Stops creating instances.
     pub fn give_up(&self) {
         self.stock().is_given_up = true;
     }

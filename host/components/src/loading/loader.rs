@@ -1,4 +1,4 @@
-//! Means of loading: directories, the sandbox, the compiler and the database.
+//! Dependencies of loading: directories, the sandbox, the compiler and the database.
 
 use std::collections::BTreeMap;
 use std::ops::Deref;
@@ -19,17 +19,17 @@ use super::download::Downloads;
 /// Treatment of the tables of loaded packs and policies.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Tables {
-    /// The tables of each are migrated. A component whose tables cannot be migrated is not loaded.
+    /// Migrates the tables of each component. A component whose tables cannot be migrated is not loaded.
     Migrate,
-    /// The tables stay as they are until the catalog's `migrate`; a component whose tables
-    /// could not be brought up to date is not loaded.
+    /// Leaves the tables unchanged until the catalog's `migrate`. A component whose tables could not be migrated is
+    /// not loaded.
     Try,
-    /// The tables stay as they are.
+    /// Leaves the tables unchanged.
     Leave,
 }
 
 impl Tables {
-    /// Does that with the tables of one component.
+    /// Applies this to the tables of one component.
     pub fn bring(self, loader: &Loader, namespace: &Namespace, steps: &[Step]) -> Result<(), MigrationError> {
         match self {
             Tables::Migrate => loader.database.migrate(namespace, steps),
@@ -39,20 +39,20 @@ impl Tables {
     }
 }
 
-/// Files that a loader leaves in its data directory.
+/// Files that a loader stores in its data directory.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Keep {
     /// Compiled and downloaded components.
     Components,
-    /// Nothing: what is there is used.
+    /// Nothing. Existing files are used.
     Nothing,
 }
 
-/// Brings components in. Clones are the same loader.
+/// Loads components. Clones are the same loader.
 #[derive(Clone)]
 pub struct Loader(Arc<Parts>);
 
-/// Parts that loading needs.
+/// Dependencies of loading.
 pub struct Parts {
     pub(super) sandbox: Arc<Sandbox>,
     pub(super) cache: Cache,
@@ -61,9 +61,9 @@ pub struct Parts {
     pub(super) compiler: Compiler,
     pub(super) database: Database,
     pub(super) clock: Arc<dyn Clock>,
-    /// Deadline by which components must have described themselves, if a check ends then.
+    /// Deadline by which components must have described themselves, for a check with a time limit.
     pub(super) end: OnceLock<Instant>,
-    /// Sources of the components' code and the times to bring it in, by SHA-256.
+    /// Sources of the components' code and the times it took to load, by SHA-256.
     pub(super) brought: Mutex<BTreeMap<String, (How, Duration)>>,
 }
 
@@ -76,7 +76,7 @@ impl Deref for Loader {
 }
 
 impl Loader {
-    /// A loader over a data directory, with the cache of another directory if one is named.
+    /// A loader over a data directory, with the cache of another directory if one is given.
     pub fn new(
         data: &DataDir,
         (cache_dir, keep): (Option<&Path>, Keep),
@@ -107,12 +107,12 @@ impl Loader {
         })))
     }
 
-    /// The components that were downloaded.
+    /// Downloaded components.
     pub fn downloads(&self) -> &Downloads {
         &self.downloads
     }
 
-    /// Applies the migrations of many components, all or none. Each comes with what it is called.
+    /// Applies the migrations of many components, all or none. Each comes with its name for messages.
     pub(crate) fn migrate_together(
         &self,
         components: Vec<(&Namespace, &[Step], String)>,

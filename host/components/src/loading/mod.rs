@@ -1,4 +1,4 @@
-//! Loading of components: from an origin to code that is linked to this host, and instances of it.
+//! Loading of components: from an origin to code that is linked to this host, and to instances of it.
 
 mod ask;
 mod bring;

@@ -1,4 +1,4 @@
-//! Origins of components' bytes, and fetching them.
+//! Origins of components, and fetching their bytes.
 
 use std::borrow::Cow;
 use std::io::Read as _;
@@ -14,18 +14,18 @@ use crate::grants::Trust;
 /// Origin of a component's bytes.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Origin {
-    /// In this binary.
+    /// This binary.
     Builtin(&'static [u8]),
-    /// In a file.
+    /// A file.
     File(PathBuf),
-    /// On another machine, with the hash that they must have.
+    /// Another machine, with the expected hash.
     Https {
         /// Address.
         url: String,
         /// SHA-256 in hex.
         sha256: String,
     },
-    /// In a registry, pinned to a manifest, with the hash that the component must have.
+    /// A registry, pinned to a manifest, with the expected hash of the component.
     Oci {
         /// Reference.
         reference: Reference,
@@ -42,7 +42,7 @@ impl Origin {
         }
     }
 
-    /// Gets the bytes. What was downloaded before is not downloaded again.
+    /// Reads or downloads the bytes. Downloaded content is not downloaded again.
     pub(super) async fn bytes(&self, downloads: &Downloads) -> Result<Cow<'static, [u8]>, Vec<String>> {
         match self {
             Origin::Builtin(bytes) => Ok((*bytes).into()),
@@ -70,7 +70,7 @@ impl std::fmt::Display for Origin {
     }
 }
 
-/// Reads a component's file, unless it is too large to be one.
+/// Reads a component's file, unless it is too large.
 pub fn read(path: &Path) -> Result<Vec<u8>, String> {
     let failed = |err: std::io::Error| format!("the file cannot be read: {err}");
     #[allow(clippy::disallowed_methods, reason = "the operator names the file")]
@@ -78,7 +78,7 @@ pub fn read(path: &Path) -> Result<Vec<u8>, String> {
     let size = file.metadata().map_err(failed)?.len();
     version::check_size(size).map_err(|err| err.to_string())?;
     let mut bytes = Vec::new();
-    // It may grow while it is read; what is too large then is refused by the next who looks.
+    // The file may grow while it is read. If it is too large then, a later check refuses it.
     file.take(version::MAX_SIZE as u64 + 1)
         .read_to_end(&mut bytes)
         .map_err(failed)?;

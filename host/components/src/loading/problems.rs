@@ -1,4 +1,4 @@
-//! Problems of components, in words.
+//! Error messages for problems of components.
 
 use serde_json::{Map, Value};
 use tollgate_store::storage::{Namespace, Problems};
@@ -20,7 +20,7 @@ pub fn migration_problems(read: &Result<Namespace, Problems>) -> Vec<String> {
     said.collect()
 }
 
-/// Problems of a component's `config` table by the component's own schema.
+/// Problems of a component's `config` table, checked against the component's own schema.
 pub fn config_problems(table: &str, schema: Option<&Value>, config: &Map<String, Value>) -> Vec<String> {
     let Some(schema) = schema else {
         return if config.is_empty() {
@@ -30,7 +30,7 @@ pub fn config_problems(table: &str, schema: Option<&Value>, config: &Map<String,
         };
     };
     match jsonschema::validator_for(schema) {
-        Err(err) => vec![format!("its config schema is no JSON Schema: {err}")],
+        Err(err) => vec![format!("its config schema is not valid JSON Schema: {err}")],
         Ok(validator) => validator
             .iter_errors(&Value::Object(config.clone()))
             .map(|err| {

@@ -1,4 +1,4 @@
-//! Components from OCI registries: pulled, judged by who signed them, and kept with what the judgement needs.
+//! Components from OCI registries: pulled, verified by signature, and stored with the evidence for that verification.
 
 use std::sync::Arc;
 
@@ -7,7 +7,7 @@ use tollgate_registry::{Client, Digest, Evidence, Pulled, Reference, RegistryErr
 
 use super::version::MAX_SIZE;
 
-/// Registries as the operator configured them: how they are reached, and whose signatures count.
+/// Registries as the operator configured them: access, and trusted signatures.
 pub struct Registries {
     /// Client.
     pub client: Client,
@@ -15,7 +15,7 @@ pub struct Registries {
     pub trust: Trust,
 }
 
-/// A component that was pulled. Its bytes have the digest that the manifest says.
+/// A pulled component. Its bytes have the digest in the manifest.
 pub struct Fetched {
     /// Manifest.
     pub pulled: Pulled,
@@ -25,12 +25,12 @@ pub struct Fetched {
     pub sha256: String,
     /// Manifest with its signatures.
     pub evidence: Evidence,
-    /// Verdict about the signatures.
+    /// Verdict on the signatures.
     pub verdict: Result<Verdict, RegistryError>,
 }
 
 impl Registries {
-    /// Pulls a component on a thread that may wait. Nothing is kept.
+    /// Pulls a component on a blocking thread. Stores nothing.
     pub async fn fetch(self: &Arc<Registries>, reference: &Reference) -> Result<Fetched, RegistryError> {
         let (registries, reference) = (Arc::clone(self), reference.clone());
         run(move || {
@@ -51,7 +51,7 @@ impl Registries {
     }
 }
 
-/// Runs something that waits for a registry.
+/// Runs a blocking request to a registry.
 pub async fn run<T: Send + 'static>(
     work: impl FnOnce() -> Result<T, RegistryError> + Send + 'static,
 ) -> Result<T, RegistryError> {
@@ -62,7 +62,7 @@ pub async fn run<T: Send + 'static>(
     })?
 }
 
-/// Name of the file with a manifest and its signatures.
+/// Name of the file that holds a manifest and its signatures.
 pub(super) fn evidence_name(digest: &Digest) -> String {
     format!("{}.evidence.json", digest.hex())
 }

@@ -1,4 +1,4 @@
-//! Kind of a component, read from its bytes before compilation.
+//! Detection of a component's kind from its bytes, before compilation.
 
 use serde::Serialize;
 use thiserror::Error;
@@ -6,9 +6,9 @@ use wasmparser::{Encoding, Parser, Payload};
 
 use crate::world::World;
 
-/// The version of `tollgate:host` this host offers.
+/// Version of `tollgate:host` that this host offers.
 pub(super) const HOST_API: (u32, u32, u32) = (0, 1, 0);
-/// Capabilities of that version which this host links.
+/// Capabilities of that version that this host links.
 const OFFERED: &[&str] = &[
     "storage",
     "budget",
@@ -24,10 +24,10 @@ const OFFERED: &[&str] = &[
     "workspace",
     "process",
 ];
-/// Largest component that is looked at.
+/// Size limit of a component.
 pub(super) const MAX_SIZE: usize = 64 << 20;
 
-/// Reason why bytes cannot be a pack of this host.
+/// Reason for which bytes cannot be a pack of this host.
 #[derive(Debug, Error, PartialEq, Eq)]
 pub enum NotAPack {
     /// Not WebAssembly, or damaged.
@@ -39,37 +39,37 @@ pub enum NotAPack {
     /// Too many bytes.
     #[error("it has {0} bytes, more than the {MAX_SIZE} that are accepted")]
     TooLarge(u64),
-    /// Not the export that is wanted of it.
+    /// Does not have the expected export.
     #[error("it does not export tollgate:host/{0}; export the world `{1}`")]
     NoExport(&'static str, &'static str),
-    /// The other export.
+    /// Has the export of the other world.
     #[error("it exports tollgate:host/{0}; configure it under [{1}]")]
     OtherWorld(&'static str, &'static str),
-    /// Made for another version.
-    #[error("it needs host API {needs}, this host has {}.{}.{}; use a release that was made for it", HOST_API.0, HOST_API.1, HOST_API.2)]
+    /// Built for another version.
+    #[error("it needs host API {needs}, this host has {}.{}.{}; use a release that was built for it", HOST_API.0, HOST_API.1, HOST_API.2)]
     OtherVersion {
         /// Required interface.
         needs: String,
     },
-    /// Imports that nobody offers.
+    /// Imports that this host does not offer.
     #[error("it imports what this host does not offer: {}", .0.join(", "))]
     UnknownImports(Vec<String>),
 }
 
-/// Description of a component that was not run.
+/// Description of a component's bytes, obtained without running it.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
 pub struct Anatomy {
-    /// The version of `tollgate:host` it was made for, if it names one.
+    /// Version of `tollgate:host` that it was built for, if it names one.
     pub host_api: Option<String>,
     /// Interfaces that the component exports to the host: `pack` or `judge`.
     pub exports: Vec<String>,
     /// Capabilities of the host that its code can reach.
     pub capabilities: Vec<String>,
-    /// Everything else that it imports.
+    /// All other imports.
     pub other_imports: Vec<String>,
 }
 
-/// Reads what a component can reach from its bytes alone.
+/// Reads from a component's bytes what it can access.
 pub(crate) fn anatomy(bytes: &[u8]) -> Result<Anatomy, NotAPack> {
     check_size(bytes.len() as u64)?;
     let names = top_level_names(bytes)?;
@@ -95,7 +95,7 @@ pub(crate) fn anatomy(bytes: &[u8]) -> Result<Anatomy, NotAPack> {
     })
 }
 
-/// Refuses what is too large to be looked at.
+/// Refuses bytes over the size limit.
 pub(super) fn check_size(bytes: u64) -> Result<(), NotAPack> {
     if bytes > MAX_SIZE as u64 {
         return Err(NotAPack::TooLarge(bytes));
@@ -103,8 +103,8 @@ pub(super) fn check_size(bytes: u64) -> Result<(), NotAPack> {
     Ok(())
 }
 
-/// Checks that bytes are a component with the export that is wanted, of this host's version, and that
-/// its imports are offered.
+/// Checks that bytes are a component with the expected export, of this host's version, and that all its imports are
+/// offered.
 pub fn check(bytes: &[u8], world: World) -> Result<(), NotAPack> {
     check_size(bytes.len() as u64)?;
     let names = top_level_names(bytes)?;
@@ -151,7 +151,7 @@ struct Names {
 
 fn top_level_names(bytes: &[u8]) -> Result<Names, NotAPack> {
     if !bytes.starts_with(b"\0asm") {
-        return Err(NotAPack::NotAComponent("it does not begin as one".to_owned()));
+        return Err(NotAPack::NotAComponent("its header is missing".to_owned()));
     }
     let damaged = |err: wasmparser::BinaryReaderError| NotAPack::NotAComponent(err.message().to_owned());
     let mut names = Names {
@@ -195,7 +195,7 @@ fn host_version(name: &str) -> Option<&str> {
         .map(|(_, version)| version)
 }
 
-/// Before 1.0 a minor version is a new interface; a patch only adds documentation.
+/// Before 1.0, a minor version is a new interface, and a patch only adds documentation.
 fn is_offered(version: &str) -> bool {
     let mut parts = version.split('.').map(str::parse::<u32>);
     matches!((parts.next(), parts.next()), (Some(Ok(major)), Some(Ok(minor))) if (major, minor) == (HOST_API.0, HOST_API.1))

@@ -1,4 +1,4 @@
-//! From a source to a pack that can be called.
+//! Loading of a pack from its source until it can be called.
 
 use std::borrow::Cow;
 use std::sync::Arc;
@@ -23,8 +23,8 @@ use crate::world::World;
 const SOON: Duration = Duration::from_millis(500);
 
 impl Pack {
-    /// Everything up to the pack's migrations, which wait until its name and tools are known to be
-    /// free. `None` if that takes longer than there is time.
+    /// Loads a pack except for its migrations, which wait until its name and tools are known to be free. `None` if
+    /// that takes longer than the given time.
     pub(crate) async fn load(
         loader: &Loader,
         source: Source,
@@ -65,13 +65,13 @@ async fn try_load(
     Ok(Some(pack))
 }
 
-/// Manifest of a pack from the build of this program or from an earlier load.
+/// Manifest of a pack, recorded by the build of this program or by an earlier load.
 fn known_manifest(loader: &Loader, hash: &str) -> Option<Manifest> {
     let said: wit::Manifest = serde_json::from_str(&loader.known_manifest(hash)?).ok()?;
     Manifest::check(said).ok()
 }
 
-/// The code of a pack whose manifest is known, when it is needed.
+/// Code of a pack whose manifest is known, loaded on demand.
 fn later(loader: &Loader, name: &str, bytes: Cow<'static, [u8]>, hash: String) -> Ready {
     let (loader, name) = (loader.clone(), name.to_owned());
     Ready::later(async move {
@@ -81,7 +81,7 @@ fn later(loader: &Loader, name: &str, bytes: Cow<'static, [u8]>, hash: String) -
     })
 }
 
-/// Has a pack say what it is, if its code is at hand and it does not take long.
+/// Asks a pack for its manifest, if its code is at hand and the answer does not take long.
 async fn described_soon(
     loader: &Loader,
     name: &str,
@@ -95,7 +95,7 @@ async fn described_soon(
     described.ok().transpose()
 }
 
-/// Has a pack say what it is, and remembers it.
+/// Asks a pack for its manifest and stores it.
 async fn described(
     loader: &Loader,
     name: &str,
@@ -105,10 +105,9 @@ async fn described(
     let code = loader.checked(name, &bytes, hash, World::ToolPack).await?;
     let pre = loader.link(&code, ToolPackPre::new)?;
     let (asking, asked) = (loader.clone(), pre.clone());
-    // It runs a guest, which blocks.
+    // Running the guest blocks.
     let said = tokio::task::spawn_blocking(move || describe(&asking, &asked)).await;
-    let said =
-        said.unwrap_or_else(|_| Err(vec!["the host failed while it was to describe itself".to_owned()]))?;
+    let said = said.unwrap_or_else(|_| Err(vec!["the host failed while it described itself".to_owned()]))?;
     let remembered = serde_json::to_string(&said);
     let manifest = Manifest::check(said)?;
     if let Ok(said) = remembered {
@@ -117,7 +116,7 @@ async fn described(
     Ok((manifest, Ready::now(Linked { pre, _code: code })))
 }
 
-/// The pack that a manifest and the operator's settings make.
+/// Pack from a manifest and the operator's settings.
 fn pack(
     source: &Source,
     workspaces: &Workspaces,
@@ -166,13 +165,13 @@ fn pack(
         ready,
         spares: match source.origin {
             Origin::Builtin(_) => InstancePool::default(),
-            // Others may do something when they are made that belongs to the call.
+            // Instances of other packs may do something at creation that belongs to the call.
             _ => InstancePool::none(),
         },
     })
 }
 
-/// Manifest that a pack states.
+/// Manifest that a pack returns.
 pub(crate) fn describe(loader: &Loader, pre: &ToolPackPre<CallState>) -> Result<wit::Manifest, Vec<String>> {
     loader.ask("describe itself", |store| {
         pre.instantiate(&mut *store)?
@@ -181,7 +180,7 @@ pub(crate) fn describe(loader: &Loader, pre: &ToolPackPre<CallState>) -> Result<
     })
 }
 
-/// Tools whose schemas use all of JSON Schema, which the operator did not allow.
+/// Tools whose schemas use all of JSON Schema without the operator's permission.
 fn full(table: &str, manifest: &Manifest) -> Vec<String> {
     let full = manifest
         .tools

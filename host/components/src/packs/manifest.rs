@@ -1,4 +1,4 @@
-//! Manifest of a component, checked.
+//! Validated manifest of a pack.
 
 use serde_json::Value;
 use tollgate_core::effect::Effect;
@@ -21,30 +21,30 @@ const MAX_INSTRUCTIONS: usize = 4 << 10;
 /// A pack's manifest.
 #[derive(Debug, Clone)]
 pub struct Manifest {
-    /// Its name, which its tables start with.
+    /// Name, with which its tables start.
     pub name: String,
-    /// Its own version.
+    /// Version of the pack.
     pub version: String,
     /// Summary in one line.
     pub summary: String,
-    /// For agents.
+    /// Instructions for agents.
     pub instructions: String,
-    /// Requests beside the pack's own storage.
+    /// Requests beyond the pack's own storage.
     pub wants: Vec<shared::Want>,
-    /// Its schema.
+    /// Migrations of its tables.
     pub migrations: Vec<Step>,
     /// Its tools.
     pub tools: Vec<ToolSpec>,
-    /// Its prompts: each is asked for like a tool that reads, with texts as arguments.
+    /// Prompts. Each is requested like a tool that reads, with text arguments.
     pub prompts: Vec<ToolSpec>,
-    /// The JSON Schema of its `config` table.
+    /// JSON Schema of its `config` table.
     pub config_schema: Option<Value>,
-    /// The tool that writes its files in a workspace anew.
+    /// Tool that rewrites its files in a workspace.
     pub render_tool: Option<String>,
 }
 
 impl Manifest {
-    /// Checks what a component said. The error lists everything that is wrong with it.
+    /// Validates what a component returned. The error lists all problems.
     pub fn check(said: wit::Manifest) -> Result<Manifest, Vec<String>> {
         let mut problems = Vec::new();
         if !is_component_name(&said.name) {
@@ -100,7 +100,7 @@ impl Manifest {
         {
             let name = text::cut(name, 64);
             problems.push(format!(
-                "{name:?}, which is to write its files, is no `run` tool of its own"
+                "{name:?}, which is to write its files, is not a `run` tool of this pack"
             ));
         }
         if !problems.is_empty() {
@@ -127,7 +127,7 @@ impl Manifest {
         })
     }
 
-    /// Everything of it that has a name which nothing else may have.
+    /// Tools and prompts, whose names must be unique.
     pub(crate) fn named(&self) -> impl Iterator<Item = &ToolSpec> {
         self.tools.iter().chain(&self.prompts)
     }
@@ -164,7 +164,7 @@ mod tests {
         let problems = Manifest::check(said(Some("notes_render"))).unwrap_err();
         assert_eq!(
             problems,
-            ["\"notes_render\", which is to write its files, is no `run` tool of its own"]
+            ["\"notes_render\", which is to write its files, is not a `run` tool of this pack"]
         );
     }
 }

@@ -1,4 +1,4 @@
-//! A loaded pack, and what it is loaded from.
+//! A loaded pack and the inputs it was loaded from.
 
 use std::sync::Arc;
 
@@ -16,14 +16,14 @@ use super::ready::Ready;
 use crate::grants::Grants;
 use crate::loading::{InstancePool, Origin};
 
-/// A component that should become a pack, and the operator's settings for it.
+/// A component to load as a pack, with the operator's settings for it.
 #[derive(Debug, Clone)]
 pub struct Source {
-    /// The name the operator gave it, which its manifest must state too.
+    /// Name that the operator gave it, which its manifest must state too.
     pub name: String,
     /// Origin of the bytes.
     pub origin: Origin,
-    /// The hash its bytes must have, if pinned.
+    /// Hash that its bytes must have, if pinned.
     pub sha256: Option<String>,
     /// Grants of the pack.
     pub grants: Grants,
@@ -31,19 +31,19 @@ pub struct Source {
     pub limits: Limits,
     /// Its `config` table as a JSON object.
     pub config: Map<String, Value>,
-    /// Tools of it that must not exist.
+    /// Globs of its tools that are excluded.
     pub exclude: Vec<String>,
     /// True if its schemas may use all of JSON Schema, although some clients refuse such lists.
     pub full_schemas: bool,
-    /// True if tasks of its idempotent tools are repeated whose hosts are gone.
+    /// True if tasks of its idempotent tools are resumed when their hosts are gone.
     pub resume: bool,
 }
 
 /// A loaded pack.
 pub struct Pack {
-    /// Manifest of the pack, checked.
+    /// Validated manifest of the pack.
     pub manifest: Manifest,
-    /// Origin of the bytes in words.
+    /// Origin of the bytes, for messages.
     pub origin: String,
     /// SHA-256 of its bytes, in hex.
     pub hash: String,
@@ -53,9 +53,9 @@ pub struct Pack {
     pub limits: Limits,
     /// Its `config` table as JSON text.
     pub config: String,
-    /// Globs of tools that must not exist.
+    /// Globs of its tools that are excluded.
     pub exclude: Vec<String>,
-    /// True if tasks of its idempotent tools are repeated whose hosts are gone.
+    /// True if tasks of its idempotent tools are resumed when their hosts are gone.
     pub resume: bool,
     /// Its tables.
     pub namespace: Namespace,
@@ -68,7 +68,7 @@ pub struct Pack {
 }
 
 impl Pack {
-    /// True if the pack is part of this program.
+    /// True if the pack is built into this program.
     pub fn is_builtin(&self) -> bool {
         self.origin == Origin::Builtin(&[]).to_string()
     }
@@ -78,28 +78,28 @@ impl Pack {
         self.ready.linked().is_some()
     }
 
-    /// Makes an instance in the store of a call. Fails until the code is there, which the gate waits for.
+    /// Creates an instance in the store of a call. Fails until the code is loaded, which the gate waits for.
     pub fn instantiate(&self, store: &mut CallStore) -> GuestResult<ToolPack> {
         let linked = self.ready.linked().ok_or_else(Stopped::without_code)?;
         Ok(linked.pre.instantiate(store)?)
     }
 
-    /// Instances that were made before a call needs them.
+    /// Pool of instances for coming calls.
     pub fn spares(&self) -> &InstancePool<ToolPack> {
         &self.spares
     }
 
-    /// Brings its code in, if it is not there. The error is everything that is wrong.
+    /// Loads its code, unless it is loaded. The error lists all problems.
     pub async fn ready(&self) -> Result<(), Vec<String>> {
         self.ready.wait().await
     }
 }
 
-/// Reason why a component did not become a pack: everything that is wrong, with remedies.
+/// Reason for which a component did not become a pack: all problems, with remedies.
 #[derive(Debug, Error)]
 #[error("pack `{pack}` ({origin}) was not loaded: {}", .problems.join("; "))]
 pub struct LoadError {
-    /// The operator's name for it.
+    /// Name that the operator gave it.
     pub pack: String,
     /// Origin of the bytes.
     pub origin: String,

@@ -1,6 +1,6 @@
-//! A pack's code, which is brought in when somebody needs it first.
+//! Code of a pack, loaded on first use.
 //!
-//! A pack whose manifest is known has tools before it has code. Whoever calls one waits for its code, and only for that.
+//! A pack whose manifest is known has tools before it has code. A call waits only for the code of its own pack.
 
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -11,27 +11,27 @@ use tollgate_sandbox::bindings::ToolPackPre;
 
 use crate::loading::Code;
 
-/// Pre-instantiated component of a pack, and the code behind it.
+/// Pre-instantiated component of a pack, and its code.
 pub(super) struct Linked {
     pub(super) pre: ToolPackPre<CallState>,
     pub(super) _code: Code,
 }
 
-/// Everything that is wrong, or the code.
+/// Linked code, or all problems.
 type Result = std::result::Result<Linked, Vec<String>>;
 
-/// Brings code in once.
+/// Code of a pack that is loaded once.
 #[derive(Clone)]
 pub(super) struct Ready(Arc<Inner>);
 
 struct Inner {
     cell: OnceCell<Result>,
-    /// Taken when it begins.
+    /// Loader future, taken when loading begins.
     make: Mutex<Option<BoxFuture<'static, Result>>>,
 }
 
 impl Ready {
-    /// Code that is there.
+    /// Code that is already loaded.
     pub(super) fn now(linked: Linked) -> Ready {
         Ready(Arc::new(Inner {
             cell: OnceCell::new_with(Some(Ok(linked))),
@@ -39,7 +39,7 @@ impl Ready {
         }))
     }
 
-    /// Code that comes when it is needed.
+    /// Code that is loaded on demand.
     pub(super) fn later(make: impl Future<Output = Result> + Send + 'static) -> Ready {
         Ready(Arc::new(Inner {
             cell: OnceCell::new(),
@@ -47,25 +47,25 @@ impl Ready {
         }))
     }
 
-    /// The code, if it is there.
+    /// Linked code, if it is loaded.
     pub(super) fn linked(&self) -> Option<&Linked> {
         self.0.cell.get()?.as_ref().ok()
     }
 
-    /// Waits for the code. Who stops waiting stops nothing.
+    /// Waits for the code. A caller that stops waiting does not stop the loading.
     pub(super) async fn wait(&self) -> std::result::Result<(), Vec<String>> {
         if self.0.cell.get().is_none() {
             let inner = Arc::clone(&self.0);
             let making = tokio::spawn(async move {
                 inner.cell.get_or_init(|| inner.make()).await;
             });
-            // The task ends early with the whole process only, or if the host failed in it.
+            // The task ends early only if the whole process ends or the host panicked in it.
             let _ = making.await;
         }
         match self.0.cell.get() {
             Some(Ok(_)) => Ok(()),
             Some(Err(problems)) => Err(problems.clone()),
-            None => Err(vec!["the host failed while it was to be loaded".to_owned()]),
+            None => Err(vec!["the host failed while it was being loaded".to_owned()]),
         }
     }
 }
@@ -75,7 +75,7 @@ impl Inner {
         let make = self.make.lock().unwrap_or_else(PoisonError::into_inner).take();
         match make {
             Some(make) => make.await,
-            None => Err(vec!["the host failed while it was to be loaded".to_owned()]),
+            None => Err(vec!["the host failed while it was being loaded".to_owned()]),
         }
     }
 }

@@ -1,4 +1,4 @@
-//! Combination of verdicts in the chain of policies. Pure: the caller runs the policies.
+//! Combination of the verdicts in the chain of policies. Pure: the caller runs the policies.
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -36,12 +36,12 @@ impl<P> Default for Chain<P> {
     }
 }
 
-/// Verdicts so far on one call and on the calls inside it.
+/// Verdicts so far on one call and its members.
 #[derive(Debug, Clone, Default)]
 pub struct Hearing {
     /// Verdict of each policy.
     pub verdicts: Vec<Verdict>,
-    /// Notes that policies left for those after them.
+    /// Notes that policies left for later policies.
     pub notes: Vec<wit::Note>,
     denials: Vec<Denied>,
     questions: Vec<Asked>,
@@ -58,16 +58,16 @@ pub enum Decision {
     Deny(ToolError),
 }
 
-/// Question to the client's user.
+/// Question for the client's user.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Question {
     /// Description of the call.
     pub message: String,
     /// Policies that ask.
     pub policies: Vec<String>,
-    /// Binding of the answer, beside the call: the message or a key of each question.
+    /// Data that the answer is bound to besides the call: the message or a key of each question.
     pub bound: Vec<String>,
-    /// Refusal without a yes.
+    /// Refusal unless the user agrees.
     pub otherwise: ToolError,
 }
 
@@ -75,7 +75,7 @@ pub struct Question {
 #[derive(Debug, Clone)]
 struct Denied {
     policy: String,
-    /// Place of the call inside the call, if the refusal is about one.
+    /// Place of the member in the call, if the refusal is about a member.
     place: Option<String>,
     code: String,
     message: String,
@@ -91,23 +91,23 @@ struct Asked {
     otherwise: Denied,
 }
 
-/// Subject of a judgement: a call, or one inside it.
+/// Subject of a judgement: a call or one of its members.
 #[derive(Debug, Clone, Copy)]
 pub struct Subject<'a> {
-    /// The tool.
+    /// Tool.
     pub tool: &'a str,
-    /// Place in the arguments of the call around it.
+    /// Place of a member in the arguments of the enclosing call.
     pub place: Option<&'a str>,
 }
 
 impl<P> Chain<P> {
-    /// A chain of members, which it puts in order.
+    /// Chain of these members, which are sorted.
     pub fn new(mut members: Vec<Member<P>>) -> Chain<P> {
         members.sort_by(|one, other| (one.order, &one.name).cmp(&(other.order, &other.name)));
         Chain { members }
     }
 
-    /// The members in their order.
+    /// Members in their order.
     pub fn members(&self) -> &[Member<P>] {
         &self.members
     }
@@ -120,7 +120,7 @@ impl<P> Chain<P> {
             .collect()
     }
 
-    /// Goes on with the counts of a chain that this one replaces.
+    /// Takes over the counters of the chain that this one replaces.
     pub fn inherit(&mut self, before: &Chain<P>) {
         for member in &mut self.members {
             if let Some(known) = before.members.iter().find(|known| known.name == member.name) {
@@ -134,14 +134,14 @@ impl<P> Chain<P> {
         self.members.is_empty()
     }
 
-    /// The members that were not loaded.
+    /// Members that were not loaded.
     pub fn failures(&self) -> impl Iterator<Item = &Unloaded> {
         self.members
             .iter()
             .filter_map(|member| member.policy.as_ref().err())
     }
 
-    /// The operator's name for a policy whose verdicts hold, at the first such place.
+    /// Operator's name for a policy at its first place in enforce mode.
     pub fn enforced_as(&self, policy: &P) -> Option<&str> {
         let is_it = |member: &&Member<P>| member.policy.as_ref().is_ok_and(|it| std::ptr::eq(&**it, policy));
         let mut places = self.members.iter().filter(is_it);
@@ -149,14 +149,14 @@ impl<P> Chain<P> {
         Some(&member.name)
     }
 
-    /// The operator's name for a policy and the effect of its verdicts, at the first place that it has.
+    /// Operator's name for a policy and the effect of its verdicts, at its first place.
     pub fn place_of(&self, policy: &P) -> Option<(&str, Mode)> {
         let is_it = |member: &&Member<P>| member.policy.as_ref().is_ok_and(|it| std::ptr::eq(&**it, policy));
         let member = self.members.iter().find(is_it)?;
         Some((&member.name, member.mode))
     }
 
-    /// True if a policy judges the words of a tool's callers, or may judge those of the calls inside it.
+    /// True if a policy judges the arguments of a tool's calls, or may judge those of their members.
     pub fn judges_words_of(&self, tool: &ToolSpec) -> bool {
         self.judges(Phase::Request, &tool.name) || (tool.members.is_some() && !self.is_empty())
     }
@@ -166,11 +166,11 @@ impl<P> Chain<P> {
         self.members.iter().any(|member| member.judges_in(phase, tool))
     }
 
-    /// Judges a call. `ask` runs a member on amended arguments, if they were, and the notes so far;
-    /// `accept` makes of a member's amendment what the tool takes, or says why it does not. Returns the
-    /// arguments if they were amended.
+    /// Judges a call. `ask` runs a policy on the arguments as amended so far and the notes so far. `accept` converts
+    /// a policy's amendment to arguments for the tool, or returns why the tool refuses them. Returns the arguments if
+    /// they were amended.
     ///
-    /// A denial does not end the hearing: the caller hears every reason at once.
+    /// A denial does not end the evaluation: the caller gets all reasons at once.
     pub fn before(
         &self,
         hearing: &mut Hearing,
@@ -205,8 +205,8 @@ impl<P> Chain<P> {
         amended
     }
 
-    /// Judges a result. The first of `tools` is the call's own, the others are of calls inside it, whose
-    /// results are parts of this one. `ask` runs a member on one of them and the notes so far.
+    /// Judges a result. The first of `tools` is that of the call, and the others are those of its members, whose
+    /// results are parts of the result. `ask` runs a policy on one of them and the notes so far.
     pub fn after(
         &self,
         hearing: &mut Hearing,
@@ -218,7 +218,7 @@ impl<P> Chain<P> {
                 .iter()
                 .enumerate()
                 .filter(|(_, tool)| member.judges_in(Phase::Response, tool));
-            // Who judges the whole need not judge the same content again for each part.
+            // A policy that judges the whole need not judge the same content again for each part.
             let (own, parts) = match judged.next() {
                 Some((0, tool)) => (Some((0, tool)), None),
                 first => (first, Some(judged)),
@@ -242,7 +242,7 @@ impl<P> Chain<P> {
     }
 }
 
-/// Verdict of a policy, with what it bound to its question.
+/// Verdict of a policy, with the binding of its question.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Spoken {
     /// The verdict.
@@ -286,7 +286,7 @@ fn bad_amendment(why: String) -> Fault {
 }
 
 impl Hearing {
-    /// A hearing that goes on where another ended.
+    /// A hearing that continues from another one's notes.
     pub fn with_notes(notes: Vec<wit::Note>) -> Hearing {
         Hearing {
             notes,
@@ -321,13 +321,14 @@ impl Hearing {
         }
     }
 
-    /// Time of all verdicts together.
+    /// Total time of all verdicts.
     pub fn took(&self) -> std::time::Duration {
         let each = self.verdicts.iter().map(|verdict| verdict.us);
         std::time::Duration::from_micros(each.fold(0, u64::saturating_add))
     }
 
-    /// Records what a member said and what follows from it. Returns arguments that hold from now on.
+    /// Records what a policy returned and its consequences. Returns the arguments that hold from now on, if they
+    /// changed.
     fn hear<P>(
         &mut self,
         member: &Member<P>,
@@ -395,7 +396,7 @@ impl Hearing {
 }
 
 impl Asked {
-    /// The key or the message, each told from the other.
+    /// Binding of a question: its key or its message, in distinguishable form.
     fn bound(&self) -> String {
         match &self.key {
             Some(key) => format!("key {key}"),
@@ -414,7 +415,7 @@ impl Denied {
             remediation: line(&denial.remediation),
             next_call: denial.next_call.and_then(|call| {
                 let arguments: Map<String, Value> = serde_json::from_str(&call.arguments).ok()?;
-                // Whoever runs it should see all of it.
+                // The person who runs the call should see all of it.
                 (!text::hides_in(&arguments)).then(|| NextCall {
                     arguments,
                     tool: line(&call.tool),
@@ -424,7 +425,7 @@ impl Denied {
         }
     }
 
-    /// A policy that did not judge denies, unless the operator said otherwise.
+    /// Denial by a policy that did not judge, unless the operator configured otherwise.
     fn failed<P>(member: &Member<P>, subject: Subject<'_>, fault: &Fault) -> Denied {
         let policy = member.name.as_str();
         tracing::warn!(
@@ -444,7 +445,7 @@ impl Denied {
                 fault.cause.phrase()
             ),
             remediation: format!(
-                "Tell your operator: the host's log says why, and [policies.{policy}] is where it is mended."
+                "Tell your operator to look in the host's log for the reason and to correct [policies.{policy}]."
             ),
             next_call: None,
             cause: Some(fault.cause),
@@ -464,7 +465,7 @@ impl Denied {
     }
 }
 
-/// All denials as one refusal, which is named after the first.
+/// All denials as one refusal, named after the first.
 fn refusal(denials: &[Denied]) -> Option<ToolError> {
     let first = denials.first()?;
     let mut err = ToolError::new(first.code.as_str(), first.message.as_str())
@@ -482,7 +483,7 @@ fn refusal(denials: &[Denied]) -> Option<ToolError> {
     Some(err)
 }
 
-/// The policies that ask, each once.
+/// Policies that ask, without duplicates.
 fn askers(questions: &[Asked]) -> Vec<String> {
     let mut names: Vec<String> = questions
         .iter()

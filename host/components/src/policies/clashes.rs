@@ -1,25 +1,16 @@
-//! Policies whose names would give them the tables of others.
+//! Detection of policies whose names would give them access to another component's tables.
 
 use tollgate_store::storage::Namespace;
 
 use super::member::Member;
-use super::policy::Unloaded;
+use super::policy::{Policy, Unloaded};
 use crate::builtin;
 use crate::names::prefixes_clash;
 
-/// Two components of one name would share their tables, and what one of them remembers would be the other's
-/// word. One component under several names of the operator's is no namesake of itself.
+/// Refuses different components with the same name. Two such policies would share their tables, and each could forge
+/// what the other remembers. One component under several of the operator's names does not clash with itself.
 pub(super) fn refuse_namesakes(members: &mut [Member]) {
-    for place in 0..members.len() {
-        let (before, rest) = members.split_at_mut(place);
-        let Some(Member {
-            name,
-            policy: Ok(policy),
-            ..
-        }) = rest.first()
-        else {
-            continue;
-        };
+    refuse_each(members, |policy, before| {
         let own = &policy.manifest.name;
         let is_other = |hash: &str| hash != policy.hash;
         let of_program =
@@ -31,33 +22,22 @@ pub(super) fn refuse_namesakes(members: &mut [Member]) {
             .filter(|(other, _)| other.manifest.name == *own && is_other(&other.hash))
             .map(|(_, name)| name)
             .next();
-        let problem = match (of_program, earlier) {
-            (Some(_), _) => {
-                format!("it calls itself `{own}`, which is another policy that is built in; rename it")
-            }
-            (None, Some(earlier)) => format!(
+        match (of_program, earlier) {
+            (Some(_), _) => Some(format!(
+                "it calls itself `{own}`, which is another policy that is built in; rename it"
+            )),
+            (None, Some(earlier)) => Some(format!(
                 "it calls itself `{own}`, as the other component of [policies.{earlier}] does; rename one"
-            ),
-            (None, None) => continue,
-        };
-        let unloaded = Unloaded::of(name, &policy.origin, vec![problem]);
-        members[place].policy = Err(unloaded);
-    }
+            )),
+            (None, None) => None,
+        }
+    });
 }
 
-/// A policy whose tables could be another's is refused, naming both: with them it could write what the other one
-/// remembers, such as the answers of people.
+/// Refuses a policy whose tables could be another's. The error names both. Otherwise the policy could change what the
+/// other one remembers, such as the answers of people.
 pub(super) fn refuse_clashes(members: &mut [Member], known: &[String]) {
-    for place in 0..members.len() {
-        let (before, rest) = members.split_at_mut(place);
-        let Some(Member {
-            name,
-            policy: Ok(policy),
-            ..
-        }) = rest.first()
-        else {
-            continue;
-        };
+    refuse_each(members, |policy, before| {
         let loaded = before.iter().filter_map(|other| {
             let policy = other.policy.as_ref().ok()?;
             Some((
@@ -66,16 +46,28 @@ pub(super) fn refuse_clashes(members: &mut [Member], known: &[String]) {
                 policy.is_builtin(),
             ))
         });
-        let own = policy.manifest.name.as_str();
-        if let Some(problem) = clash(own, policy.is_builtin(), loaded, known) {
-            let unloaded = Unloaded::of(name, &policy.origin, vec![problem]);
-            members[place].policy = Err(unloaded);
+        clash(&policy.manifest.name, policy.is_builtin(), loaded, known)
+    });
+}
+
+/// Refuses each loaded policy with a problem. `problem` gets the policy and the members before it.
+fn refuse_each(members: &mut [Member], problem: impl Fn(&Policy, &[Member]) -> Option<String>) {
+    for place in 0..members.len() {
+        let (before, rest) = members.split_at_mut(place);
+        let Some(Member { name, policy, .. }) = rest.first_mut() else {
+            continue;
+        };
+        let Ok(loaded) = policy else {
+            continue;
+        };
+        if let Some(problem) = problem(loaded, before) {
+            *policy = Err(Unloaded::of(name, &loaded.origin, vec![problem]));
         }
     }
 }
 
-/// Other owner of a policy's tables, with a remedy. `loaded` are names of policies, of their places in the chain
-/// and if they are built in, `known` the components that have tables in the database.
+/// Other owner of a policy's tables, with a remedy. `loaded` has the names of policies, their places in the chain,
+/// and whether they are built in. `known` has the components with tables in the database.
 fn clash<'a>(
     own: &str,
     is_builtin: bool,
@@ -84,7 +76,8 @@ fn clash<'a>(
 ) -> Option<String> {
     let clashes = |other: &str| other != own && prefixes_clash(other, own);
     if is_builtin {
-        // Those of the program have names that fit each other, and keep them whoever took a like one before.
+        // Names of built-in components do not clash, and built-in components keep them even if another one took a
+        // similar name earlier.
         return None;
     }
     // A longer name reaches nothing of a built-in policy, which is trusted with what it reaches itself.
@@ -104,7 +97,7 @@ fn clash<'a>(
     let known = known
         .iter()
         .filter_map(|known| known.strip_prefix(Namespace::POLICIES));
-    // Of a built-in policy's name: whoever else takes it is compared with the tables that are there then.
+    // If another component takes a built-in policy's name, it is compared with the tables that exist then.
     let is_builtin = |other: &str| builtin::policies().any(|name| name == other);
     let mut known = known.filter(|other| clashes(other) && !(is_builtin(other) && is_trusted(other)));
     let other = known.next()?;
@@ -158,7 +151,7 @@ mod tests {
                 "{said}"
             );
         }
-        // A pack's tables do not start with `policy_`, and a component is no namesake of itself here.
+        // A pack's tables do not start with `policy_`, and a component does not clash with itself here.
         assert_eq!(
             clash_of(
                 "mine",

@@ -1,4 +1,4 @@
-//! Policies that said what they are.
+//! Policies that have described themselves.
 
 use std::sync::Arc;
 
@@ -18,7 +18,7 @@ use crate::loading::{
 use crate::tools::wording::line;
 use crate::world::World;
 
-/// A component that said what it is, before it has settings.
+/// A component that has described itself and has no settings yet.
 pub struct Described {
     /// Manifest of the policy.
     pub manifest: Manifest,
@@ -30,14 +30,14 @@ pub struct Described {
 }
 
 impl Described {
-    /// Brings a component in and asks what it is.
+    /// Loads a component and asks it for its manifest.
     pub async fn of(loader: &Loader, origin: &Origin, pin: Option<&str>) -> Result<Described, Vec<String>> {
         let prepared = loader.prepare(origin, pin, World::Policy, Haste::Whole).await?;
-        let prepared = prepared.ok_or_else(|| vec!["it is not at hand".to_owned()])?;
+        let prepared = prepared.ok_or_else(|| vec!["it is not available".to_owned()])?;
         Described::prepared(loader, prepared)
     }
 
-    /// Asks what a component is.
+    /// Asks a component for its manifest.
     pub fn prepared(loader: &Loader, prepared: Prepared) -> Result<Described, Vec<String>> {
         let pre = loader.link(&prepared.code, PolicyPre::new)?;
         Ok(Described {
@@ -49,17 +49,17 @@ impl Described {
         })
     }
 
-    /// Requests beside the policy's own tables.
+    /// Requests beyond the policy's own tables.
     fn wishes(&self) -> Vec<Wish> {
         self.manifest.wants.iter().map(Wish::of).collect()
     }
 
-    /// Grants all that it asks for.
+    /// Grants everything that it requests.
     pub fn grant_all(&self, grants: &mut Grants) {
         grants.add_all(&self.wishes());
     }
 
-    /// The policy that it is with settings, which must be right, and grants, which must be enough.
+    /// Policy with settings, which are validated, and grants, which must suffice.
     pub fn with(
         &self,
         loader: &Loader,
@@ -112,8 +112,8 @@ impl Described {
     }
 }
 
-/// Manifest of a policy, which is asked twice: one that says something else each time would be
-/// granted what it asks for now and shown as what it says then.
+/// Manifest of a policy, which is asked twice. A policy with two different answers could be granted the requests of
+/// the first and be shown with those of the second.
 fn describe(loader: &Loader, pre: &PolicyPre<CallState>) -> Result<wit::Manifest, Vec<String>> {
     let ask = || {
         loader.ask("describe itself", |store| {
@@ -146,7 +146,7 @@ fn configure(
     let Err(problems) = checked else {
         return Ok(Vec::new());
     };
-    // A refusal without a reason is one.
+    // A refusal without a reason is still a refusal.
     if problems.is_empty() {
         return Ok(vec![format!(
             "[{table}.config]: the policy refuses its settings and does not say why"

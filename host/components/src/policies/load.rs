@@ -15,8 +15,8 @@ use crate::loading::{Haste, Loader, Tables, one};
 use crate::world::World;
 
 impl Chain {
-    /// Loads policies. One that does not load keeps its place and judges nothing. Comes with the names of those that
-    /// there was no time for, without which no call may pass.
+    /// Loads policies. A policy that does not load keeps its place and judges nothing. Also returns the names of the
+    /// policies that did not load in time. No call may pass without them.
     pub async fn load(
         loader: &Loader,
         workspaces: &Workspaces,
@@ -33,7 +33,7 @@ impl Chain {
         let absent = absent.filter_map(|(name, member)| member.is_none().then_some(name));
         let preparing: Vec<String> = absent.collect();
         if !preparing.is_empty() {
-            // None judges before all do, and who may have which tables is decided among all.
+            // No policy judges before all can, and clashes between tables are decided among all.
             return (Chain::default(), preparing);
         }
         let mut members: Vec<Member> = loaded.into_iter().flatten().collect();
@@ -45,7 +45,7 @@ impl Chain {
         (Chain::new(members), preparing)
     }
 
-    /// The policies that were loaded.
+    /// Policies that were loaded.
     pub fn policies(&self) -> impl Iterator<Item = &Policy> {
         let members = self.members().iter();
         members.filter_map(|member| member.policy.as_deref().ok())
@@ -74,7 +74,7 @@ async fn member(loader: &Loader, workspaces: &Workspaces, source: Source, haste:
     })
 }
 
-/// Does with a policy's tables what is to be done. One whose tables cannot be up to date is not loaded.
+/// Applies `tables` to a policy. A policy whose tables cannot be migrated is not loaded.
 fn bring(tables: Tables, loader: &Loader, member: &mut Member) {
     if let Ok(policy) = &member.policy
         && let Err(err) = tables.bring(loader, &policy.namespace, &policy.manifest.migrations)
@@ -83,7 +83,7 @@ fn bring(tables: Tables, loader: &Loader, member: &mut Member) {
     }
 }
 
-/// Globs that were checked when the configuration was read. None at all judge every tool.
+/// Compiles globs that were checked when the configuration was read. Without any, the policy judges every tool.
 fn globs(patterns: &[String]) -> Option<GlobSet> {
     if patterns.is_empty() {
         return None;

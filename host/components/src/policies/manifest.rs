@@ -1,4 +1,4 @@
-//! Manifest of a policy, checked.
+//! Validated manifest of a policy.
 
 use serde_json::Value;
 use tollgate_sandbox::bindings::policy::exports::tollgate::host::judge as wit;
@@ -15,22 +15,22 @@ use crate::tools::wording::line;
 pub struct Manifest {
     /// Name of the policy.
     pub name: String,
-    /// Its own version.
+    /// Version of the policy.
     pub version: String,
     /// Summary in one line.
     pub summary: String,
     /// Phases that the policy judges.
     pub phase: Phase,
-    /// Requests beside the policy's own tables.
+    /// Requests beyond the policy's own tables.
     pub wants: Vec<Want>,
-    /// Steps of its schema.
+    /// Migrations of its tables.
     pub migrations: Vec<Step>,
-    /// A JSON Schema of its `config` table.
+    /// JSON Schema of its `config` table.
     pub config_schema: Option<Value>,
 }
 
 impl Manifest {
-    /// Checks what a policy said of itself: everything that is wrong at once.
+    /// Validates a policy's manifest. The error lists all problems.
     pub(super) fn check(said: wit::Manifest) -> Result<Manifest, Vec<String>> {
         let mut problems = Vec::new();
         if !is_component_name(&said.name) {
@@ -72,7 +72,7 @@ impl Manifest {
     }
 }
 
-/// Reason why no policy may request a capability, if so.
+/// Reason for which no policy may request a capability, if there is one.
 fn refused(want: &Want) -> Option<&'static str> {
     match want {
         Want::WorkspaceRead(_) | Want::LedgerQuery | Want::Budget(_) => None,

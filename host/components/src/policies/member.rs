@@ -1,4 +1,4 @@
-//! Place in the chain: its policy, the judged tools, and the effect of verdicts.
+//! Place in the chain: its policy, the tools it judges, and the effect of its verdicts.
 
 use std::sync::Arc;
 use std::sync::atomic::AtomicU64;
@@ -12,7 +12,7 @@ use super::policy::{Policy, Unloaded};
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Mode {
-    /// Verdicts decide.
+    /// Verdicts decide on the call.
     #[default]
     Enforce,
     /// Verdicts are only recorded.
@@ -25,7 +25,7 @@ pub enum Mode {
 pub enum Phase {
     /// Before the call.
     Request,
-    /// Before its result leaves.
+    /// Before the result is sent.
     Response,
     /// Both.
     #[default]
@@ -33,7 +33,7 @@ pub enum Phase {
 }
 
 impl Phase {
-    /// Common part of two phases.
+    /// Intersection of two phases.
     pub(super) fn and(self, other: Phase) -> Option<Phase> {
         match (self, other) {
             (Phase::Both, phase) | (phase, Phase::Both) => Some(phase),
@@ -44,33 +44,33 @@ impl Phase {
 
 /// One place in the chain.
 pub struct Member<P = Policy> {
-    /// The operator's name for it.
+    /// Name that the operator gave it.
     pub name: String,
-    /// Lower ones judge first; of equals, the one whose name sorts first.
+    /// Position: lower values judge first, and names decide between equal ones.
     pub order: i64,
     /// Effect of the verdicts.
     pub mode: Mode,
-    /// A call that it cannot judge passes.
+    /// True if a call that it cannot judge passes.
     pub fail_open: bool,
     /// Phase in which the policy is asked.
     pub phase: Phase,
-    /// Which tools it judges, as configured; none means all.
+    /// Globs of the tools that it judges, as configured. Empty means all.
     pub patterns: Vec<String>,
-    /// The same, to be matched.
+    /// Compiled globs of these tools.
     pub tools: Option<GlobSet>,
-    /// The policy, or why it was not loaded. One that was not loaded can judge nothing.
+    /// The policy, or the reason for which it was not loaded. A policy that was not loaded cannot judge.
     pub policy: Result<Arc<P>, Unloaded>,
-    /// The number of its refusals since the host started.
+    /// Number of its denials since the host started.
     pub denials: Arc<AtomicU64>,
 }
 
 impl<P> Member<P> {
-    /// True if the policy judges a tool at all.
+    /// True if the policy judges a tool in any phase.
     pub fn judges(&self, tool: &str) -> bool {
         self.tools.as_ref().is_none_or(|tools| tools.is_match(tool))
     }
 
-    /// True if the policy judges a tool in a phase, which is one of the two.
+    /// True if the policy judges a tool in a phase, which is `Request` or `Response`.
     pub(super) fn judges_in(&self, phase: Phase, tool: &str) -> bool {
         (self.phase == phase || self.phase == Phase::Both) && self.judges(tool)
     }

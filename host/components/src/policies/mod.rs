@@ -1,7 +1,7 @@
 //! Policies: components that judge calls before they are admitted and results before they are committed.
 //!
-//! They form one ordered chain. What the chain makes of their verdicts is decided in `chain` without running
-//! anything; the gate runs them.
+//! All policies form one ordered chain. The module `chain` combines their verdicts without running anything; the gate
+//! runs the policies.
 
 mod chain;
 mod clashes;

@@ -1,4 +1,4 @@
-//! A loaded policy, and what it is loaded from.
+//! A loaded policy and the inputs it was loaded from.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -17,7 +17,7 @@ use super::member::{Mode, Phase};
 use crate::grants::Grants;
 use crate::loading::{Code, InstancePool, Origin};
 
-/// Default limits of judging one call.
+/// Default limits for judging one call.
 pub const LIMITS: Limits = Limits {
     memory: 16 << 20,
     read: Duration::from_millis(50),
@@ -26,28 +26,28 @@ pub const LIMITS: Limits = Limits {
     storage: 64 << 20,
 };
 
-/// A component that should become a policy, and the operator's settings for it.
+/// A component to load as a policy, with the operator's settings for it.
 #[derive(Debug, Clone)]
 pub struct Source {
-    /// The operator's name for this place in the chain.
+    /// Name that the operator gave to this place in the chain.
     pub name: String,
     /// Origin of the bytes.
     pub origin: Origin,
-    /// The hash its bytes must have, if pinned.
+    /// Hash that its bytes must have, if pinned.
     pub sha256: Option<String>,
     /// Effect of the verdicts.
     pub mode: Mode,
-    /// A call that it cannot judge passes.
+    /// True if a call that it cannot judge passes.
     pub fail_open: bool,
     /// Phase in which the policy is asked.
     pub phase: Phase,
-    /// Globs of the tools it judges; none means all.
+    /// Globs of the tools that it judges. Empty means all.
     pub tools: Vec<String>,
-    /// Its place: lower ones judge first.
+    /// Position: lower values judge first.
     pub order: i64,
     /// Grants of the policy.
     pub grants: Grants,
-    /// Limits of judging.
+    /// Limits for judging.
     pub limits: Limits,
     /// Its `config` table.
     pub config: Map<String, Value>,
@@ -57,19 +57,19 @@ pub struct Source {
 pub struct Policy {
     /// Manifest of the policy.
     pub manifest: Manifest,
-    /// Origin of the bytes in words.
+    /// Origin of the bytes, for messages.
     pub origin: String,
     /// SHA-256 of its bytes, in hex.
     pub hash: String,
     /// Its size in bytes.
     pub size: usize,
-    /// Limits of judging.
+    /// Limits for judging.
     pub limits: Limits,
     /// Its `config` table as JSON text.
     pub settings: String,
     /// Its tables.
     pub namespace: Namespace,
-    /// Phase in which the policy is asked: of the phases it judges, those that the operator wants judged.
+    /// Phases in which the policy is asked: those that it judges and that the operator selected.
     pub phase: Phase,
     /// Granted use of the ledger.
     pub granted: Arc<Granted>,
@@ -81,12 +81,12 @@ pub struct Policy {
 }
 
 impl Policy {
-    /// Instances that were made before a call needs them.
+    /// Pool of instances for coming calls.
     pub fn spares(&self) -> &InstancePool<Instance> {
         &self.spares
     }
 
-    /// Makes an instance in the store of a judgement.
+    /// Creates an instance in the store of a judgement.
     pub fn instantiate(&self, store: &mut CallStore) -> GuestResult<Instance> {
         Ok(self.pre.instantiate(store)?)
     }
@@ -96,17 +96,17 @@ impl Policy {
         !self.manifest.migrations.is_empty()
     }
 
-    /// True if the policy is part of this program.
+    /// True if the policy is built into this program.
     pub fn is_builtin(&self) -> bool {
         self.origin == Origin::Builtin(&[]).to_string()
     }
 }
 
-/// Reason why a component did not become a policy: everything that is wrong, with remedies.
+/// Reason for which a component did not become a policy: all problems, with remedies.
 #[derive(Debug, Clone, Error)]
 #[error("policy `{policy}` ({origin}) was not loaded: {}", .problems.join("; "))]
 pub struct Unloaded {
-    /// The operator's name for it.
+    /// Name that the operator gave it.
     pub policy: String,
     /// Origin of the bytes.
     pub origin: String,

@@ -1,4 +1,4 @@
-//! The chain over policies that say what they are told to.
+//! Tests of the chain with policies that return scripted verdicts.
 
 use std::sync::Arc;
 use std::time::Duration;

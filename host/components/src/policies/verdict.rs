@@ -1,4 +1,4 @@
-//! Answers of policies, and their records in the ledger.
+//! Verdicts of policies and their records in the ledger.
 
 use std::time::Duration;
 
@@ -7,21 +7,21 @@ use tollgate_sandbox::bindings::policy::exports::tollgate::host::judge as wit;
 
 use super::member::{Mode, Phase};
 
-/// Answer of a policy, or the reason why there is none.
+/// Answer of a policy, or the reason for a missing one.
 #[derive(Debug)]
 pub struct Answer<V> {
-    /// Its verdict and what it leaves for those after it.
+    /// Verdict, and notes for later policies.
     pub said: Result<(V, Vec<wit::Note>), Fault>,
-    /// Time of the answer.
+    /// Duration of the answer.
     pub took: Duration,
 }
 
-/// Reason why a policy did not judge.
+/// Reason for which a policy did not judge.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Fault {
     /// Cause of the fault, for callers and the ledger.
     pub cause: Cause,
-    /// The whole story, for the log.
+    /// Full error, for the log.
     pub detail: String,
 }
 
@@ -41,7 +41,7 @@ pub enum Cause {
     CannotJudge,
     /// The policy amended the arguments to values that the tool does not accept.
     BadAmendment,
-    /// The host could not ask it.
+    /// The host could not ask the policy.
     Host,
 }
 
@@ -56,7 +56,7 @@ impl Cause {
         Cause::Host,
     ];
 
-    /// From how the ledger records it.
+    /// Cause from its name in the ledger.
     pub fn parse(text: &str) -> Option<Cause> {
         let is_it = |cause: &Cause| serde_json::to_value(cause).is_ok_and(|value| value == text);
         Cause::ALL.into_iter().find(is_it)
@@ -76,7 +76,7 @@ impl Cause {
     }
 }
 
-/// A verdict in a word.
+/// Kind of a verdict.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub(super) enum Word {
@@ -87,8 +87,7 @@ pub(super) enum Word {
     Failed,
 }
 
-/// Verdict of one policy on one call, as the ledger keeps it: without reasons, which may repeat what the call
-/// contained.
+/// Verdict of one policy on one call, as stored in the ledger: without reasons, which may repeat content of the call.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Verdict {
     pub(super) policy: String,
@@ -102,12 +101,12 @@ pub struct Verdict {
     /// Answer of the client's user to the policy's question.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) answer: Option<&'static str>,
-    /// The call went on though the policy did not judge it, because it fails open.
+    /// True if the call passed although the policy did not judge it, because it fails open.
     #[serde(skip_serializing_if = "is_false")]
     pub(super) excused: bool,
-    /// Time of the verdict in microseconds.
+    /// Duration of the verdict in microseconds.
     pub(super) us: u64,
-    /// Number of equal verdicts on the calls inside a call.
+    /// Number of equal verdicts on members of the call.
     #[serde(skip_serializing_if = "is_one")]
     pub(super) times: u32,
 }
@@ -123,8 +122,8 @@ fn is_false(flag: &bool) -> bool {
 }
 
 impl Verdict {
-    /// Adds a verdict to others. The same of the same policy is counted, so that a call with many calls
-    /// inside does not fill the ledger.
+    /// Adds a verdict to a list. Equal verdicts of one policy are counted, so that a call with many members does not
+    /// fill the ledger.
     pub(super) fn add(self, verdicts: &mut Vec<Verdict>) {
         let same = verdicts.iter_mut().find(|other| {
             other.policy == self.policy
@@ -142,13 +141,13 @@ impl Verdict {
         }
     }
 
-    /// True if the verdict is the reason why a call ended with this code.
+    /// True if the verdict is the reason for which a call ended with this code.
     pub fn denies(&self, code: Option<&str>) -> bool {
         let can_deny = matches!(self.verdict, Word::Deny | Word::Ask | Word::Failed);
         self.mode == Mode::Enforce && can_deny && !self.excused && self.code.as_deref() == code
     }
 
-    /// The denial of a call that a policy let through, because others took the last slots before it.
+    /// Denial of a call that a policy let through, because other calls took the last slots first.
     pub fn overtaken(policy: &str, code: &str) -> Verdict {
         Verdict {
             policy: policy.to_owned(),
@@ -164,7 +163,7 @@ impl Verdict {
         }
     }
 
-    /// Notes what the client's user said to every question among verdicts.
+    /// Records the answer of the client's user in all verdicts that asked.
     pub fn answered(verdicts: &mut [Verdict], answer: &'static str) {
         let asked = verdicts.iter_mut().filter(|verdict| verdict.verdict == Word::Ask);
         asked.for_each(|verdict| verdict.answer = Some(answer));

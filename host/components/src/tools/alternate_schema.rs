@@ -1,14 +1,15 @@
-//! Arguments that take two forms, such as an object or a word that stands for it.
+//! Arguments that accept two forms, such as an object or a word that stands for it.
 //!
-//! Clients want one type for each property, so the listed schema has one. A pack names the other form beside it,
-//! under `x-accepts`; calls are checked against either. Lists do not show it, descriptions of single tools do.
+//! Clients expect one type for each property, so the listed schema has one. A pack declares the other form beside the
+//! argument, under `x-accepts`, and calls are checked against either form. Lists do not show the key; descriptions of
+//! single tools do.
 
 use serde_json::{Map, Value, json};
 
-/// Key of a schema's other form.
+/// Key of an argument's other form.
 const KEY: &str = "x-accepts";
 
-/// The schema that arguments are checked against: either form where there are two.
+/// Schema that arguments are checked against, with both forms where there are two.
 pub(crate) fn accepted(schema: &Map<String, Value>) -> Value {
     let mut schema = Value::Object(schema.clone());
     each(&mut schema, &mut |members| {
@@ -20,7 +21,7 @@ pub(crate) fn accepted(schema: &Map<String, Value>) -> Value {
     schema
 }
 
-/// Takes the other forms out of a schema that is to be listed.
+/// Removes the other forms from a schema that will be listed.
 pub(crate) fn hide(schema: &mut Map<String, Value>) {
     for (name, value) in schema.iter_mut() {
         if name != KEY {
@@ -29,7 +30,7 @@ pub(crate) fn hide(schema: &mut Map<String, Value>) {
     }
 }
 
-/// A listed schema with the other forms that the pack declared in its own schema.
+/// Listed schema with the other forms from the pack's own schema.
 pub(crate) fn described(listed: &Map<String, Value>, declared: &Map<String, Value>) -> Map<String, Value> {
     let mut schema = listed.clone();
     for (name, member) in &mut schema {
@@ -40,8 +41,8 @@ pub(crate) fn described(listed: &Map<String, Value>, declared: &Map<String, Valu
     schema
 }
 
-/// Adds other forms to a part of a listed schema. Its description stays outside of the forms. A form of the same type
-/// tells nothing: with it, a pack refuses wrong values in its own words.
+/// Adds other forms to part of a listed schema. The description stays outside the forms. An other form of the same
+/// type is left out: with such a form, a pack only refuses wrong values with its own message.
 fn unhide(listed: &mut Value, declared: &Value) {
     match (listed, declared) {
         (Value::Object(members), Value::Object(declared)) => {
@@ -67,7 +68,7 @@ fn unhide(listed: &mut Value, declared: &Value) {
     }
 }
 
-/// Visits every object of a schema, the inner ones first.
+/// Visits every object of a schema, inner ones first.
 fn each(value: &mut Value, visit: &mut impl FnMut(&mut Map<String, Value>)) {
     match value {
         Value::Object(members) => {

@@ -1,11 +1,11 @@
-//! Replies of tools that read, under addresses: what a tool's schema declares beside its arguments.
+//! Declarations in a tool's input schema beside its arguments.
 //!
-//! `x-resources` at the root of an input schema names the addresses at which the tool's reply can be read,
-//! `x-values` beside an argument names the tool that lists what can stand there, and `x-inherited` beside an argument
-//! of a tool that runs members says that members have it, too. `x-charge` at the root says what a call
-//! costs its envelope, `x-looks` when the host looks at the work tree before it, `x-workspace` which workspace it is about,
-//! `x-scope` which part of the pack's tables it is about, `x-feed` that it reads rows of all parts after a number, and `x-views` that
-//! the reply makes a page of the console. Lists show none of them.
+//! At the root, `x-resources` names the addresses at which the tool's reply can be read as a resource, `x-charge`
+//! says what a call costs its envelope, `x-looks` requests a scan of the work tree before the call, `x-workspace`
+//! says which workspace the call is about, `x-scope` says which part of the pack's tables the call is about, `x-feed`
+//! marks a tool that continues reading rows of all parts after a number, and `x-views` makes the reply a page of the
+//! console. Beside an argument, `x-values` names the tool that lists its possible values, and `x-inherited` says that
+//! the members of a batch inherit the argument. Lists of tools show none of these keys.
 
 use std::collections::BTreeMap;
 
@@ -23,9 +23,9 @@ use super::workspace_of::WorkspaceOf;
 
 /// Key of a schema's addresses.
 const RESOURCES: &str = "x-resources";
-/// Key of a property that members of a batch inherit.
+/// Key of a property that the members of a batch inherit.
 const INHERITED: &str = "x-inherited";
-/// Key of a schema that says what a call costs its envelope.
+/// Key of a schema with the cost of a call.
 const CHARGE: &str = "x-charge";
 
 /// Declarations in one tool's schema.
@@ -33,23 +33,23 @@ const CHARGE: &str = "x-charge";
 pub(crate) struct Declared {
     pub(crate) resources: Vec<Resource>,
     pub(crate) values: BTreeMap<String, Values>,
-    /// Arguments that members have from the call around them.
+    /// Arguments that members inherit from the enclosing call.
     pub(crate) inherited: Vec<String>,
     /// Declared cost of a call.
     pub(crate) charge: Option<DeclaredCharge>,
-    /// Setting under which the host looks at the work tree before a call.
+    /// Setting under which the host scans the work tree before a call.
     pub(crate) looks: Option<Looks>,
-    /// Arguments that say which part of the pack's tables a call is about.
+    /// Arguments that identify the part of the pack's tables a call is about.
     pub(crate) scope: Option<Scope>,
-    /// True if a call goes on after a number that rows of all parts have.
+    /// True if a call continues after a number that rows of all parts have.
     pub(crate) is_feed: bool,
     /// Row that names the workspace of a call.
     pub(crate) workspace: Option<WorkspaceOf>,
-    /// Page of the console.
+    /// Console page of the replies.
     pub(crate) view: Option<View>,
 }
 
-/// Declared cost of a call that does not only read. Without a declaration: a mutation.
+/// Declared cost of a `write` or `run` call. The default is a mutation.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum DeclaredCharge {
@@ -65,13 +65,13 @@ impl DeclaredCharge {
             Ok(DeclaredCharge::TestRun) if effect != Effect::Read => Ok(DeclaredCharge::TestRun),
             Ok(DeclaredCharge::Nothing) if effect == Effect::Run => Ok(DeclaredCharge::Nothing),
             _ => Err(format!(
-                "{CHARGE}: it is \"test-run\" in a tool that does not only read, or \"nothing\" in a `run` tool"
+                "{CHARGE}: it must be \"test-run\" in a tool that does not only read, or \"nothing\" in a `run` tool"
             )),
         }
     }
 }
 
-/// Takes what a tool declares out of its schema. The error names everything that is wrong with it.
+/// Removes a tool's declarations from its schema and returns them. The error lists all problems.
 pub(crate) fn take(pack: &str, spec: &mut ToolSpec) -> Result<Declared, Vec<String>> {
     let mut declared = Declared::default();
     let mut problems = Vec::new();
@@ -119,7 +119,7 @@ pub(crate) fn take(pack: &str, spec: &mut ToolSpec) -> Result<Declared, Vec<Stri
                 None => {}
                 Some(Value::Bool(true)) if spec.members.is_some() => declared.inherited.push(name.clone()),
                 Some(_) => problems.push(format!(
-                    "{INHERITED} of {name}: it is `true`, in a tool that names its members"
+                    "{INHERITED} of {name}: it must be `true`, in a tool that names its members"
                 )),
             }
         }
@@ -128,7 +128,7 @@ pub(crate) fn take(pack: &str, spec: &mut ToolSpec) -> Result<Declared, Vec<Stri
         None => {}
         Some(Err(err)) => problems.push(format!("{RESOURCES}: {err}")),
         Some(Ok(_)) if spec.effect != Effect::Read => {
-            problems.push(format!("{RESOURCES}: only tools that read have addresses"));
+            problems.push(format!("{RESOURCES}: only tools that read can have addresses"));
         }
         Some(Ok(declarations)) => {
             for declaration in declarations {

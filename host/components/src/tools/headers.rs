@@ -1,15 +1,15 @@
 //! Arguments that clients repeat in HTTP headers, so that proxies can route a call without reading its body.
 //!
 //! `"x-mcp-header": "Region"` beside an argument asks clients for the header `Mcp-Param-Region` (SEP-2243). The
-//! transport refuses a call whose header is missing or says something else than the body.
+//! transport refuses a call whose header is missing or does not match the body.
 
 use std::collections::BTreeSet;
 
 use serde_json::{Map, Value};
 
-/// Key of an argument's header.
+/// Key of an argument with its header.
 const HEADER: &str = "x-mcp-header";
-/// Keys of schemas by name.
+/// Keys of maps from names to schemas.
 const NAMED: &[&str] = &[
     "$defs",
     "definitions",
@@ -17,10 +17,10 @@ const NAMED: &[&str] = &[
     "patternProperties",
     "properties",
 ];
-/// Keys of values that are no schemas.
+/// Keys of values that are not schemas.
 const DATA: &[&str] = &["default", "const", "enum", "examples"];
 
-/// True if an argument is repeated in a header.
+/// True if a schema has an argument that is repeated in a header.
 pub(crate) fn is_annotated(schema: &Map<String, Value>) -> bool {
     let properties = schema.get("properties").and_then(Value::as_object);
     properties
@@ -30,20 +30,20 @@ pub(crate) fn is_annotated(schema: &Map<String, Value>) -> bool {
         .any(|property| property.contains_key(HEADER) || is_annotated(property))
 }
 
-/// Faults of a schema's headers. Clients drop a tool that has one.
+/// Problems of a schema's headers. Clients drop a tool that has one.
 pub(crate) fn faults(schema: &Map<String, Value>) -> Vec<String> {
     let mut faults = Vec::new();
     let mut names = BTreeSet::new();
     if schema.contains_key(HEADER) {
         faults.push(format!(
-            "{HEADER} stands beside an argument, not at the root of the schema"
+            "{HEADER} belongs beside an argument, not at the root of the schema"
         ));
     }
     look(schema, "", true, &mut names, &mut faults);
     faults
 }
 
-/// Looks at what is below a schema. `is_argument`: it is the root, or an argument or a member of one.
+/// Checks everything below a schema. `is_argument`: the schema is the root, or an argument or a member of one.
 fn look(
     schema: &Map<String, Value>,
     path: &str,
@@ -77,7 +77,7 @@ fn look(
     }
 }
 
-/// The fault of one header, if it has one.
+/// Problem of one header, if it has one.
 fn fault(
     header: &Value,
     property: &Map<String, Value>,
@@ -85,7 +85,7 @@ fn fault(
     names: &mut BTreeSet<String>,
 ) -> Option<String> {
     if !is_argument {
-        return Some("only an argument, or a member of one, is repeated in a header".to_owned());
+        return Some("only an argument, or a member of one, can be repeated in a header".to_owned());
     }
     let Some(name) = header.as_str().filter(|name| is_token(name)) else {
         return Some(format!(
@@ -97,7 +97,7 @@ fn fault(
     }
     let kind = property.get("type").and_then(Value::as_str);
     (!matches!(kind, Some("string" | "integer" | "boolean")))
-        .then(|| "only a string, an integer or a boolean is repeated in a header".to_owned())
+        .then(|| "only a string, an integer or a boolean can be repeated in a header".to_owned())
 }
 
 /// True for a token of RFC 9110, at most 100 bytes long.

@@ -1,8 +1,8 @@
-//! The host's own tools, as far as a catalog has to know them: names, definitions and kinds. The gate runs them.
+//! The host's own tools as the catalog knows them: names, definitions and kinds. The gate runs them.
 
 use super::spec::ToolSpec;
 
-/// Owner's name of the host's tools.
+/// Pack name of the host's tools.
 pub const PACK: &str = "core";
 
 /// One of the host's own tools.
@@ -12,9 +12,9 @@ pub struct HostTool {
     pub name: &'static str,
     /// Definition of the tool.
     pub spec: fn() -> ToolSpec,
-    /// Finds or calls other tools, and exists wherever not all tools are listed.
+    /// True if it finds or calls other tools. Such tools are enabled whenever some tools are not listed.
     pub discovers: bool,
-    /// A pack may name the tool to list values of an argument: the tool reads, and tells its caller nothing new.
+    /// True if a pack may name the tool to list values of an argument: it reads, and shows its caller nothing new.
     pub lists_values: bool,
 }
 
@@ -23,17 +23,17 @@ pub struct HostTool {
 pub struct HostTools(pub &'static [HostTool]);
 
 impl HostTools {
-    /// The tool of a name.
+    /// Tool with a name.
     pub fn get(self, name: &str) -> Option<&'static HostTool> {
         self.0.iter().find(|tool| tool.name == name)
     }
 
-    /// Tools that find and call others.
+    /// Discovery tools, which find and call others.
     pub fn discovery(self) -> impl Iterator<Item = &'static HostTool> {
         self.0.iter().filter(|tool| tool.discovers)
     }
 
-    /// Tools beside those that find and call others.
+    /// Tools other than discovery tools.
     pub fn ordinary(self) -> impl Iterator<Item = &'static HostTool> {
         self.0.iter().filter(|tool| !tool.discovers)
     }

@@ -1,12 +1,11 @@
-//! The surface of a tool, as far as loading cares for it. The rules are the SDK's, whose tests of packs know
-//! them too.
+//! Lint of a tool's surface at load time. The rules are those of the SDK, which packs also run in their tests.
 
 use tollgate_core::effect::Effect;
 use tollgate_sdk::surface::{self, Faults, Surface};
 
 use super::spec::ToolSpec;
 
-/// Everything about a tool that some client would refuse.
+/// Problems for which some client would refuse a tool.
 pub(super) fn check(tool: &ToolSpec) -> Vec<String> {
     let refused = faults(tool).refused.into_iter();
     refused
@@ -14,14 +13,19 @@ pub(super) fn check(tool: &ToolSpec) -> Vec<String> {
         .collect()
 }
 
-/// Everything about a tool that no client refuses, and that somebody would not understand.
+/// Wording of a tool that clients accept but readers would not understand.
 pub fn unclear(tool: &ToolSpec) -> Vec<String> {
     faults(tool).unclear
 }
 
-/// Parameters of a tool whose descriptions explain nothing beyond their names.
+/// Descriptions of a tool, its parameters and the fields of its reply that explain nothing beyond their names.
 pub fn vague(tool: &ToolSpec) -> Vec<String> {
     faults(tool).vague
+}
+
+/// All faults of a tool, for tests of tools that no pack brings.
+pub fn all(tool: &ToolSpec) -> Vec<String> {
+    faults(tool).into_all().collect()
 }
 
 fn faults(tool: &ToolSpec) -> Faults {

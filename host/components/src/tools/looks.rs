@@ -1,4 +1,4 @@
-//! Looks at the work tree that a tool asks for: `x-looks` at the root of its input schema.
+//! Scans of the work tree that a tool requests: `x-looks` at the root of its input schema.
 
 use serde::Deserialize;
 use serde_json::Value;
@@ -6,22 +6,22 @@ use tollgate_core::effect::Effect;
 
 use super::spec::ToolSpec;
 
-/// Key of a schema that asks for a look at the work tree.
+/// Key of a schema that requests a scan of the work tree.
 const LOOKS: &str = "x-looks";
 
-/// Setting of a pack's configuration under which the host looks at the work tree before a call of the tool. The
-/// setting of a single workspace, `workspaces.NAME.SETTING`, outweighs the general one.
+/// Setting of a pack under which the host scans the work tree before a call of the tool. The setting of a single
+/// workspace, `workspaces.NAME.SETTING`, overrides the general one.
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Looks {
     /// Key in the configuration.
     setting: String,
-    /// Value under which the host looks.
+    /// Value that turns the scan on.
     is: String,
 }
 
 impl Looks {
-    /// Takes what a tool declares out of its schema.
+    /// Removes a tool's declaration from its schema and returns it.
     pub(super) fn take(spec: &mut ToolSpec) -> Result<Option<Looks>, String> {
         let declared = spec.input_schema.remove(LOOKS);
         declared.map(|looks| Looks::read(looks, spec.effect)).transpose()
@@ -31,12 +31,12 @@ impl Looks {
         match serde_json::from_value(looks) {
             Ok(looks) if effect == Effect::Write => Ok(looks),
             _ => Err(format!(
-                "{LOOKS}: it is {{\"setting\", \"is\"}} in a `write` tool"
+                "{LOOKS}: it must be {{\"setting\", \"is\"}} in a `write` tool"
             )),
         }
     }
 
-    /// Returns whether a configuration, as JSON, asks for looks at the work tree of a workspace.
+    /// Returns whether a configuration, as JSON, requests scans of the work tree of a workspace.
     pub fn apply(&self, config: &str, workspace: &str) -> bool {
         let Ok(config) = serde_json::from_str::<Value>(config) else {
             return false;

@@ -1,4 +1,4 @@
-//! Definitions of tools, and what their schemas declare beside arguments. Pure.
+//! Definitions of tools, and the declarations in their schemas beside arguments. Pure.
 
 pub(crate) mod alternate_schema;
 pub(crate) mod declared;

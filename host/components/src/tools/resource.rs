@@ -1,4 +1,4 @@
-//! Addresses under which replies of tools that read can be read.
+//! Resource addresses at which the replies of `read` tools can be read.
 
 use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, percent_decode_str, utf8_percent_encode};
 use serde::Deserialize;
@@ -8,7 +8,7 @@ use super::spec::ToolSpec;
 
 /// Prefix of every address; the pack's name and a path follow.
 const SCHEME: &str = "tollgate://";
-/// Longest address that is looked at, in bytes.
+/// Longest accepted address, in bytes.
 pub(super) const MAX_ADDRESS: usize = 2 << 10;
 /// Characters that are not escaped in an address.
 const PLAIN: &AsciiSet = &NON_ALPHANUMERIC
@@ -17,22 +17,22 @@ const PLAIN: &AsciiSet = &NON_ALPHANUMERIC
     .remove(b'.')
     .remove(b'~');
 
-/// Something to read that has an address.
+/// A resource that can be read at an address.
 #[derive(Debug, Clone)]
 pub struct Resource {
     /// Name for programs.
     pub name: String,
-    /// For people.
+    /// Title for people.
     pub title: String,
-    /// For agents.
+    /// Description for agents.
     pub description: String,
     /// Media type of the content, if it is always the same.
     pub mime_type: Option<String>,
-    /// The member of the reply that is its content. Without it: the reply's text, or all of it if it is JSON.
+    /// Member of the reply that holds the content. Default: the reply's text, or the whole reply if it is JSON.
     pub content: Option<String>,
-    /// The latest of its kind are listed, beside the template.
+    /// True if the latest resources of this kind are listed beside the template.
     pub listed: bool,
-    /// The tool whose reply it is.
+    /// Tool whose reply it is.
     pub tool: String,
     /// Pack of the resource.
     pub pack: String,
@@ -80,7 +80,7 @@ impl Resource {
             .chain(&query);
         let arguments = variables.clone().chain(said.arguments.keys());
         if let Some(unknown) = arguments.clone().find(|name| property(name).is_none()) {
-            return Err(format!("{unknown} is no argument of the tool"));
+            return Err(format!("{unknown} is not an argument of the tool"));
         }
         let is_integer = |name: &&String| {
             let kind = property(name).and_then(|property| property.get("type"));
@@ -105,7 +105,7 @@ impl Resource {
         })
     }
 
-    /// Its address with the names of what is missing, by RFC 6570.
+    /// URI template of the address, by RFC 6570.
     pub fn template(&self) -> String {
         let path = self.written(|name| format!("{{{name}}}"));
         if self.query.is_empty() {
@@ -115,17 +115,17 @@ impl Resource {
         }
     }
 
-    /// Its address with one value for whatever stands in the path.
+    /// Address with one value for the variable of the path.
     pub fn address(&self, value: &str) -> String {
         self.written(|_| utf8_percent_encode(value, PLAIN).to_string())
     }
 
-    /// Its address with these values in the path.
+    /// Address with these values in the path.
     pub fn filled(&self, values: &Map<String, Value>) -> String {
         self.written(|name| values.get(name).map(encoded).unwrap_or_default())
     }
 
-    /// The address that goes on where a reply to another ended.
+    /// Address of the page after a reply to these arguments.
     pub fn continued(&self, arguments: &Map<String, Value>, name: &str, value: &Value) -> Option<String> {
         if !self.query.iter().any(|known| known == name) {
             return None;
@@ -176,7 +176,7 @@ impl Resource {
         Some(arguments)
     }
 
-    /// Sets an argument that an address names, once and not to nothing.
+    /// Sets an argument from an address, at most once and to a non-empty value.
     fn set(&self, arguments: &mut Map<String, Value>, name: &str, encoded: &str) -> Option<()> {
         let text = percent_decode_str(encoded).decode_utf8().ok()?;
         if text.is_empty() || arguments.contains_key(name) {
@@ -200,14 +200,14 @@ impl Resource {
     }
 }
 
-/// A value as it stands in an address.
+/// Value as written in an address.
 fn encoded(value: &Value) -> String {
     let text = value.as_str().map_or_else(|| value.to_string(), str::to_owned);
     utf8_percent_encode(&text, PLAIN).to_string()
 }
 
-/// Prefix of an address, and the path after it: the pack's own, unless the declaration has a
-/// scheme that is not the host's.
+/// Prefix of an address, and the path after it. The prefix is the pack's own, unless the declaration has a scheme
+/// other than the host's.
 fn based<'a>(pack: &str, declared: &'a str) -> Result<(String, &'a str), String> {
     let Some((scheme, path)) = declared.split_once("://") else {
         return Ok((format!("{SCHEME}{pack}/"), declared));
@@ -217,12 +217,12 @@ fn based<'a>(pack: &str, declared: &'a str) -> Result<(String, &'a str), String>
             .chars()
             .all(|c| c.is_ascii_lowercase() || c.is_ascii_digit() || matches!(c, '+' | '-' | '.'));
     if !is_scheme || matches!(scheme, "tollgate" | "http" | "https" | "file") {
-        return Err(format!("{scheme:?} is no scheme that a pack may use"));
+        return Err(format!("{scheme:?} is not a scheme that a pack may use"));
     }
     Ok((format!("{scheme}://"), path))
 }
 
-/// A path such as `jobs/{job_id}/bundle.md{?part}`.
+/// Parses a path such as `jobs/{job_id}/bundle.md{?part}`.
 fn parse(text: &str) -> Result<(Vec<Segment>, Vec<String>), String> {
     let (path, query) = match text.split_once("{?") {
         None => (text, Vec::new()),
@@ -246,12 +246,12 @@ fn segment(text: &str) -> Result<Segment, String> {
     let (before, variable, after) = match text.split_once('{') {
         None => (text, None, ""),
         Some((before, rest)) => {
-            let (name, after) = rest.split_once('}').ok_or("a { has no }")?;
+            let (name, after) = rest.split_once('}').ok_or("a { has no matching }")?;
             (before, Some(name), after)
         }
     };
     if text.is_empty() || !is_plain(before) || !is_plain(after) || !variable.is_none_or(is_plain) {
-        return Err(format!("{text:?} is no piece of a path"));
+        return Err(format!("{text:?} is not a valid path segment"));
     }
     Ok(Segment {
         before: before.to_owned(),

@@ -1,41 +1,42 @@
-//! Scope of a call: `x-scope` at the root of the input schema of a `write` tool names the arguments that say which part of the
-//! pack's tables a call reads and changes.
+//! Scope of a call: `x-scope` at the root of a `write` tool's input schema names the arguments that identify the part
+//! of the pack's tables a call reads and changes.
 //!
-//! Hosts on several machines may share a database. There, calls of one pack run one after another. Calls with a scope run beside
-//! those whose values are others. A scope without arguments is that of a tool that only adds what no other call looks at yet.
+//! Hosts on several machines may share a database, which serializes the calls of a pack. Calls with different scope
+//! values run in parallel. A scope without arguments marks a tool that only adds rows that no other call reads yet.
 //!
-//! `x-feed` at the root of the input schema of a `read` tool says that it goes on after a number that the tables gave rows of all
-//! scopes. There, numbers may come to light in another order than they were given, so the tool waits for calls that are at work.
+//! `x-feed` at the root of a `read` tool's input schema marks a tool that continues after a number, which the tables
+//! assign to rows of all scopes. On such a database, numbers can become visible out of order, so the tool waits for
+//! the calls in progress.
 
 use serde_json::Value;
 use tollgate_core::effect::Effect;
 
 use super::spec::ToolSpec;
 
-/// Key of a schema that names the arguments.
+/// Key of a schema with the names of the arguments.
 const SCOPE: &str = "x-scope";
-/// Key of a schema that says that arguments in other letter case, or with blanks around them, name the same thing.
+/// Key of a schema whose scope arguments ignore letter case and surrounding blanks.
 const FOLDS: &str = "x-scope-folds";
-/// Key of a schema that says that a tool reads a feed over all scopes.
+/// Key of a schema of a tool that reads a feed over all scopes.
 const FEED: &str = "x-feed";
 
-/// Arguments whose values keep calls apart.
+/// Arguments whose values separate calls.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Scope {
     arguments: Vec<Argument>,
-    /// True if blanks around a value and the case of its letters make no difference.
+    /// True if letter case and surrounding blanks make no difference.
     folds: bool,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq)]
 struct Argument {
     name: String,
-    /// Value of a call that does not give it.
+    /// Value of a call that omits the argument.
     default: Value,
 }
 
 impl Scope {
-    /// Takes what a tool declares out of its schema.
+    /// Removes a tool's declaration from its schema and returns it.
     pub(super) fn take(spec: &mut ToolSpec) -> Result<Option<Scope>, String> {
         let folds = spec.input_schema.remove(FOLDS);
         let Some(declared) = spec.input_schema.remove(SCOPE) else {
@@ -47,9 +48,9 @@ impl Scope {
         let folds = match folds {
             None => false,
             Some(Value::Bool(folds)) => folds,
-            Some(_) => return Err(format!("{FOLDS}: it is true or false")),
+            Some(_) => return Err(format!("{FOLDS}: it must be true or false")),
         };
-        let wrong = || format!("{SCOPE}: it lists arguments of a `write` tool whose values are texts");
+        let wrong = || format!("{SCOPE}: it must list arguments of a `write` tool whose values are texts");
         let names: Vec<String> = serde_json::from_value(declared).map_err(|_| wrong())?;
         if spec.effect != Effect::Write {
             return Err(wrong());
@@ -69,7 +70,7 @@ impl Scope {
             .ok_or_else(wrong)
     }
 
-    /// Names that a call has for itself: its values, as JSON. None if it is in nobody's way.
+    /// Lock names of a call: its values, as JSON. Empty if it conflicts with no other call.
     pub fn of(&self, arguments: &Value) -> Vec<String> {
         if self.arguments.is_empty() {
             return Vec::new();
@@ -85,12 +86,12 @@ impl Scope {
     }
 }
 
-/// Takes out of a tool's schema if it reads a feed.
+/// Removes the feed declaration from a tool's schema and returns it.
 pub(super) fn take_feed(spec: &mut ToolSpec) -> Result<bool, String> {
     match spec.input_schema.remove(FEED) {
         None => Ok(false),
         Some(Value::Bool(true)) if spec.effect == Effect::Read => Ok(true),
-        Some(_) => Err(format!("{FEED}: it is true in a `read` tool")),
+        Some(_) => Err(format!("{FEED}: it must be true, in a `read` tool")),
     }
 }
 

@@ -1,4 +1,4 @@
-//! Finding tools by what somebody would call them: pure, over the definitions alone.
+//! Tool search by free text. Pure, over the definitions alone.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -18,16 +18,16 @@ const BEGINS_ALIKE: f64 = 0.6;
 const MEANS_THE_SAME: f64 = 0.5;
 const MISSPELT: f64 = 0.4;
 
-/// Most names that are offered for one that does not exist.
+/// Most names that are suggested for an unknown one.
 const MAX_NEAR: usize = 3;
 
-/// Words that say nothing about a tool.
+/// Stop words that say nothing about a tool.
 const EMPTY: &[&str] = &[
     "a", "all", "an", "and", "at", "be", "by", "can", "do", "for", "from", "how", "i", "in", "is", "it",
     "me", "my", "of", "on", "or", "that", "the", "this", "to", "tool", "want", "what", "which", "with",
 ];
 
-/// Words that tools use for one another.
+/// Synonyms in the names and descriptions of tools.
 const ALIKE: &[&[&str]] = &[
     &[
         "create", "add", "new", "make", "open", "insert", "record", "register",
@@ -46,7 +46,7 @@ const ALIKE: &[&[&str]] = &[
     &["dependency", "blocker", "blocked", "requires"],
 ];
 
-/// The words of a set of tools, and which of them each stands in.
+/// Words of a set of tools, and the tools in which each occurs.
 pub struct Index {
     names: Vec<String>,
     words: BTreeMap<String, Vec<Place>>,
@@ -59,7 +59,7 @@ struct Place {
 }
 
 impl Index {
-    /// Of these tools.
+    /// Index of these tools.
     pub fn of<'a>(tools: impl Iterator<Item = &'a ToolSpec>) -> Index {
         let mut index = Index {
             names: Vec::new(),
@@ -75,7 +75,7 @@ impl Index {
         index
     }
 
-    /// The names of the tools that a query is about, the best first.
+    /// Names of the tools that match a query, best first.
     pub fn search(&self, query: &str) -> Vec<&str> {
         let mut asked: Vec<String> = words(query);
         if asked.iter().any(|word| !EMPTY.contains(&word.as_str())) {
@@ -105,7 +105,7 @@ impl Index {
         found.into_iter().map(|(_, name)| name).collect()
     }
 
-    /// Names that somebody may have meant by one that does not exist.
+    /// Known names that are similar to an unknown one.
     pub fn near(&self, name: &str) -> Vec<&str> {
         let name = tollgate_core::text::cut(name, 64).to_lowercase();
         let close = name.len() / 3 + 1;
@@ -139,7 +139,7 @@ impl Index {
             if likeness == 0.0 {
                 continue;
             }
-            // A word that stands everywhere tells little.
+            // A word that occurs everywhere says little.
             let rarity = (1.0 + count(self.names.len()) / count(places.len())).ln();
             for place in places {
                 if let Some(weight) = weights.get_mut(place.tool) {
@@ -172,7 +172,7 @@ fn likeness(asked: &str, known: &str, same: &[String]) -> f64 {
     if is_near { MISSPELT } else { 0.0 }
 }
 
-/// The words of a definition, each with the most that it says anywhere.
+/// Words of a definition, each with its highest weight.
 fn weighted(spec: &ToolSpec) -> BTreeMap<String, f64> {
     let mut weighted = BTreeMap::new();
     let mut add = |text: &str, weight: f64| {
@@ -204,7 +204,7 @@ fn words(text: &str) -> Vec<String> {
         .collect()
 }
 
-/// A word without its ending, as far as that can be told without a dictionary.
+/// Stem of a word, as far as possible without a dictionary.
 fn stem(word: &str) -> String {
     let plain = |ending: &str, least: usize| word.strip_suffix(ending).filter(|rest| rest.len() >= least);
     if let Some(rest) = plain("ies", 2) {
@@ -233,9 +233,8 @@ fn count(number: usize) -> f64 {
 mod tests {
     use expect_test::expect;
     use serde_json::{Map, json};
-    use tollgate_core::effect::Effect;
 
-    use super::super::spec::Tier;
+    use super::super::tests;
     use super::*;
 
     fn spec(name: &str, title: &str, description: &str, arguments: Value) -> ToolSpec {
@@ -249,18 +248,7 @@ mod tests {
             name: name.to_owned(),
             title: title.to_owned(),
             description: description.to_owned(),
-            effect: Effect::Read,
-            tier: Tier::Core,
-            destructive: false,
-            idempotent: true,
-            open_world: false,
-            members: None,
-            input_schema: json!({"type": "object", "properties": properties})
-                .as_object()
-                .unwrap()
-                .clone(),
-            output_schema: Map::new(),
-            aliases: Vec::new(),
+            ..tests::spec(json!({"type": "object", "properties": properties}))
         }
     }
 

@@ -1,4 +1,4 @@
-//! Definition of a tool, checked.
+//! Validated definition of a tool.
 
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
@@ -29,9 +29,9 @@ pub enum Tier {
 pub struct ToolSpec {
     /// `family_verb`.
     pub name: String,
-    /// For people.
+    /// Title for people.
     pub title: String,
-    /// For agents.
+    /// Description for agents.
     pub description: String,
     /// Effect of a call.
     pub effect: Effect,
@@ -39,21 +39,21 @@ pub struct ToolSpec {
     pub tier: Tier,
     /// True if a call may delete or overwrite.
     pub destructive: bool,
-    /// Twice is once.
+    /// True if repeating a call has no further effect.
     pub idempotent: bool,
     /// True if a call reaches beyond this host.
     pub open_world: bool,
-    /// The argument that lists the tools it runs, if it runs any.
+    /// Argument that lists the batch members, if the tool runs any.
     pub members: Option<String>,
-    /// Its arguments' JSON Schema.
+    /// JSON Schema of its arguments.
     pub input_schema: Map<String, Value>,
-    /// Its reply's JSON Schema.
+    /// JSON Schema of its reply.
     pub output_schema: Map<String, Value>,
-    /// Other names it answers to.
+    /// Aliases.
     pub aliases: Vec<String>,
 }
 
-/// Checks what a pack said of a tool. The error lists everything that is wrong with it.
+/// Validates a tool from a pack. The error lists all problems.
 pub(crate) fn check(said: wit::Tool) -> Result<ToolSpec, Vec<String>> {
     let name = line(&said.name);
     let mut problems = Vec::new();
@@ -108,8 +108,7 @@ pub(crate) fn check(said: wit::Tool) -> Result<ToolSpec, Vec<String>> {
     }
 }
 
-/// A prompt as a tool that reads and takes texts.
-/// Checks what a pack said of a prompt.
+/// Validates a prompt from a pack, as a tool that reads and takes text arguments.
 pub(crate) fn check_prompt(said: wit::Prompt) -> Result<ToolSpec, Vec<String>> {
     let name = line(&said.name);
     let mut problems = Vec::new();
@@ -144,14 +143,14 @@ pub(crate) fn check_prompt(said: wit::Prompt) -> Result<ToolSpec, Vec<String>> {
     Err(told.collect())
 }
 
-/// The schema of a prompt's arguments, which are texts.
+/// Schema of a prompt's arguments, which are texts.
 fn prompt_schema(arguments: &[wit::PromptArgument], problems: &mut Vec<String>) -> Map<String, Value> {
     let mut properties = Map::new();
     for argument in arguments {
         if text::hides(&argument.name) {
             let name = line(&argument.name);
             problems.push(format!(
-                "the name of its argument {name} holds characters that nobody sees"
+                "the name of its argument {name} contains invisible characters"
             ));
         }
         let description = text::clean_lines(text::cut(&argument.description, MAX_LINE));
@@ -214,10 +213,10 @@ mod tests {
             assert!(text.contains("all notes") && !text.contains(hidden), "{text:?}");
             assert!(!text.contains("\\u"), "{text:?}");
         }
-        // Without what nobody sees it would be another word.
+        // Without its invisible characters it would be another word.
         let problems = check(tool("List all notes.", "pla\u{200b}in")).unwrap_err();
         assert!(
-            problems[0].contains("/properties/kind/enum holds characters that nobody sees"),
+            problems[0].contains("/properties/kind/enum contains invisible characters"),
             "{problems:?}"
         );
     }

@@ -1,26 +1,27 @@
-//! Calls that may become tasks, whose clients do not wait for the reply: what a tool's schema says of them.
+//! Task mode of a tool: whether its calls may become tasks, for whose reply clients do not wait.
 //!
-//! `"x-task": "required"` at the root of the input schema of a `run` tool means that a call takes long, so that only clients
-//! with tasks may call. Calls of other effects hold a transaction, and end in time. `"never"` keeps the client waiting.
-//! Without it, or with `"optional"`, a client that has tasks gets one if its call takes long or waits for a person. Lists do not show the key.
+//! `"x-task": "required"` at the root of a `run` tool's input schema means that a call takes long, so that only
+//! clients with tasks may call it. Calls of other effects hold a transaction and end in time. `"never"` keeps the
+//! client waiting. With `"optional"` or without the key, a client that supports tasks gets one if its call takes long
+//! or waits for a person. Lists do not show the key.
 
 use serde_json::{Map, Value};
 use tollgate_core::effect::Effect;
 
-/// Key of a schema.
+/// Key of the schema.
 const KEY: &str = "x-task";
 
-/// Rule for calls of a tool: they may become tasks, or not.
+/// Rule on whether calls of a tool become tasks.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub enum TaskMode {
-    /// The client waits for the reply.
+    /// The client always waits for the reply.
     Never,
     /// A call that waits for a person becomes a task.
     #[default]
     Waiting,
-    /// So does one that takes long.
+    /// A call that takes long becomes a task as well.
     Optional,
-    /// Only clients that have tasks may call.
+    /// Only clients that support tasks may call.
     Required,
 }
 
@@ -35,12 +36,15 @@ impl TaskMode {
             Some("never") => Ok(TaskMode::Never),
             Some("optional") => Ok(TaskMode::Optional),
             Some("required") => Ok(TaskMode::Required),
-            _ => Err(format!("{KEY}: it is \"never\", \"optional\" or \"required\"")),
+            _ => Err(format!(
+                "{KEY}: it must be \"never\", \"optional\" or \"required\""
+            )),
         }
     }
 }
 
-/// Takes the mode out of a tool's schema. A tool that runs programs takes long, if it says nothing.
+/// Removes the mode from a tool's schema and returns it. Without a declaration, a tool that runs programs is assumed
+/// to take long.
 pub(crate) fn take(schema: &mut Map<String, Value>, effect: Effect) -> Result<TaskMode, String> {
     match schema.remove(KEY) {
         Some(value) => match TaskMode::read(&value)? {

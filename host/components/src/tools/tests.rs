@@ -1,4 +1,4 @@
-//! Tests of what schemas declare.
+//! Tests of declarations in schemas.
 
 use serde_json::{Map, Value, json};
 use tollgate_core::effect::Effect;

@@ -1,4 +1,4 @@
-//! Values that can stand in an argument: words, or what another tool lists.
+//! Possible values of an argument: fixed words, or values that another tool lists.
 
 use serde::Deserialize;
 use serde_json::{Map, Value};
@@ -10,7 +10,7 @@ use super::spec::ToolSpec;
 /// Key of a property's list of values.
 pub(super) const VALUES: &str = "x-values";
 
-/// Values of an argument.
+/// Possible values of an argument.
 #[derive(Debug, Clone)]
 pub enum Values {
     /// One of these words.
@@ -23,18 +23,18 @@ pub enum Values {
 #[derive(Debug, Clone, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Source {
-    /// The tool, which reads.
+    /// Tool that lists them, which only reads.
     pub tool: String,
     /// Arguments of that tool.
     #[serde(default)]
     pub arguments: Map<String, Value>,
-    /// The member of its reply that is the list.
+    /// Member of its reply that is the list.
     pub items: String,
-    /// The member of each entry that is a value, or a list of values.
+    /// Member of each entry that is a value, or a list of values.
     pub value: String,
 }
 
-/// Takes the values of an argument out of its schema.
+/// Removes the values from an argument's schema and returns them.
 pub(super) fn take(property: &mut Map<String, Value>) -> serde_json::Result<Option<Values>> {
     if let Some(source) = property.remove(VALUES) {
         return serde_json::from_value(source).map(|source| Some(Values::Listed(source)));
@@ -52,7 +52,7 @@ pub(super) fn take(property: &mut Map<String, Value>) -> serde_json::Result<Opti
 }
 
 impl Source {
-    /// The values in a reply, each once.
+    /// Values in a reply, without duplicates.
     pub fn values(&self, reply: &Map<String, Value>) -> Vec<String> {
         let items = reply.get(&self.items).and_then(Value::as_array);
         let mut values: Vec<String> = Vec::new();
@@ -63,7 +63,7 @@ impl Source {
                 None => &[],
             };
             for value in of_item.iter().filter_map(Value::as_str) {
-                // What nobody sees all of is nothing to choose.
+                // A value with invisible characters cannot be offered as a choice.
                 if !tollgate_core::text::hides(value) && !values.iter().any(|known| known == value) {
                     values.push(value.to_owned());
                 }
@@ -73,9 +73,9 @@ impl Source {
     }
 }
 
-/// Checks that a pack with these tools may have a tool called to list values: a tool that reads and is its own, or
-/// one of the host's that is nobody's secret. Whoever lists or completes calls it, so anything else would let a
-/// component call tools in somebody's name.
+/// Checks that a pack may have a tool called to list values: a tool of its own that reads, or one of the host's tools
+/// without confidential content. The tool is called whenever a client lists or completes values, so any other tool
+/// would let a component make calls in the caller's name.
 pub(crate) fn check_source(tools: &[ToolSpec], host_tools: HostTools, source: &Source) -> Result<(), String> {
     if host_tools.get(&source.tool).is_some_and(|tool| tool.lists_values) {
         return Ok(());
@@ -85,7 +85,7 @@ pub(crate) fn check_source(tools: &[ToolSpec], host_tools: HostTools, source: &S
     let why = match own {
         Some(tool) if tool.effect == Effect::Read => return Ok(()),
         Some(_) => "does not only read",
-        None => "is no tool of the pack",
+        None => "is not a tool of the pack",
     };
     let allowed = host_tools.listing().collect::<Vec<_>>().join(", ");
     Err(format!(

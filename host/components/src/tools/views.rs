@@ -1,7 +1,8 @@
-//! Pages of the console that show replies of tools that read: what a tool's schema declares beside its arguments.
+//! Console pages that show the replies of `read` tools, declared in a tool's input schema.
 //!
-//! `x-views` at the root of an input schema says that the tool's reply makes a page, which arguments the page's address
-//! gives, which members of the reply hold the entries, and which page an entry opens. Lists of tools do not show the key.
+//! `x-views` at the root of an input schema says that the tool's reply makes a page, which arguments come from the
+//! page's address, which members of the reply hold the entries, and which page an entry opens. Lists of tools do not
+//! show the key.
 
 use std::collections::BTreeMap;
 
@@ -12,7 +13,7 @@ use tollgate_core::text;
 
 use super::spec::ToolSpec;
 
-/// Key of a schema's page.
+/// Key of a schema with its page.
 pub(super) const VIEWS: &str = "x-views";
 /// Most levels of a tree.
 const LEVELS: usize = 6;
@@ -26,15 +27,15 @@ pub struct View {
     pub form: Form,
     /// Members of the reply that hold the entries, one for each level.
     pub items: Vec<Items>,
-    /// Member of an entry by which trees are told apart.
+    /// Member of an entry by which entries are grouped into trees.
     pub group: Option<String>,
-    /// Arguments that are always the same.
+    /// Arguments with fixed values.
     pub arguments: Map<String, Value>,
-    /// Arguments that the page's address gives. A page without any is in the console's navigation.
+    /// Arguments from the page's address. A page without any is in the console's navigation.
     pub asks: Vec<String>,
     /// Page that an entry opens.
     pub opens: Option<Opens>,
-    /// True if clients that show pages show the tool's result as one.
+    /// True if clients that render pages show the tool's result as one.
     pub app: bool,
     /// The tool.
     pub tool: String,
@@ -48,7 +49,7 @@ pub struct View {
 pub enum Form {
     /// A table.
     List,
-    /// A tree: an entry's key says by its separators how deep it is.
+    /// A tree, in which the separators in an entry's key give its depth.
     Tree,
 }
 
@@ -66,13 +67,13 @@ pub struct Items {
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Opens {
-    /// The tool, whose schema declares the page.
+    /// Tool whose schema declares the page.
     pub tool: String,
-    /// Member of the entry, or argument of this page, for each argument of the other. `key` is the entry's key.
+    /// Member of the entry, or argument of this page, for each argument of the other page. `key` is the entry's key.
     pub arguments: BTreeMap<String, String>,
 }
 
-/// Page as a schema declares it.
+/// Page as declared in a schema.
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Declaration {
@@ -90,7 +91,7 @@ struct Declaration {
     app: bool,
 }
 
-/// Takes the page that a tool declares out of its schema.
+/// Removes a tool's page declaration from its schema and returns it.
 pub(super) fn take(pack: &str, spec: &mut ToolSpec) -> Result<Option<View>, String> {
     let Some(declared) = spec.input_schema.remove(VIEWS) else {
         return Ok(None);
@@ -132,7 +133,7 @@ pub(super) fn take(pack: &str, spec: &mut ToolSpec) -> Result<Option<View>, Stri
     }))
 }
 
-/// Checks that the page that entries open is one of the same pack, and gets its arguments.
+/// Checks that entries open a page of the same pack and supply its arguments.
 pub(crate) fn check_opens(pack: &str, tools: &[ToolSpec], view: &View) -> Result<(), String> {
     let Some(opens) = &view.opens else {
         return Ok(());
@@ -164,7 +165,7 @@ impl View {
 mod tests {
     use serde_json::json;
 
-    use super::super::spec::Tier;
+    use super::super::tests;
     use super::*;
 
     fn spec(name: &str, view: Value) -> ToolSpec {
@@ -174,15 +175,7 @@ mod tests {
             name: name.to_owned(),
             title: "Show".to_owned(),
             description: "Show a job.".to_owned(),
-            effect: Effect::Read,
-            tier: Tier::Core,
-            destructive: false,
-            idempotent: true,
-            open_world: false,
-            members: None,
-            input_schema: schema.as_object().unwrap().clone(),
-            output_schema: Map::new(),
-            aliases: Vec::new(),
+            ..tests::spec(schema)
         }
     }
 

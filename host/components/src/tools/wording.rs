@@ -1,22 +1,22 @@
-//! Strings of schemas. Agents and people read the descriptions, which are cleaned; programs compare everything else,
-//! which has to be what it looks like, because a name without its hidden characters would be another name.
+//! Strings in schemas. Agents and people read the descriptions, which are sanitized. Programs compare all other
+//! strings, which are refused if they contain hidden characters, because removing those would make another name.
 
 use serde_json::{Map, Value};
 use tollgate_core::text;
 
-/// Keywords whose text is read and never compared.
+/// Keywords whose text is for reading and is never compared.
 const READ: &[&str] = &["$comment", "description", "title"];
 /// Longest one-line text, in bytes.
 pub(super) const MAX_LINE: usize = 200;
-/// Most problems that are told of one schema.
+/// Most problems that are reported for one schema.
 const MOST: usize = 8;
 
-/// Text of a component as one line.
+/// Text of a component on one line.
 pub(crate) fn line(said: &str) -> String {
     text::clean(text::cut(said, MAX_LINE))
 }
 
-/// Cleans what is read in a schema. The error says what in it holds characters that nobody sees.
+/// Sanitizes the readable text in a schema. The error lists other strings with invisible characters.
 pub(crate) fn clean_schema(schema: &mut Map<String, Value>) -> Result<(), Vec<String>> {
     let mut problems = Vec::new();
     clean_members(schema, &mut String::new(), &mut problems);
@@ -58,7 +58,7 @@ fn tell(what: &str, place: &str, problems: &mut Vec<String>) {
     if problems.len() < MOST {
         let place = text::cut(place, 200);
         problems.push(format!(
-            "{what} at {place} holds characters that nobody sees; names and values of schemas are visible characters"
+            "{what} at {place} contains invisible characters; use only visible characters in names and values of schemas"
         ));
     }
 }

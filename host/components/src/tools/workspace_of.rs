@@ -1,5 +1,5 @@
-//! Workspace that a call is about without naming it: `x-workspace` at the root of its tool's input schema names the row
-//! that does.
+//! Workspace of a call that does not name one: `x-workspace` at the root of the tool's input schema points to the row
+//! that names the workspace.
 
 use serde::Deserialize;
 use serde_json::Value;
@@ -7,10 +7,10 @@ use tollgate_store::storage::{ColumnOf, TextOf};
 
 use super::spec::ToolSpec;
 
-/// Key of a schema that tells where the workspace of a call is.
+/// Key of a schema that tells how to find the workspace of a call.
 const WORKSPACE: &str = "x-workspace";
 
-/// Most rows that lead to the name of a workspace.
+/// Longest chain of rows that leads to the name of a workspace.
 const MAX_ROWS: usize = 4;
 
 /// A row of the pack's own tables that names the workspace of a call.
@@ -21,22 +21,22 @@ pub struct WorkspaceOf {
     columns: Vec<ColumnOf>,
 }
 
-/// The same as a schema has it.
+/// Row as declared in a schema.
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Declaration {
-    /// Argument with the key of the row.
+    /// Argument that holds the key of the row.
     argument: String,
     table: String,
     /// Column that is compared with the argument.
     key: String,
-    /// Column with the name of a workspace, or a path in one.
+    /// Column that holds the name of a workspace, or a path in one.
     column: String,
-    /// Row that `column` is the key of, if that row names the workspace.
+    /// Row whose key is in `column`, if that row names the workspace.
     then: Option<Box<Next>>,
 }
 
-/// A further row.
+/// Next row in the chain.
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Next {
@@ -47,7 +47,7 @@ struct Next {
 }
 
 impl Declaration {
-    /// Columns to read, one after the other. `None` if there are too many.
+    /// Columns to read, in order. `None` if there are too many.
     fn columns(self) -> Option<Vec<ColumnOf>> {
         let Declaration {
             table, key, column, ..
@@ -69,7 +69,7 @@ impl Declaration {
 }
 
 impl WorkspaceOf {
-    /// Takes what a tool declares out of its schema.
+    /// Removes a tool's declaration from its schema and returns it.
     pub(super) fn take(pack: &str, spec: &mut ToolSpec) -> Result<Option<WorkspaceOf>, String> {
         let declared = spec.input_schema.remove(WORKSPACE);
         declared
@@ -97,13 +97,13 @@ impl WorkspaceOf {
         };
         read().ok_or_else(|| {
             format!(
-                "{WORKSPACE}: it is {{\"argument\", \"table\", \"key\", \"column\"}}, with a table of the pack's own, and \
+                "{WORKSPACE}: it must be {{\"argument\", \"table\", \"key\", \"column\"}}, with a table of the pack's own, and \
                  may have {{\"table\", \"key\", \"column\"}} as `then`, at most {MAX_ROWS} rows in all"
             )
         })
     }
 
-    /// Place of the workspace's name for a call with these arguments.
+    /// Location of the workspace's name for a call with these arguments.
     pub fn place(&self, arguments: &Value) -> Option<TextOf> {
         let value = arguments.get(&self.argument)?.as_str()?;
         Some(TextOf {
@@ -114,8 +114,8 @@ impl WorkspaceOf {
     }
 }
 
-/// Ways in which packs read an id that people type or paste: as it is, without blanks around it, in capitals, in small
-/// letters. One that tells small letters from capitals has no row of another spelling, or it is read as it is.
+/// Spellings of an id that people type or paste: unchanged, without surrounding blanks, in upper case, in lower case.
+/// A pack with case-sensitive ids either finds the unchanged spelling or has no row for the others.
 fn spellings(value: &str) -> Vec<String> {
     let tidy = value.trim();
     let mut all = vec![value.to_owned()];

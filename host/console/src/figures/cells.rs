@@ -1,4 +1,4 @@
-//! Sums by stretches of time: minutes, hours and days, each for as long as pages show them.
+//! Sums by interval: minutes, hours and days, each kept as long as pages show them.
 
 use std::collections::{BTreeMap, HashMap};
 
@@ -7,16 +7,17 @@ use tollgate_store::storage::{Bucket, CountedRow, PolicyTally, Tally};
 
 use super::sums::{Sums, Verdicts};
 
-/// Names that one stretch counts apart, of each kind. Callers choose some of these names, so there is a bound.
+/// Maximum number of separately counted names per interval and kind. The number is limited because callers choose some
+/// of these names.
 const NAMES: usize = 200;
 
-/// Pack and tool, caller, or client. `None` for all beyond the bound.
+/// Pack and tool, caller, or client. `None` for all names beyond the limit.
 type Name = Option<(Option<String>, Option<String>)>;
 
-/// Sums of what has the same name.
+/// Sums by name.
 type Named = HashMap<Name, Sums>;
 
-/// Stretch of time.
+/// Interval.
 #[derive(Default)]
 struct Cell {
     all: Sums,
@@ -54,30 +55,30 @@ fn count(named: &mut Named, name: Name) -> &mut Sums {
 /// Calls since a time.
 #[derive(Debug, Default)]
 pub(crate) struct Counts {
-    /// By stretch of time, the oldest first. Stretches without calls are missing.
+    /// Calls by interval, oldest first. Intervals without calls are missing.
     pub(crate) over_time: Vec<Tally>,
-    /// By tool, those with most calls first.
+    /// Calls by tool, most frequent first.
     pub(crate) tools: Vec<Tally>,
-    /// By caller.
+    /// Calls by caller.
     pub(crate) actors: Vec<Tally>,
-    /// By client.
+    /// Calls by client.
     pub(crate) clients: Vec<Tally>,
 }
 
 /// Verdicts of a policy in a mode.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct PolicyCounts {
-    /// All of them.
+    /// All verdicts.
     pub(crate) all: PolicyTally,
     /// Number of denials by day.
     pub(crate) denied_by_day: BTreeMap<String, i64>,
 }
 
-/// Stretches of one width.
+/// Intervals of one width.
 pub(super) struct Level {
     bucket: Bucket,
     width_ms: i64,
-    /// Number of stretches that are kept.
+    /// Number of intervals that are kept.
     kept: i64,
     cells: BTreeMap<i64, Cell>,
 }
@@ -92,7 +93,7 @@ impl Level {
         }
     }
 
-    /// Counts a row, unless it is too old, or from a future that a clock invented.
+    /// Counts a row, unless it is too old or its time is in the future because of a wrong clock.
     pub(super) fn add(&mut self, row: &CountedRow, now_ms: i64) {
         let newest = now_ms.div_euclid(self.width_ms);
         let stretch = row.at_ms.div_euclid(self.width_ms);
@@ -101,13 +102,13 @@ impl Level {
         }
     }
 
-    /// Forgets stretches that no page shows any more.
+    /// Drops intervals that no page shows any more.
     pub(super) fn forget(&mut self, now_ms: i64) {
         let oldest = now_ms.div_euclid(self.width_ms) - self.kept + 1;
         self.cells = self.cells.split_off(&oldest);
     }
 
-    /// Calls from the stretch of a time on.
+    /// Calls since the interval that contains a time.
     pub(super) fn since(&self, time_ms: i64) -> Counts {
         let mut counts = Counts::default();
         let mut named: [Named; 3] = Default::default();
@@ -132,7 +133,7 @@ impl Level {
         counts
     }
 
-    /// Verdicts from the stretch of a time on, by policy and mode.
+    /// Verdicts since the interval that contains a time, by policy and mode.
     pub(super) fn policies_since(&self, time_ms: i64) -> BTreeMap<(String, String), PolicyCounts> {
         let mut merged: BTreeMap<(String, String), (Verdicts, BTreeMap<String, i64>)> = BTreeMap::new();
         for (stretch, cell) in self.cells.range(time_ms.div_euclid(self.width_ms)..) {
@@ -162,7 +163,7 @@ impl Level {
     }
 }
 
-/// Milliseconds of a stretch.
+/// Length of an interval in milliseconds.
 pub(crate) fn width_ms(bucket: Bucket) -> i64 {
     match bucket {
         Bucket::Minute => 60_000,

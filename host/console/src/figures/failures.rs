@@ -1,13 +1,13 @@
-//! Failures of the newest rows by fingerprint, and the newest calls that policies stopped.
+//! Failures of the newest rows by fingerprint, and the newest calls that policies denied.
 
 use std::collections::{HashMap, HashSet, VecDeque};
 use std::sync::Arc;
 
 use tollgate_store::storage::CountedRow;
 
-/// Rows in which failures are remembered.
+/// Number of rows in which failures are remembered.
 pub(super) const WINDOW: i64 = 200_000;
-/// Denials that are remembered.
+/// Number of remembered denials.
 const DENIALS: usize = 10;
 
 /// Failures with the same fingerprint.
@@ -25,19 +25,19 @@ pub(crate) struct FailingSum {
     pub(crate) envelopes: i64,
 }
 
-/// Place of a failure, and its envelope.
+/// Position of a failure, and its envelope.
 type Place = (i64, Option<Arc<str>>);
 
 #[derive(Default)]
 pub(super) struct Failures {
-    /// All failures of the window, the oldest first.
+    /// All failures of the window, oldest first.
     window: VecDeque<(i64, Arc<str>)>,
     groups: HashMap<Arc<str>, VecDeque<Place>>,
     denied: VecDeque<i64>,
 }
 
 impl Failures {
-    /// Counts a row that is newer than all others.
+    /// Counts a row that is newer than all counted ones.
     pub(super) fn add(&mut self, row: &CountedRow) {
         if stopped(row) {
             self.denied.push_back(row.seq);
@@ -54,7 +54,7 @@ impl Failures {
         self.forget(row.seq - WINDOW);
     }
 
-    /// Counts a row that is older than all others, and in the window.
+    /// Counts a row that is older than all counted ones, and in the window.
     pub(super) fn add_before(&mut self, row: &CountedRow) {
         if stopped(row) && self.denied.len() < DENIALS {
             self.denied.push_front(row.seq);
@@ -67,7 +67,7 @@ impl Failures {
         }
     }
 
-    /// The same text that others have, if it is known.
+    /// Shared copy of a fingerprint, if it is already known.
     fn known(&self, fingerprint: &str) -> Arc<str> {
         match self.groups.get_key_value(fingerprint) {
             Some((known, _)) => Arc::clone(known),
@@ -75,7 +75,7 @@ impl Failures {
         }
     }
 
-    /// Forgets rows up to a place.
+    /// Drops rows up to a position.
     fn forget(&mut self, until: i64) {
         while self.window.front().is_some_and(|(seq, _)| *seq <= until) {
             let Some((_, fingerprint)) = self.window.pop_front() else {
@@ -91,7 +91,7 @@ impl Failures {
         }
     }
 
-    /// Failures from a place on, of those seen at least so often the newest first.
+    /// Failures since a position, seen at least a number of times, newest first.
     pub(super) fn since(&self, from: i64, at_least: i64, most: usize) -> Vec<FailingSum> {
         let mut found: Vec<(i64, usize, &Arc<str>, &VecDeque<Place>)> = Vec::new();
         for (fingerprint, group) in &self.groups {
@@ -120,13 +120,13 @@ impl Failures {
         sums.collect()
     }
 
-    /// Places of the newest calls that policies stopped, the newest first.
+    /// Positions of the newest calls that policies denied, newest first.
     pub(super) fn denied(&self) -> Vec<i64> {
         self.denied.iter().rev().copied().collect()
     }
 }
 
-/// True if a policy stopped the call.
+/// Returns whether a policy denied the call.
 fn stopped(row: &CountedRow) -> bool {
     row.success == Some(false) && row.verdicts.iter().any(|said| said.stopped())
 }

@@ -1,13 +1,13 @@
-//! Sums over calls and verdicts that can be added to each other, with a histogram for their medians.
+//! Sums of calls and verdicts that can be added to each other, with a histogram for percentiles.
 
 use std::collections::BTreeMap;
 
 use tollgate_store::storage::{CountedRow, CountedVerdict, PolicyTally, Tally};
 
-/// Classes of one power of two: a value differs from the middle of its class by less than 2 %.
+/// Classes per power of two. A value differs from the middle of its class by less than 2 %.
 const CLASSES: u64 = 32;
 const CLASS_BITS: u32 = CLASSES.trailing_zeros();
-/// Codes that are counted apart.
+/// Maximum number of separately counted codes.
 const CODES: usize = 32;
 
 /// Numbers of values by class.
@@ -39,7 +39,7 @@ impl Histogram {
         }
     }
 
-    /// Value that so many percent of all do not exceed.
+    /// Value that `percent` percent of all values do not exceed.
     fn percentile(&self, percent: u64) -> Option<u64> {
         let all: u64 = self.counts.iter().map(|(_, count)| u64::from(*count)).sum();
         let place = (all * percent).div_ceil(100).max(1);
@@ -118,7 +118,7 @@ impl Sums {
     }
 
     pub(super) fn tally(self) -> Tally {
-        // The middle of a class can lie above everything in it.
+        // The middle of a class can exceed every value in it.
         let of = |percent| {
             self.took_us
                 .percentile(percent)

@@ -1,4 +1,4 @@
-//! Requests that wait for a person: what is asked, by whom, and the form that answers.
+//! Requests for approval: the request, the requester, and the form for the answer.
 
 use std::sync::Arc;
 
@@ -54,7 +54,7 @@ impl Request {
     }
 }
 
-/// The list.
+/// Page with the list.
 pub(crate) async fn list(
     State(console): State<Arc<Console>>,
     Extension(viewer): Extension<Viewer>,
@@ -87,7 +87,7 @@ pub(crate) async fn list(
         refreshes: false,
         waiting: all,
         body: html! {
-            (layout::title("Approvals", "Calls and steps that go on once a person allows them: the oldest of each caller first."))
+            (layout::title("Approvals", "Calls and steps that continue once a person allows them: the oldest of each caller first."))
             (viewer_hint(&viewer))
             p #changed role="status" hidden { a href="/console/approvals" { "The list has changed. Show it." } }
             @if waiting.is_empty() {
@@ -110,7 +110,7 @@ pub(crate) async fn list(
     Ok(page.show(&console.access, &viewer))
 }
 
-/// One request, also after its answer.
+/// Page of one request, also after its answer.
 pub(crate) async fn one(
     State(console): State<Arc<Console>>,
     Extension(viewer): Extension<Viewer>,
@@ -119,7 +119,7 @@ pub(crate) async fn one(
     about(&console, &viewer, &id, None).await
 }
 
-/// Takes an answer to the gate. The page of the request shows what came of it.
+/// Passes an answer to the gate. The page of the request shows the result.
 pub(crate) async fn answer(
     State(console): State<Arc<Console>>,
     Extension(viewer): Extension<Viewer>,
@@ -129,7 +129,7 @@ pub(crate) async fn answer(
 ) -> Shown {
     let form = guard::form(&headers, body).await.unwrap_or_default();
     let field = |name| guard::field(&form, name);
-    // A bearer of a token is a program. It calls approval_resolve under its own name.
+    // A bearer of a token is a program, and should call approval_resolve under its own name.
     let is_ours = viewer.session.is_some()
         && console
             .access
@@ -140,7 +140,7 @@ pub(crate) async fn answer(
     if !viewer.approves {
         let refusal = Refusal {
             code: "NOT_AN_APPROVER".to_owned(),
-            message: format!("{} may look, and may not answer", viewer.name()),
+            message: format!("{} may view requests, but not answer them", viewer.name()),
             remediation: "The operator names approvers in server.console.approvers.".to_owned(),
         };
         return about(&console, &viewer, &id, Some(refusal)).await;
@@ -216,7 +216,7 @@ async fn found(console: &Console, id: &str) -> Result<Option<Request>, ReadError
     reading.await
 }
 
-/// Status of a refusal: somebody was first, or this caller may not.
+/// Status for a refusal: already answered, or not permitted for this caller.
 fn refused_as(refusal: &Refusal) -> StatusCode {
     match refusal.code.as_str() {
         "APPROVAL_ANSWERED" => StatusCode::CONFLICT,
@@ -227,16 +227,16 @@ fn refused_as(refusal: &Refusal) -> StatusCode {
 
 fn viewer_hint(viewer: &Viewer) -> Markup {
     html! {
-        @if !viewer.approves { p.hint { "You are a viewer: somebody whom server.console.approvers names answers these." } }
+        @if !viewer.approves { p.hint { "You are a viewer: only the identities in server.console.approvers can answer these." } }
     }
 }
 
-/// Requests that nobody can answer any more, the newest first.
+/// Requests that can no longer be answered, newest first.
 fn settled(settled: &[StoredApproval], now_ms: i64) -> Markup {
     html! {
         @if !settled.is_empty() {
             section.card aria-labelledby="settled" {
-                h2 #settled { "Settled lately" }
+                h2 #settled { "Recently settled" }
                 ul.settled {
                     @for one in settled {
                         li {
@@ -296,16 +296,16 @@ fn whole(console: &Console, viewer: &Viewer, request: &Request, now_ms: i64, mos
                     }
                 }
             }
-            // After the content, so that nobody comes to the buttons before it.
+            // After the content, so that the content is read before the buttons.
             @if status != ApprovalStatus::Pending { (answered(one)) }
-            // What was not shown is not decided upon.
+            // Content that is not shown in full cannot be decided on.
             @else if is_cut && most < MAX_DETAIL { p { a href=(href(&one.approval.id)) { "Read all of it to answer" } } }
             @else { (form(console, viewer, one)) }
         }
     }
 }
 
-/// The work so far in the envelope of the call.
+/// Work so far in the envelope of the call.
 fn before(card: &Card) -> Markup {
     html! {
         div.before {
@@ -320,11 +320,12 @@ fn form(console: &Console, viewer: &Viewer, one: &StoredApproval) -> Markup {
     let id = &one.approval.id;
     html! {
         @if viewer.approves && is_requester(viewer, one) {
-            p.hint { "You asked for this, so somebody else answers it." }
+            p.hint { "You asked for this, so somebody else must answer it." }
         } @else if viewer.approves && viewer.session.is_some() {
             form.answer method="post" action=(href(id)) {
                 input type="hidden" name="form" value=(console.access.form_token(viewer, &form_name(id)));
-                // The Enter key presses the first button of a form. This one does nothing, so that Enter decides nothing.
+                // The Enter key presses the first button of a form. This one is disabled, so that Enter decides
+                // nothing.
                 button type="submit" disabled hidden {}
                 label for=(format!("note-{}", path_part(id))) { "Note" }
                 input id=(format!("note-{}", path_part(id))) name="note" maxlength=(MAX_NOTE) autocomplete="off" placeholder="why (optional)";
@@ -367,7 +368,7 @@ fn facts(one: &StoredApproval) -> Markup {
     }
 }
 
-/// Content of the decision in at most so many characters, and whether it is cut.
+/// Content of the decision in at most `most` characters, and whether it is cut.
 fn detail(one: &StoredApproval, most: usize) -> (String, bool) {
     let text = serde_json::to_string_pretty(&Value::Object(one.detail.clone())).unwrap_or_default();
     let mut shown = visible::lines(&text);
@@ -409,7 +410,7 @@ fn is_requester(viewer: &Viewer, one: &StoredApproval) -> bool {
     named.is_some() && named == one.by.identity.as_deref()
 }
 
-/// Name of the form of one request, so that its token answers no other request.
+/// Form name of one request, so that its token cannot answer another request.
 fn form_name(id: &str) -> String {
     format!("approval {id}")
 }

@@ -1,4 +1,4 @@
-//! The envelopes, and one of them: what it may use, what happened in it and in what order.
+//! List of envelopes, and the page of one: its limits and its events in order.
 
 use std::sync::Arc;
 
@@ -22,13 +22,13 @@ use crate::visible;
 
 /// Envelopes of a page.
 const ENVELOPES: u32 = 30;
-/// Rows that a timeline is made of, and that are shown below it.
+/// Rows that a timeline is built from, and that are shown below it.
 const TIMELINE: u32 = 2_000;
 const ROWS: usize = 200;
-/// Changes that are shown before one asks for the rest.
+/// Number of changes shown before the rest is collapsed.
 const SHOWN: usize = 14;
 
-/// The list.
+/// Page with the list.
 pub(crate) async fn list(
     State(console): State<Arc<Console>>,
     Extension(viewer): Extension<Viewer>,
@@ -92,7 +92,7 @@ fn older(last: &Card, only_open: bool) -> String {
     format!("/console/envelopes?before={at}&id={id}{state}")
 }
 
-/// One envelope with all that its page shows.
+/// One envelope with everything that its page shows.
 struct Whole {
     card: Card,
     parents: Vec<Card>,
@@ -103,7 +103,7 @@ struct Whole {
     is_cut: bool,
 }
 
-/// One envelope.
+/// Page of one envelope.
 pub(crate) async fn one(
     State(console): State<Arc<Console>>,
     Extension(viewer): Extension<Viewer>,
@@ -185,7 +185,7 @@ fn body(whole: &Whole) -> Markup {
         section.card aria-labelledby="timeline-title" {
             header { h2 #timeline-title { "Timeline" } span.meta { "every mark leads to its call" } }
             @if whole.timeline.is_empty() {
-                (layout::empty("Nothing happened in it yet.", "Calls appear here in order."))
+                (layout::empty("Nothing has happened in it yet.", "Calls appear here in order."))
             } @else {
                 (whole.timeline.markup())
                 (legend())
@@ -239,7 +239,7 @@ fn about(card: &Card) -> Markup {
     }
 }
 
-/// Sentences about what repeats, in words for whoever never saw the product.
+/// Sentences about repetitions, understandable without knowing the product.
 fn circles(whole: &Whole) -> Option<Markup> {
     let letters = whole.timeline.letters();
     let cut = letters.len().saturating_sub(8);

@@ -1,4 +1,4 @@
-//! The host: its version and place, its packs, the head of the chain, and what the doctor says.
+//! Page of the host: version, data directory, packs, head of the chain, and findings of the doctor.
 
 use std::sync::Arc;
 
@@ -15,7 +15,7 @@ use crate::host::{Finding, HostFacts, Severity};
 use crate::layout::{self, Page, pill};
 use crate::visible;
 
-/// The page. With `check` in its address, the doctor follows the whole chain first.
+/// Serves the page. With `check` in its address, the doctor first verifies the whole chain.
 pub(crate) async fn show(
     State(console): State<Arc<Console>>,
     Extension(viewer): Extension<Viewer>,

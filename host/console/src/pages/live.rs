@@ -1,4 +1,4 @@
-//! The first page: the ledger as it grows, and beside it whatever needs a person.
+//! First page: new rows of the ledger, and beside them whatever needs a person.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -23,17 +23,17 @@ use crate::rows::{self, Row};
 use crate::tail;
 use crate::visible;
 
-/// Longest time of a stream. Its page comes back at once.
+/// Maximum duration of a stream. Its page reconnects at once.
 const LONGEST: Duration = Duration::from_secs(3_600);
-/// Rows that a filter looks at for one page, so that a page that finds nothing is there at once.
+/// Number of rows that a filter scans for one page, so that a page without matches loads quickly.
 const WINDOW: i64 = 5_000;
-/// Rows that are read at once while a filter looks at each.
+/// Number of rows read at once while a filter scans them.
 const BATCH: u32 = 500;
 
 /// A page of rows.
 struct Found {
     rows: Vec<Row>,
-    /// The newest row that there is.
+    /// Newest row of the ledger.
     head: i64,
     /// Sequence number at which older rows begin, if there are any.
     older: Option<i64>,
@@ -46,7 +46,7 @@ pub(crate) fn query(raw: Option<&str>) -> HashMap<String, String> {
         .collect()
 }
 
-/// The page.
+/// Serves the page.
 pub(crate) async fn show(
     State(console): State<Arc<Console>>,
     Extension(viewer): Extension<Viewer>,
@@ -91,14 +91,14 @@ fn ledger(found: &Found, filter: &Filter, before: Option<i64>) -> Markup {
                 button #pause .quiet type="button" aria-pressed="false" hidden[before.is_some()] { "Pause" kbd { "p" } }
             }
             @for word in filter.unknown() {
-                p.hint { code { (visible::short(word, 60)) } " is looked for as text: no key is called so. Keys are " code { (KEYS) } }
+                p.hint { code { (visible::short(word, 60)) } " is searched for as text, because it is not a key. Keys are " code { (KEYS) } }
             }
             @if found.rows.is_empty() && before.is_some() {
-                (layout::empty("No older row fits.", ""))
+                (layout::empty("No older row matches.", ""))
             } @else if found.rows.is_empty() && filter.is_empty() {
-                (layout::empty("No call was recorded yet.", "The first call of a client appears here by itself."))
+                (layout::empty("No call has been recorded yet.", "The first call of a client appears here by itself."))
             } @else if found.rows.is_empty() {
-                (layout::empty("No row fits.", "Words are combined: tool:test_run failed who:ada"))
+                (layout::empty("No row matches.", "Words are combined: tool:test_run failed who:ada"))
             }
             (rows::table(&found.rows, "Calls, newest first", before.is_none().then_some(live.as_str())))
             nav.pages aria-label="Older rows" {
@@ -151,7 +151,7 @@ fn find(session: &Session, filter: &Filter, before: Option<i64>) -> StoreResult<
     })
 }
 
-/// The rows that come, as long as the page is open.
+/// Streams new rows as long as the page is open.
 pub(crate) async fn stream(
     State(console): State<Arc<Console>>,
     Extension(viewer): Extension<Viewer>,
@@ -163,7 +163,7 @@ pub(crate) async fn stream(
         .reader
         .read(|session| Ok(session.ledger().head()?.seq))
         .await?;
-    // What a browser that comes back had last counts for more than what its page began with, if it is a place.
+    // The last id of a reconnecting browser takes precedence over the page's start, if it is a position.
     let last = headers.get("last-event-id").and_then(|id| id.to_str().ok());
     let places = [last, query.get("after").map(String::as_str)];
     let after = places

@@ -1,4 +1,4 @@
-//! Logging in and out.
+//! Login and logout.
 
 use std::sync::Arc;
 
@@ -15,14 +15,14 @@ use crate::guard::{self, LOGIN};
 use crate::layout;
 use crate::pages::live::query;
 
-/// The form. The script takes a token out of the address's fragment, where no log and no other page sees it.
+/// Serves the form. The script takes a token from the address's fragment, which logs and other pages cannot see.
 pub(crate) async fn show(State(console): State<Arc<Console>>, RawQuery(raw): RawQuery) -> Response {
     let query = query(raw.as_deref());
     let wanted = guard::wanted(query.get("to").map_or("", String::as_str));
     page(&console, wanted, None).into_response()
 }
 
-/// The form, which leads to the page that was wanted.
+/// Login form, which leads to the requested page.
 fn page(console: &Console, wanted: &str, said: Option<&str>) -> Markup {
     let body = html! {
         h1 { (layout::icon("gate")) "Tollgate" }
@@ -46,7 +46,7 @@ fn page(console: &Console, wanted: &str, said: Option<&str>) -> Markup {
 /// Exchanges a token for a session's cookie.
 pub(crate) async fn log_in(State(console): State<Arc<Console>>, headers: HeaderMap, body: Body) -> Response {
     if !guard::is_from_our_page(&headers) {
-        return guard::forbidden("a page from elsewhere sent the form");
+        return guard::forbidden("a page of another site sent the form");
     }
     let Some(name) = guard::cookie_name(&headers) else {
         return guard::forbidden("the browser does not say which page sent the form");
@@ -58,12 +58,12 @@ pub(crate) async fn log_in(State(console): State<Arc<Console>>, headers: HeaderM
     match console.access.log_in(guard::field(&form, "token"), &name).await {
         Ok(cookie) => guard::see_other(wanted, Some(guard::set_cookie(&name, Some(&cookie)))),
         Err(Refused::NotAViewer) => {
-            let said = "This identity may not look at the console. The operator names viewers in server.console.viewers.";
+            let said = "This identity may not view the console. The operator names viewers in server.console.viewers.";
             (StatusCode::FORBIDDEN, page(&console, wanted, Some(said))).into_response()
         }
         Err(Refused::Unknown) => {
             let said =
-                "This token is unknown, was used before, or is over. Run tollgate console for a new one.";
+                "This token is unknown, was used before, or has expired. Run tollgate console for a new one.";
             (StatusCode::FORBIDDEN, page(&console, wanted, Some(said))).into_response()
         }
     }

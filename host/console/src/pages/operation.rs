@@ -1,4 +1,4 @@
-//! One call: how it ended, who judged it, what it was given and what it returned, and its place in the chain.
+//! Page of one call: outcome, verdicts, arguments, result, and position in the chain.
 
 use std::sync::Arc;
 
@@ -24,22 +24,22 @@ use crate::visible;
 /// Bytes of an artifact that are shown.
 const SHOWN: usize = 256 << 10;
 
-/// A call with all that its page shows.
+/// A call with everything that its page shows.
 struct Whole {
     operation: StoredOperation,
     seen: i64,
     label: Option<String>,
     artifacts: Vec<StoredArtifact>,
     previous_hash: Option<String>,
-    /// Request for approval that it made, if it made one.
+    /// Request for approval that the call made, if any.
     asked: Option<StoredApproval>,
-    /// Time of the look, in milliseconds since 1970 UTC.
+    /// Current time, in milliseconds since 1970 UTC.
     now_ms: i64,
-    /// Calls before and after it, in the ledger and in its envelope.
+    /// Previous and next calls, in the ledger and in the envelope.
     around: [Option<i64>; 4],
 }
 
-/// The page of a call, by its id or by its place in the ledger.
+/// Serves the page of a call, by its id or its position in the ledger.
 pub(crate) async fn show(
     State(console): State<Arc<Console>>,
     Extension(viewer): Extension<Viewer>,
@@ -123,7 +123,7 @@ fn read(session: &Session, id: &str, now_ms: i64) -> StoreResult<Option<Whole>> 
     }))
 }
 
-/// Content of an artifact, or the reason why there is none.
+/// Content of an artifact, or the reason why it is missing.
 struct Content {
     kind: ArtifactKind,
     id: String,
@@ -149,7 +149,7 @@ async fn contents(console: &Console, whole: &Whole) -> Vec<Content> {
             text: match bytes.map(text_of) {
                 Some(Some(text)) => Ok(text),
                 Some(None) => Err("It is not text."),
-                None => Err("Its content is gone, because it was kept long enough."),
+                None => Err("Its content is gone, because its retention time is over."),
             },
             kind: artifact.kind,
             id: artifact.id,
@@ -159,7 +159,7 @@ async fn contents(console: &Console, whole: &Whole) -> Vec<Content> {
     contents
 }
 
-/// Text up to the last whole character, if it is text.
+/// Text up to the last complete character, if the bytes are text.
 fn text_of(mut bytes: Vec<u8>) -> Option<String> {
     if let Err(err) = std::str::from_utf8(&bytes) {
         if err.error_len().is_some() {
@@ -323,7 +323,7 @@ fn outcome(whole: &Whole) -> Markup {
     }
 }
 
-/// A limit that stopped a call: its meaning, and its code where that is all there is to tell.
+/// Meaning of a limit that stopped a call, or its code if it is unknown.
 fn in_words(limit: &str) -> String {
     explain(limit).unwrap_or(limit).to_owned()
 }

@@ -1,5 +1,5 @@
-//! The parts of pages that change while one looks: what waits, open envelopes, failures that come again. All open pages
-//! show the same, so it is read once.
+//! Parts of pages that change while they are open: open requests, open envelopes, repeated failures. All open pages
+//! show the same parts, so they are read once.
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -23,31 +23,31 @@ use crate::reader::ReadError;
 use crate::rows::path_part;
 use crate::visible;
 
-/// Time in which what was read is new enough.
+/// Time for which cached parts are fresh enough.
 const FRESH: Duration = Duration::from_millis(800);
-/// Envelopes and failures beside the ledger.
+/// Number of envelopes and failures beside the ledger.
 const ENVELOPES: u32 = 6;
 const FAILING: usize = 5;
-/// Rows in which failures are looked for.
+/// Number of rows searched for failures.
 const RECENT: i64 = 20_000;
-/// Questions that are shown.
+/// Number of requests shown.
 const WAITING: u32 = 4;
 
-/// A failure that came at least once.
+/// A failure that occurred at least once.
 pub(crate) struct Failing {
-    /// Number of times, and the places.
+    /// Number of occurrences, and their positions.
     pub(crate) sum: FailingSum,
-    /// The newest call that failed so.
+    /// Newest call with this failure.
     pub(crate) newest: StoredOperation,
 }
 
-/// The parts by themselves, for the script.
+/// Serves the parts alone, for the script.
 pub(crate) async fn show(State(console): State<Arc<Console>>) -> Shown {
     let (markup, waiting) = current(&console).await?;
     Ok(layout::bare("Parts", &html! { (layout::badge(waiting)) (markup) }).into_response())
 }
 
-/// The parts, and how many questions wait.
+/// Current parts, and the number of open requests.
 pub(crate) async fn current(console: &Console) -> Result<(Markup, usize), ReadError> {
     let mut kept = console.parts.hold().await;
     if let Some(kept) = kept.as_ref().filter(|kept| kept.at.elapsed() < FRESH) {
@@ -103,13 +103,13 @@ fn read(
 pub(crate) fn newest_of(session: &Session, failing: Vec<FailingSum>) -> StoreResult<Vec<Failing>> {
     let mut found = Vec::new();
     for sum in failing {
-        // By its place: a long ledger takes a while to find the newest of a fingerprint.
+        // By position, because finding the newest row of a fingerprint in a long ledger is slow.
         let filter = OperationFilter {
             after: Some(sum.newest_seq.saturating_sub(1)),
             before: Some(sum.newest_seq.saturating_add(1)),
             ..OperationFilter::default()
         };
-        // Old rows can have been removed since they were counted.
+        // Old rows can have been removed after they were counted.
         if let Some(newest) = session.operations().list(&filter, 1)?.pop() {
             found.push(Failing { sum, newest });
         }
@@ -117,7 +117,7 @@ pub(crate) fn newest_of(session: &Session, failing: Vec<FailingSum>) -> StoreRes
     Ok(found)
 }
 
-/// A note on a page whose figures lack older rows.
+/// Note on a page whose figures lack older rows.
 pub(crate) fn counted_from(seq: Option<i64>) -> Markup {
     html! {
         @if let Some(seq) = seq {
@@ -126,7 +126,7 @@ pub(crate) fn counted_from(seq: Option<i64>) -> Markup {
     }
 }
 
-/// Envelopes in a state, the newest first, with what repeats in each.
+/// Envelopes in a state, newest first, with the repetitions in each.
 pub(crate) fn of_state(
     session: &Session,
     state: Option<EnvelopeState>,
@@ -172,7 +172,7 @@ fn failing_part(failing: &[Failing]) -> Markup {
     html! {
         section #part-failing .card data-part aria-labelledby="failing-title" {
             header { h2 #failing-title { "Failing again" } a.more href="/console/tests" { "all" } }
-            @if failing.is_empty() { (layout::empty("No failure came twice.", "")) }
+            @if failing.is_empty() { (layout::empty("No failure occurred twice.", "")) }
             ul.plain {
                 @for one in failing { li { (again(one)) } }
             }
@@ -180,7 +180,7 @@ fn failing_part(failing: &[Failing]) -> Markup {
     }
 }
 
-/// A failure in a line.
+/// A failure on one line.
 pub(crate) fn again(one: &Failing) -> Markup {
     html! {
         a.failure href=(format!("/console/?q=fingerprint:{}", path_part(&one.sum.fingerprint))) { (failure_name(one)) }
@@ -192,7 +192,7 @@ pub(crate) fn again(one: &Failing) -> Markup {
     }
 }
 
-/// Name of a failure: its first test, or what failed.
+/// Name of a failure: its first failing test, or the tool that failed.
 pub(crate) fn failure_name(one: &Failing) -> String {
     let mut tests = one.newest.failing_tests.iter().flatten();
     match (tests.next(), tests.count()) {

@@ -1,4 +1,4 @@
-//! The policies: what each decided, how long it took, and the last denials.
+//! Page of the policies: their decisions, their durations, and the last denials.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -25,7 +25,7 @@ const DAY_MS: i64 = 86_400_000;
 /// Policies by name and mode.
 type Lines = BTreeMap<(String, String), PolicyCounts>;
 
-/// The page.
+/// Serves the page.
 pub(crate) async fn show(State(console): State<Arc<Console>>, Extension(viewer): Extension<Viewer>) -> Shown {
     let (_, waiting) = parts::current(&console).await?;
     let now_ms = console.clock.now_ms();
@@ -55,7 +55,7 @@ pub(crate) async fn show(State(console): State<Arc<Console>>, Extension(viewer):
                 (parts::counted_from(counted_from))
             }
             section.card aria-labelledby="denials-title" {
-                header { h2 #denials-title { "Last denials" } }
+                header { h2 #denials-title { "Latest denials" } }
                 @if denials.is_empty() { (layout::empty("No policy denied a call.", "")) }
                 @else { (rows::table(&denials, "Calls that policies denied, newest first", None)) }
             }
@@ -72,7 +72,7 @@ fn days(now_ms: i64) -> Vec<String> {
         .collect()
 }
 
-/// The newest calls that a policy's verdict stopped.
+/// Newest calls that a policy's verdict stopped.
 fn denials(session: &Session, places: &[i64]) -> StoreResult<Vec<Row>> {
     let mut rows = Vec::new();
     for seq in places {
@@ -81,7 +81,7 @@ fn denials(session: &Session, places: &[i64]) -> StoreResult<Vec<Row>> {
             before: Some(seq + 1),
             ..OperationFilter::default()
         };
-        // Old rows can have been removed since they were counted.
+        // Old rows can have been removed after they were counted.
         if let Some(operation) = session.operations().list(&one, 1)?.pop() {
             rows.push(Row::of(session, &operation)?);
         }

@@ -1,4 +1,4 @@
-//! Figures of the ledger: calls over time, and by tool, caller and client.
+//! Page of statistics: calls over time, and by tool, caller and client.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -19,14 +19,14 @@ use crate::layout::{self, Page};
 use crate::rows::path_part;
 use crate::visible;
 
-/// Spans of time that can be chosen: name, milliseconds, width of a bar and its milliseconds.
+/// Selectable time spans: name, milliseconds, interval, and milliseconds of a bar.
 const SPANS: [(&str, i64, Bucket, i64); 4] = [
     ("1h", 3_600_000, Bucket::Minute, 60_000),
     ("24h", 86_400_000, Bucket::Hour, 3_600_000),
     ("7d", 7 * 86_400_000, Bucket::Hour, 3_600_000),
     ("14d", 14 * 86_400_000, Bucket::Day, 86_400_000),
 ];
-/// The page.
+/// Serves the page.
 pub(crate) async fn show(
     State(console): State<Arc<Console>>,
     Extension(viewer): Extension<Viewer>,
@@ -117,7 +117,7 @@ fn body(
     }
 }
 
-/// A bar for each stretch of time, those without calls too.
+/// A bar for each interval, including those without calls.
 fn filled(tallies: &[Tally], bucket: Bucket, (from_ms, to_ms, step_ms): (i64, i64, i64)) -> Vec<Bar> {
     let known: BTreeMap<&str, &Tally> = tallies
         .iter()
@@ -140,7 +140,7 @@ fn filled(tallies: &[Tally], bucket: Bucket, (from_ms, to_ms, step_ms): (i64, i6
 
 type Named = fn(&Tally) -> Markup;
 
-/// A name that leads to its calls.
+/// A name that links to its calls.
 fn linked(filter: &str, name: &Markup) -> Markup {
     html! { a href=(format!("/console/?q={filter}")) { (name) } }
 }

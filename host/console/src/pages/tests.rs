@@ -1,4 +1,4 @@
-//! Failures by fingerprint, and the envelopes that go in circles.
+//! Page of failures by fingerprint, and of envelopes that go in circles.
 
 use std::sync::Arc;
 
@@ -17,7 +17,7 @@ use crate::layout::{self, Page, pill};
 use crate::rows::path_part;
 use crate::visible;
 
-/// Rows in which failures are looked for, and failures and envelopes that are shown.
+/// Number of rows searched for failures, and of failures and envelopes shown.
 const RECENT: i64 = 200_000;
 const FAILURES: usize = 60;
 const ENVELOPES: u32 = 40;
@@ -27,7 +27,7 @@ struct Read {
     circling: Vec<Card>,
 }
 
-/// The page.
+/// Serves the page.
 pub(crate) async fn show(State(console): State<Arc<Console>>, Extension(viewer): Extension<Viewer>) -> Shown {
     let (_, waiting) = parts::current(&console).await?;
     let boot_ms = console.clock.boot_ms();

@@ -1,5 +1,6 @@
-//! Pages of packs: jobs, tasks, milestones and whatever else a pack's tools show. The host knows no pack's tables: a
-//! tool's schema says how its reply is shown, and the reply comes through the gate in the viewer's name.
+//! Pages of packs: jobs, tasks, milestones and whatever else a pack's tools show. The host knows none of a pack's
+//! tables. The tool's schema describes how its reply is shown, and the tool is called through the gate on behalf of the
+//! viewer.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -20,7 +21,7 @@ use crate::structured::{self, Entry};
 use crate::views::PackPage;
 use crate::visible;
 
-/// The first page of the packs.
+/// First page of the packs.
 pub(crate) async fn first(
     State(console): State<Arc<Console>>,
     Extension(viewer): Extension<Viewer>,
@@ -80,7 +81,7 @@ async fn shown(
             &Refusal {
                 code: "MISSING_ARGUMENT".to_owned(),
                 message: format!("the address of this page lacks {missing}"),
-                remediation: "Begin at one of the pages above.".to_owned(),
+                remediation: "Start at one of the pages above.".to_owned(),
             },
         ),
         Ok(arguments) => {
@@ -101,7 +102,7 @@ async fn shown(
     Ok(shown.show(&console.access, viewer))
 }
 
-/// Pages that an address alone opens.
+/// Pages that can be opened without arguments.
 fn tabs(pages: &[PackPage], chosen: &PackPage) -> Markup {
     html! {
         nav.tabs aria-label="Pages of packs" {
@@ -113,7 +114,7 @@ fn tabs(pages: &[PackPage], chosen: &PackPage) -> Markup {
     }
 }
 
-/// Pages of the same pack about the same thing.
+/// Pages of the same pack about the same subject.
 fn siblings(pages: &[PackPage], chosen: &PackPage, given: &HashMap<String, String>) -> Markup {
     let is_sibling = |page: &&PackPage| page.pack == chosen.pack && page.asks == chosen.asks;
     let all: Vec<&PackPage> = pages.iter().filter(is_sibling).collect();
@@ -124,7 +125,7 @@ fn siblings(pages: &[PackPage], chosen: &PackPage, given: &HashMap<String, Strin
     let query = address.finish();
     html! {
         @if all.len() > 1 && !chosen.asks.is_empty() {
-            nav.tabs aria-label="Pages about the same" {
+            nav.tabs aria-label="Related pages" {
                 @for page in all {
                     a href=(format!("/console/views/{}?{query}", page.tool))
                         aria-current=[(page.tool == chosen.tool).then_some("page")] { (visible::short(&page.title, 40)) }
@@ -134,7 +135,7 @@ fn siblings(pages: &[PackPage], chosen: &PackPage, given: &HashMap<String, Strin
     }
 }
 
-/// Arguments of the tool. The error is the one that the address lacks.
+/// Arguments of the tool. The error is the argument that the address lacks.
 fn arguments(page: &PackPage, given: &HashMap<String, String>) -> Result<Map<String, Value>, String> {
     let mut arguments = page.arguments.clone();
     for name in page.asks.iter().chain(&page.cursors) {
@@ -190,7 +191,7 @@ fn trees(page: &PackPage, entries: &[Entry<'_>]) -> Markup {
         }
     }
     if page.items.len() > 1 {
-        // Levels are lists of their own: what is below an entry follows it by its key.
+        // Levels are separate lists in the reply. Sorting by key puts children after their parents.
         groups.iter_mut().for_each(|(_, entries)| {
             entries.sort_by(|a, b| place(a).cmp(&place(b)));
         });
@@ -203,7 +204,7 @@ fn trees(page: &PackPage, entries: &[Entry<'_>]) -> Markup {
     }
 }
 
-/// Pieces of a key, so that `M01/S01` follows `M01` and comes before `M01-b`.
+/// Pieces of a key, so that `M01/S01` sorts after `M01` and before `M01-b`.
 fn place<'a>(entry: &'a Entry<'_>) -> Vec<&'a str> {
     entry
         .key
@@ -236,7 +237,7 @@ fn entries<'a>(
     entries
 }
 
-/// The rest of a reply that goes on.
+/// Link to the rest of a reply, if there is more.
 fn next(page: &PackPage, given: &HashMap<String, String>, reply: &Map<String, Value>) -> Markup {
     let found = page.cursors.iter().find_map(|cursor| {
         let value = reply.get(&format!("next_{cursor}")).and_then(text)?;

@@ -5,6 +5,7 @@ use std::sync::Arc;
 use axum::Router;
 use axum::body::{Body, to_bytes};
 use axum::http::{HeaderMap, Request, StatusCode};
+use axum::response::Response;
 use tokio::sync::watch;
 use tokio_util::sync::CancellationToken;
 use tollgate_console::{ConsoleSettings, Equipment, Finding, HostFacts, HostView, Prove, Reader};
@@ -36,7 +37,7 @@ impl HostView for NoHost {
 /// A console over a data directory of its own.
 pub(crate) struct Place {
     pub(crate) dir: tempfile::TempDir,
-    pub(crate) router: Router,
+    router: Router,
     /// The settings, as a reload changes them.
     pub(crate) settings: watch::Sender<ConsoleSettings>,
     pub(crate) stop: CancellationToken,
@@ -103,6 +104,16 @@ impl Place {
             headers: parts.headers,
             body: String::from_utf8(bytes.to_vec()).unwrap(),
         }
+    }
+
+    /// Opens a stream of server-sent events, and returns the response while its body is open.
+    pub(crate) async fn stream(&self, cookie: &str, path: &str, last: Option<&str>) -> Response {
+        let mut request = Request::builder().uri(path).header("cookie", cookie);
+        if let Some(last) = last {
+            request = request.header("last-event-id", last);
+        }
+        let request = request.body(Body::empty()).unwrap();
+        self.router.clone().oneshot(request).await.unwrap()
     }
 
     pub(crate) async fn log_in(&self) -> String {

@@ -142,33 +142,16 @@ impl Writer {
     fn envelope(&mut self, id: &str, label: &str, ago_ms: i64, limits: Limits, identity: Option<&str>) {
         let envelope = Envelope {
             id: id.to_owned(),
-            standing: Standing {
-                state: State::Open,
-                limits,
-                mutations: 0,
-                test_runs: 0,
-                edits: 0,
-                opened_boot_ms: self.boot_ms - ago_ms,
-            },
+            standing: Standing::opened(limits, self.boot_ms - ago_ms),
             workspace: Some("shop".to_owned()),
             label: Some(label.to_owned()),
-            note: None,
             opened_at: self.at(ago_ms),
-            closed_at: None,
-            closed_by: None,
             git_head: Some("3f2c1a9d07c44e1b8a5de0f7a1b2c3d4e5f60718".to_owned()),
-            closed_git_head: None,
-            last_mutation_fingerprint: None,
-            last_failure_fingerprint: None,
             host_id: "hst_sample".to_owned(),
             connection: "con_sample".to_owned(),
             identity: identity.map(str::to_owned),
-            parent: None,
-            closed_actor: None,
             detached_until_ms: Some(self.now_ms + DAY),
-            index_version: None,
-            restart_moved: None,
-            over_boot_ms: None,
+            ..Envelope::default()
         };
         self.session.envelopes().open(&envelope).unwrap();
     }

@@ -1,8 +1,6 @@
 //! Pages say what is true: who is proven, what changed, what waits, and where nothing is.
 
-use axum::body::Body;
-use axum::http::{Request, StatusCode};
-use tower::ServiceExt as _;
+use axum::http::StatusCode;
 
 use crate::place::{Place, check_headers, collect, http_body_frames};
 
@@ -60,8 +58,8 @@ async fn pages_before_the_first_row_do_not_say_that_there_is_none() {
     let cookie = place.log_in().await;
     place.writer().tell_all();
     let page = place.page(&cookie, "/console/?before=-1").await.body;
-    assert!(!page.contains("No call was recorded yet"), "{page}");
-    assert!(page.contains("No older row fits"), "{page}");
+    assert!(!page.contains("No call has been recorded yet"), "{page}");
+    assert!(page.contains("No older row matches"), "{page}");
 }
 
 #[tokio::test]
@@ -71,12 +69,9 @@ async fn a_stream_goes_on_after_its_page_if_the_browser_names_no_place() {
     place.writer().tell_all();
     let after = place.rows() - 3;
     for last in ["nonsense", "999999999"] {
-        let request = Request::builder()
-            .uri(format!("/console/live?after={after}"))
-            .header("cookie", &cookie)
-            .header("last-event-id", last);
-        let asked = place.router.clone().oneshot(request.body(Body::empty()).unwrap());
-        let mut frames = http_body_frames(asked.await.unwrap().into_body());
+        let path = format!("/console/live?after={after}");
+        let response = place.stream(&cookie, &path, Some(last)).await;
+        let mut frames = http_body_frames(response.into_body());
         let mut seen = Vec::new();
         while seen.len() < 3 {
             collect(&frames.next().await.unwrap(), &mut seen);

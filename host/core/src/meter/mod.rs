@@ -1,4 +1,4 @@
-//! Counting what calls came to, for those who watch a host: a few atomics for each tool.
+//! Metrics of calls: a few atomics for each tool.
 
 pub mod process;
 mod prometheus;
@@ -63,28 +63,29 @@ pub struct Reading {
     pub pack: String,
     /// Its name.
     pub tool: String,
-    /// Calls by what they came to.
+    /// Calls by outcome.
     pub outcomes: [(&'static str, u64); 2],
     /// Microseconds that all of them took.
     pub micros: u64,
-    /// Calls by duration: between a bound of the histogram and the one before it, and above all of them.
+    /// Calls by duration: those between each bound of the histogram and the one before it, and those above all
+    /// bounds.
     pub within: [u64; BOUNDS.len() + 1],
 }
 
-/// Everything that is counted of a host, at one moment.
+/// All metrics of a host at one moment.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Figures {
-    /// Since when, in milliseconds since 1970.
+    /// Start of counting, in milliseconds since 1970.
     pub since_ms: i64,
     /// Time of reading.
     pub at_ms: i64,
-    /// Packs by what became of them.
+    /// Packs by load result.
     pub packs: [(&'static str, u64); 2],
-    /// Tools that are not what the operator accepted.
+    /// Tools that differ from what the operator accepted.
     pub tools_changed: u64,
     /// Number of reloads of the configuration, by outcome.
     pub reloads: [(&'static str, u64); 2],
-    /// Spans that nobody took, if spans are made.
+    /// Spans that were dropped, if spans are recorded.
     pub spans_dropped: Option<u64>,
     /// Tools that were called.
     pub tools: Vec<Reading>,

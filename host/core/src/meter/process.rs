@@ -1,4 +1,4 @@
-//! This process as Linux sees it, under the names that Prometheus' own clients give these figures.
+//! Metrics of this process as Linux reports them, under the names that Prometheus' client libraries use.
 
 use std::fmt::Write as _;
 
@@ -7,12 +7,12 @@ use rustix::time::{ClockId, clock_gettime};
 
 use crate::clock::{Clock as _, SystemClock};
 
-/// Milliseconds of one of the ticks in which Linux tells programs about time.
+/// Milliseconds of one clock tick in Linux' process statistics.
 const TICK_MS: i64 = 10;
-/// The place of the start time in `/proc/self/stat`, counted behind the program's name.
+/// Index of the start time in `/proc/self/stat`, counted after the program's name.
 const START_FIELD: usize = 19;
 
-/// The figures in Prometheus' text format. What cannot be read is left out.
+/// Metrics in Prometheus' text format. Metrics that cannot be read are left out.
 pub fn prometheus() -> String {
     let cpu = clock_gettime(ClockId::ProcessCPUTime);
     let status = read("/proc/self/status").unwrap_or_default();
@@ -45,7 +45,7 @@ pub fn prometheus() -> String {
     add(
         "process_virtual_memory_bytes",
         "gauge",
-        "Addresses in use.",
+        "Virtual address space in use.",
         whole(kib("VmSize:")),
     );
     add(
@@ -63,7 +63,7 @@ pub fn prometheus() -> String {
     add(
         "process_max_fds",
         "gauge",
-        "File descriptors that there may be.",
+        "Maximum number of open file descriptors.",
         whole(getrlimit(Resource::Nofile).current),
     );
     text
@@ -77,11 +77,11 @@ fn read(path: &str) -> Option<String> {
 #[allow(clippy::disallowed_methods, reason = "what the kernel says of this process")]
 fn open_files() -> Option<u64> {
     let entries = std::fs::read_dir("/proc/self/fd").ok()?;
-    // One of them is for looking.
+    // One of the entries is the open directory itself.
     u64::try_from(entries.count()).ok()?.checked_sub(1)
 }
 
-/// The first number behind a name at the start of a line.
+/// First number after a name at the start of a line.
 fn number(text: &str, name: &str) -> Option<u64> {
     let line = text.lines().find_map(|line| line.strip_prefix(name))?;
     line.split_whitespace().next()?.parse().ok()
@@ -90,7 +90,7 @@ fn number(text: &str, name: &str) -> Option<u64> {
 /// Start of the process, in milliseconds since 1970.
 fn started_ms() -> Option<i64> {
     let stat = read("/proc/self/stat")?;
-    // The program's name can hold anything but ends with the last parenthesis.
+    // The program's name can contain anything but ends at the last parenthesis.
     let (_, fields) = stat.rsplit_once(") ")?;
     let ticks: i64 = fields.split_whitespace().nth(START_FIELD)?.parse().ok()?;
     let age_ms = SystemClock.boot_ms() - ticks * TICK_MS;

@@ -1,28 +1,28 @@
-//! Figures in Prometheus' text format. Names of packs and tools need no escaping.
+//! Metrics in Prometheus' text format. Names of packs and tools need no escaping.
 
 use std::fmt::Write as _;
 
 use super::{BOUNDS, Figures, Reading};
 
 impl Figures {
-    /// All of them.
+    /// All metrics in Prometheus' text format.
     pub fn prometheus(&self) -> String {
         let mut text = String::new();
         let build = format!("{{version=\"{}\"}}", env!("CARGO_PKG_VERSION"));
-        let help = "Which Tollgate this is.";
+        let help = "Version of this host.";
         figure(&mut text, "tollgate_build_info", "gauge", help, &[(build, 1)]);
         let packs = labelled("state", &self.packs);
-        let help = "Packs by what became of them.";
+        let help = "Packs by state.";
         figure(&mut text, "tollgate_packs", "gauge", help, &packs);
         let changes = [(String::new(), self.tools_changed)];
-        let help = "Tools that are not what the operator accepted.";
+        let help = "Tools that differ from what the operator accepted.";
         figure(&mut text, "tollgate_tools_changed", "gauge", help, &changes);
         let reloads = labelled("outcome", &self.reloads);
-        let help = "How often the configuration was loaded again.";
+        let help = "Number of times that the configuration was loaded again.";
         figure(&mut text, "tollgate_reloads_total", "counter", help, &reloads);
         if let Some(dropped) = self.spans_dropped {
             let dropped = [(String::new(), dropped)];
-            let help = "Spans that the collector did not take.";
+            let help = "Spans that the collector did not accept.";
             figure(
                 &mut text,
                 "tollgate_spans_dropped_total",
@@ -44,7 +44,7 @@ pub(super) fn labelled(label: &str, counts: &[(&str, u64)]) -> Vec<(String, u64)
     labelled.collect()
 }
 
-/// One figure, with its help and samples of labels and value.
+/// One metric, with its help and samples of labels and value.
 pub(super) fn figure(text: &mut String, name: &str, kind: &str, help: &str, samples: &[(String, u64)]) {
     let _ = writeln!(text, "# HELP {name} {help}\n# TYPE {name} {kind}");
     for (labels, value) in samples {
@@ -72,7 +72,7 @@ fn calls(text: &mut String, tools: &[Reading]) {
 
 fn durations(text: &mut String, tools: &[Reading]) {
     let name = "tollgate_call_duration_seconds";
-    let help = "From reaching the gate to the reply.";
+    let help = "Time from the gate to the reply.";
     figure(text, name, "histogram", help, &[]);
     for reading in tools {
         let labels = format!("pack=\"{}\",tool=\"{}\"", reading.pack, reading.tool);
@@ -126,16 +126,16 @@ mod tests {
             })
             .collect();
         expect![[r#"
-            # HELP tollgate_build_info Which Tollgate this is.
+            # HELP tollgate_build_info Version of this host.
             # TYPE tollgate_build_info gauge
-            # HELP tollgate_packs Packs by what became of them.
+            # HELP tollgate_packs Packs by state.
             # TYPE tollgate_packs gauge
             tollgate_packs{state="loaded"} 6
             tollgate_packs{state="failed"} 1
-            # HELP tollgate_tools_changed Tools that are not what the operator accepted.
+            # HELP tollgate_tools_changed Tools that differ from what the operator accepted.
             # TYPE tollgate_tools_changed gauge
             tollgate_tools_changed 0
-            # HELP tollgate_reloads_total How often the configuration was loaded again.
+            # HELP tollgate_reloads_total Number of times that the configuration was loaded again.
             # TYPE tollgate_reloads_total counter
             tollgate_reloads_total{outcome="taken"} 2
             tollgate_reloads_total{outcome="refused"} 0
@@ -143,7 +143,7 @@ mod tests {
             # TYPE tollgate_calls_total counter
             tollgate_calls_total{pack="gsd",tool="slice_show",outcome="ok"} 2
             tollgate_calls_total{pack="gsd",tool="slice_show",outcome="error"} 1
-            # HELP tollgate_call_duration_seconds From reaching the gate to the reply.
+            # HELP tollgate_call_duration_seconds Time from the gate to the reply.
             # TYPE tollgate_call_duration_seconds histogram
             tollgate_call_duration_seconds_bucket{pack="gsd",tool="slice_show",le="0.0005"} 1
             tollgate_call_duration_seconds_bucket{pack="gsd",tool="slice_show",le="0.005"} 2

@@ -1,26 +1,26 @@
-//! Figures of the moment: the door of a server over HTTP, the writer, the ledger, what policies denied.
+//! Current gauges and counters: the HTTP server, the writer, the ledger, and denials by policies.
 
 use super::prometheus::{figure, labelled};
 
-/// Statuses of refusals that are counted each by itself.
+/// Statuses of refusals that are counted separately.
 pub const STATUSES: [u16; 12] = [400, 401, 403, 404, 405, 408, 413, 415, 429, 431, 500, 503];
 
-/// Figures of a gate at one moment.
+/// Current metrics of a gate.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Vitals {
-    /// Calls that policies denied, or that failed to be judged, by policy.
+    /// Calls that policies denied or failed to judge, by policy.
     pub denials: Vec<(String, u64)>,
     /// Instances that wait for calls to judge, by policy.
     pub instances: Vec<(String, u64)>,
     /// Jobs that wait for the writer.
     pub writer_queue: u64,
-    /// Tasks of this host that are not over.
+    /// Unfinished tasks of this host.
     pub open_tasks: u64,
-    /// Figures of the database, if it could be asked.
+    /// Metrics of the database, if it could be queried.
     pub totals: Option<Totals>,
 }
 
-/// Figures of the database.
+/// Metrics of the database.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Totals {
     /// Rows of the ledger.
@@ -31,25 +31,25 @@ pub struct Totals {
     pub database_bytes: u64,
     /// Bytes of its write-ahead log.
     pub wal_bytes: u64,
-    /// Bytes of the file that are free.
+    /// Free bytes in the file.
     pub free_bytes: u64,
 }
 
-/// Figures of a server over HTTP at one moment.
+/// Current metrics of an HTTP server.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct DoorFigures {
     /// Sessions.
     pub sessions: u64,
-    /// Requests that are not answered.
+    /// Requests that are not answered yet.
     pub in_flight: u64,
     /// Streams that wait for notifications.
     pub streams: u64,
-    /// Answers that refuse, by status.
+    /// Refusals by status.
     pub refusals: Vec<(u16, u64)>,
 }
 
 impl Vitals {
-    /// These in Prometheus' text format.
+    /// Metrics in Prometheus' text format.
     pub fn prometheus(&self) -> String {
         let mut text = String::new();
         let denials = by_policy(&self.denials);
@@ -62,7 +62,7 @@ impl Vitals {
             &denials,
         );
         let instances = by_policy(&self.instances);
-        let help = "Instances of policies that were made in advance and wait for calls.";
+        let help = "Instances of policies that were created in advance and wait for calls.";
         figure(
             &mut text,
             "tollgate_policy_instances_ready",
@@ -102,7 +102,7 @@ impl Vitals {
             );
             gauge(
                 "tollgate_database_free_bytes",
-                "Bytes of the database that `tollgate ledger compact` gives back.",
+                "Bytes of the database that `tollgate ledger compact` would free.",
                 totals.free_bytes,
             );
         }
@@ -116,7 +116,7 @@ fn by_policy(counts: &[(String, u64)]) -> Vec<(String, u64)> {
 }
 
 impl DoorFigures {
-    /// These in Prometheus' text format.
+    /// Metrics in Prometheus' text format.
     pub fn prometheus(&self) -> String {
         let mut text = String::new();
         let mut gauge = |name: &str, help: &str, value: u64| {

@@ -12,10 +12,10 @@ use tollgate_store::storage::{Answered, ApprovalFilter, StoredApproval};
 
 use super::{CoreCx, Tool, storage};
 
-/// The tool that answers. The gate knows it: the tool of the component takes its place, if there is one.
+/// Tool that answers. The gate replaces it by the component's own tool, if there is one.
 pub const RESOLVE: &str = "approval_resolve";
 
-/// Bytes of a page, which ends before it has more. One request can have more by itself.
+/// Size after which a page ends, in bytes. A single request can be larger.
 const MAX_PAGE: usize = 256 << 10;
 
 /// Status of requests in a list.
@@ -43,7 +43,7 @@ impl Wanted {
     }
 }
 
-/// List what waits for a person's approval, oldest first, whichever pack or policy asked. To answer, call
+/// List requests for a person's approval from all packs and policies, oldest first. To answer one, call
 /// approval_resolve.
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
@@ -90,7 +90,8 @@ pub(super) struct View {
     status: &'static str,
     /// Component that asked.
     component: String,
-    /// Content of the decision, for example tool and arguments. Characters that nobody sees are written as `\u202e`.
+    /// Content of the decision, for example tool and arguments. Invisible characters are written as escapes such as
+    /// `\u202e`.
     detail: Map<String, Value>,
     /// Name of the requester.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -107,7 +108,7 @@ pub(super) struct View {
     envelope_id: Option<String>,
     /// Time of the request.
     asked_at: String,
-    /// Time from which the request is not open any more.
+    /// Time at which the request expires.
     #[serde(skip_serializing_if = "Option::is_none")]
     until: Option<String>,
     /// Tool of the component that an answer runs. Without one, the host keeps the answer.
@@ -161,7 +162,7 @@ impl View {
     }
 }
 
-/// Text in which every character that nobody sees is written out.
+/// Text in which every invisible character is written as an escape.
 fn visible(said: String) -> String {
     if !text::hides(&said) {
         return said;
@@ -243,8 +244,8 @@ pub(crate) enum Decision {
     Reject,
 }
 
-/// Answer a request for approval in the name of a person. If the component that asked has a tool for it, that tool runs
-/// instead of this one. Fails for the requester, and if the request was answered.
+/// Answer a request for approval on behalf of a person. If the component that asked has a tool for it, that tool runs
+/// instead. Fails for the requester, and if the request has another answer.
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct Resolve {
@@ -267,7 +268,7 @@ pub(crate) struct Resolve {
 pub(super) struct Resolved {
     /// The request with its answer.
     approval: View,
-    /// True if the same answer was there before, so that nothing changed.
+    /// True if the same answer was recorded before, so that nothing changed.
     unchanged: bool,
 }
 
@@ -330,7 +331,7 @@ impl Tool for Resolve {
 }
 
 impl Decision {
-    /// The call of the component that takes this decision, if there is one.
+    /// Call of the component's tool that takes this decision, if there is one.
     pub(crate) fn call(self, asked: &StoredApproval) -> Option<NextCall> {
         let answering = asked.answering.clone()?;
         match self {
@@ -366,7 +367,7 @@ fn answered(found: &StoredApproval, now_ms: i64) -> ToolError {
     .next_call(NextCall::new(List::NAME, json!({})))
 }
 
-/// The tool of the component is not there.
+/// Refusal because the component's tool does not exist here.
 fn not_here(call: &NextCall) -> ToolError {
     let tool = text::clean(&call.tool);
     ToolError::new(

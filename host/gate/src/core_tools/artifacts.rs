@@ -16,7 +16,7 @@ use tollgate_store::storage::StoredArtifact;
 use super::{CoreCx, Tool, storage};
 use crate::failure::unreachable;
 
-/// Bytes of one slice, at most. As base64 it still fits a reply.
+/// Most bytes of one slice. As base64 it still fits into a reply.
 const MOST: u32 = 24 << 10;
 
 /// Read a slice of stored content, such as a test's log, by the id that an operation names.
@@ -65,18 +65,18 @@ enum Encoding {
 /// A slice of an artifact.
 #[derive(Serialize, JsonSchema)]
 pub(super) struct Slice {
-    /// The artifact.
+    /// Id of the artifact, as requested.
     artifact_id: String,
     /// Kind of content.
     kind: ArtifactKind,
-    /// The operation it belongs to.
+    /// Operation that the artifact belongs to.
     op_id: String,
-    /// Bytes that are stored.
+    /// Stored size in bytes.
     size: i64,
-    /// Bytes there were, if more than are stored.
+    /// Original size in bytes, if only part of it is stored.
     #[serde(skip_serializing_if = "Option::is_none")]
     total_size: Option<i64>,
-    /// SHA-256 of what is stored.
+    /// SHA-256 of the stored content.
     sha256: String,
     /// Time of expiry.
     expires_at: String,
@@ -87,7 +87,7 @@ pub(super) struct Slice {
     next_offset: Option<u64>,
     /// Encoding of the content.
     encoding: Encoding,
-    /// The slice.
+    /// Bytes of the slice.
     content: String,
 }
 
@@ -109,7 +109,7 @@ impl Tool for Get {
         }
         let limit = self.limit.clamp(1, MOST) as usize;
         let slice = store
-            // Behind the end there is nothing, however far.
+            // Past the end there is nothing.
             .read(
                 &artifact.hash,
                 self.offset.min(artifact.size.cast_unsigned()),
@@ -135,7 +135,7 @@ impl Tool for Get {
     }
 }
 
-/// An artifact that the caller may read: an identity those of its own operations.
+/// Artifact that the caller may read: an identity may read only artifacts of its own operations.
 fn found(cx: &CoreCx<'_>, id: &str) -> Result<Option<StoredArtifact>, ToolError> {
     let Some(found) = cx.session.artifacts().get(id).map_err(storage)? else {
         return Ok(None);
@@ -167,7 +167,8 @@ impl Get {
     }
 }
 
-/// Text if it is text, up to the last whole character; base64 otherwise. Also how many bytes it is.
+/// Encodes bytes as text up to the last whole character, or as base64 if they are not text. Also returns the number
+/// of encoded bytes.
 fn write(bytes: &[u8]) -> (Encoding, String, usize) {
     let whole = match std::str::from_utf8(bytes) {
         Ok(text) => Some(text),
@@ -212,7 +213,9 @@ fn expired(found: &StoredArtifact) -> ToolError {
         "ARTIFACT_EXPIRED",
         format!("the content of artifact {} is gone", artifact.id),
     )
-    .remediation("Run again what it came from; the operator can raise [artifacts] ttl_hours and max_mib.")
+    .remediation(
+        "Repeat the call that produced it; the operator can raise [artifacts] ttl_hours and max_mib.",
+    )
     .context("artifact_id", artifact.id.as_str())
     .context("expires_at", artifact.expires_at.as_str())
     .context("sha256", artifact.hash.as_str())

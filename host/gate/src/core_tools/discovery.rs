@@ -1,4 +1,4 @@
-//! `tool_search`, `tool_describe`, `tool_call`: the way to tools that are not listed.
+//! `tool_search`, `tool_describe`, `tool_call`: access to tools that are not listed.
 
 use std::sync::Arc;
 
@@ -12,16 +12,16 @@ use tollgate_sdk::{Blocker, NextCall, ToolError};
 
 use super::{CoreCx, Tool};
 
-/// Name of the tool that shows arguments of others.
+/// Name of the tool that shows the arguments of other tools.
 pub(crate) const DESCRIBE: &str = "tool_describe";
-/// The tool that calls others. The gate knows it: what it asks for takes its place.
+/// Tool that calls other tools. The gate replaces it by the requested tool.
 pub const RELAY: &str = "tool_call";
 /// Most tools that are described at once.
 const MOST_DESCRIBED: usize = 10;
 /// Longest summary of a tool in a search, in bytes.
 const MAX_SUMMARY: usize = 160;
 
-/// Find tools by what they do. Describe what you want in a few words; without a query all are listed by name.
+/// Find tools by purpose, described in a few words. Without a query, all tools are listed by name.
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(super) struct Search {
@@ -46,12 +46,12 @@ fn default_limit() -> u32 {
     8
 }
 
-/// Tools that fit, the best first.
+/// Matching tools, best first.
 #[derive(Serialize, JsonSchema)]
 pub(super) struct Found {
-    /// The best first, or by name.
+    /// Best match first, or by name.
     tools: Vec<Summary>,
-    /// Number of tools that fit.
+    /// Number of matching tools.
     total: usize,
     /// Cursor of the next page.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -61,10 +61,10 @@ pub(super) struct Found {
     guide: Option<String>,
 }
 
-/// A tool in short.
+/// Summary of a tool.
 #[derive(Serialize, JsonSchema)]
 struct Summary {
-    /// Its name.
+    /// Name of the tool.
     tool: String,
     /// Pack of the tool.
     pack: String,
@@ -72,9 +72,9 @@ struct Summary {
     effect: &'static str,
     /// Summary of the tool.
     summary: String,
-    /// Arguments it needs.
+    /// Required arguments.
     required: Vec<String>,
-    /// Arguments it takes.
+    /// Optional arguments.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     optional: Vec<String>,
 }
@@ -121,7 +121,7 @@ impl Tool for Search {
     }
 }
 
-/// Guide to a pack, as the pack gives it.
+/// Guide to a pack, from the pack.
 fn guide(catalog: &Catalog, name: &str) -> Option<String> {
     let pack = catalog.packs().iter().find(|pack| pack.manifest.name == name)?;
     let guide = pack.manifest.instructions.trim();
@@ -140,7 +140,7 @@ fn summary(tool: &ToolEntry) -> Summary {
     }
 }
 
-/// The names of the arguments that must and that may be given.
+/// Names of required and of optional arguments.
 fn arguments(schema: &Map<String, Value>) -> (Vec<String>, Vec<String>) {
     let required = schema.get("required").and_then(Value::as_array);
     let is_required = |name: &str| required.is_some_and(|names| names.iter().any(|known| known == name));
@@ -192,17 +192,17 @@ pub(super) struct Describe {
     output: bool,
 }
 
-/// Tools as they are listed otherwise.
+/// Tools as tools/list shows them.
 #[derive(Serialize, JsonSchema)]
 pub(super) struct Described {
-    /// In the order of the question.
+    /// In the order of the request.
     tools: Vec<Description>,
 }
 
-/// A tool in full.
+/// Full description of a tool.
 #[derive(Serialize, JsonSchema)]
 struct Description {
-    /// Its name.
+    /// Name of the tool.
     tool: String,
     /// Pack of the tool.
     pack: String,
@@ -214,11 +214,11 @@ struct Description {
     effect: &'static str,
     /// True if the tool may delete or overwrite.
     destructive: bool,
-    /// Calling it twice is calling it once.
+    /// True if a repeated call has no further effect.
     idempotent: bool,
-    /// The JSON Schema of its arguments.
+    /// JSON Schema of the arguments.
     input_schema: Map<String, Value>,
-    /// The JSON Schema of its result, if asked for.
+    /// JSON Schema of the result, if requested.
     #[serde(skip_serializing_if = "Option::is_none")]
     output_schema: Option<Map<String, Value>>,
 }
@@ -263,13 +263,13 @@ fn description(tool: &ToolEntry, output: bool) -> Description {
     }
 }
 
-/// Call a tool by its name, with the arguments that tool_describe shows. A refusal's next_call can be passed on as it is.
+/// Call a tool by its name, with the arguments that tool_describe shows. A refusal's next_call can be passed unchanged.
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(super) struct Relay {
-    /// The tool's name.
+    /// Tool name from tool_search, for example `task_list`.
     tool: String,
-    /// Its arguments.
+    /// Arguments that tool_describe shows. Default none.
     #[serde(default)]
     #[schemars(with = "Map<String, Value>", extend("x-accepts" = text()))]
     arguments: Value,
@@ -287,7 +287,7 @@ impl Tool for Relay {
     const DISCOVERS: bool = true;
     type Output = Map<String, Value>;
 
-    /// Only runs when the gate found nothing to call in its place, and says why.
+    /// Runs only if the gate found no tool to call in its place, and explains why.
     fn run(self, cx: &CoreCx<'_>) -> Result<Map<String, Value>, ToolError> {
         let name = tollgate_core::text::clean(tollgate_core::text::cut(&self.tool, 64));
         match cx.catalog.find(&self.tool) {
@@ -301,12 +301,12 @@ impl Tool for Relay {
             Some(_) => Err(ToolError::new(
                 "INVALID_ARGUMENTS",
                 format!(
-                    "the arguments of {name} are {}, no JSON object",
+                    "the arguments of {name} are {}, not a JSON object",
                     kind(&self.arguments)
                 ),
             )
             .remediation("Pass the arguments as an object, not as text.")
-            .blocker(Blocker::new("INVALID_FIELD", "it is no JSON object").field("arguments"))
+            .blocker(Blocker::new("INVALID_FIELD", "it is not a JSON object").field("arguments"))
             .next_call(NextCall::new(Describe::NAME, json!({ "tools": [name] })))),
         }
     }
@@ -323,7 +323,7 @@ fn kind(value: &Value) -> &'static str {
     }
 }
 
-/// There are no tools of these names; each comes with the names most like it.
+/// Refusal of unknown tool names, with the most similar known names.
 fn unknown_tools(catalog: &Catalog, unknown: &[(String, &str)]) -> ToolError {
     let mut near_all: Vec<&str> = Vec::new();
     let blockers: Vec<Blocker> = unknown

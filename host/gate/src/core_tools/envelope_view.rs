@@ -1,4 +1,4 @@
-//! An envelope as clients see it: what it may use, what it used, what repeats in it.
+//! An envelope as clients see it: its limits, what is used of them, and repetitions among its operations.
 
 use std::collections::BTreeMap;
 
@@ -14,16 +14,16 @@ use crate::left::Left;
 /// An envelope as clients see it.
 #[derive(Debug, Clone, Serialize, JsonSchema)]
 pub(super) struct EnvelopeView {
-    /// Id of the envelope.
+    /// Id of the envelope, for other calls.
     pub(super) envelope_id: String,
-    /// The same.
+    /// The same as `envelope_id`.
     pub(super) id: String,
     /// OPEN or how it was closed.
     pub(super) state: State,
-    /// The workspace it is about.
+    /// Workspace of the envelope.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) workspace: Option<String>,
-    /// Its owner's words.
+    /// Label that its owner gave it.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) label: Option<String>,
     /// Note of the owner at the end.
@@ -36,7 +36,7 @@ pub(super) struct EnvelopeView {
     /// Unused part of each limit, while it is open.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) left: Option<Left>,
-    /// Envelope around it, which its calls use as well.
+    /// Parent envelope, whose limits its calls use as well.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) parent: Option<String>,
     /// True if it outlives its connection.
@@ -46,25 +46,25 @@ pub(super) struct EnvelopeView {
     pub(super) budgets: BTreeMap<String, BudgetView>,
     /// Used part of each limit, in percent.
     pub(super) used_percent: Percents,
-    /// Its time is over; the next call closes it.
+    /// True if its time is over. The next call closes it.
     pub(super) expired: bool,
-    /// The repository when it was opened and closed.
+    /// Repository at the opening and closing of the envelope.
     pub(super) repo_snapshot: RepoSnapshot,
     /// Time of opening.
     pub(super) opened_at: String,
     /// Time of closing.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) closed_at: Option<String>,
-    /// Reason of closing, if not by its owner.
+    /// Reason for closing, if not by its owner.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) closed_by: Option<String>,
     /// Actor who closed the envelope, if known.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) closed_actor: Option<String>,
-    /// The newest mutation's fingerprint.
+    /// Fingerprint of the newest mutation.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) last_mutation_fingerprint: Option<String>,
-    /// The newest failure's fingerprint.
+    /// Fingerprint of the newest failure.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) last_failure_fingerprint: Option<String>,
     /// Repetitions.
@@ -75,7 +75,7 @@ pub(super) struct EnvelopeView {
 /// Use of a named budget.
 #[derive(Debug, Clone, Serialize, JsonSchema)]
 pub(super) struct BudgetView {
-    /// Limit.
+    /// Most units that may be used.
     limit: i64,
     /// Booked units.
     used: i64,
@@ -90,22 +90,22 @@ pub(super) struct BudgetView {
 /// Repetitions among an envelope's operations.
 #[derive(Debug, Clone, Serialize, JsonSchema)]
 pub(super) struct Flags {
-    /// The newest mutation left everything as the one before it.
+    /// True if the newest mutation left the state unchanged.
     no_op: bool,
-    /// The newest mutation brought back what was there this many mutations ago.
+    /// Number of mutations ago whose state the newest mutation restored.
     #[serde(skip_serializing_if = "Option::is_none")]
     oscillation_period: Option<usize>,
-    /// The newest failure was there before, with a mutation in between, and still stands.
+    /// True if the newest failure persists after a mutation.
     non_progress: bool,
-    /// The newest test run of a workspace had another result than one before it, without an edit in between.
+    /// True if the newest test run of a workspace differs from an earlier one without an edit in between.
     #[serde(skip_serializing_if = "is_false")]
     flaky: bool,
-    /// The newest test run of a workspace failed after one that passed, with an edit in between.
+    /// True if the newest test run of a workspace failed after one that passed, with an edit in between.
     #[serde(skip_serializing_if = "is_false")]
     regression: bool,
-    /// Number of times the newest failure was seen.
+    /// Number of times that the newest failure was seen.
     failure_seen: i64,
-    /// Edits, or without a look at a work tree mutations, from its first time to its last.
+    /// Edits between the first and last occurrence of the newest failure, or mutations if no work tree was read.
     failure_mutations: i64,
 }
 
@@ -114,11 +114,11 @@ pub(super) struct Flags {
 pub(super) struct Counters {
     /// Calls that may have changed something.
     pub(super) mutation_count: i64,
-    /// Test runs.
+    /// Number of started test runs.
     pub(super) test_run_count: i64,
     /// Edits of the work tree that no call made.
     pub(super) observed_edits: i64,
-    /// Whole seconds that it has been open, or was.
+    /// Seconds that the envelope has been or was open.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) open_sec: Option<i64>,
 }
@@ -126,12 +126,16 @@ pub(super) struct Counters {
 /// Use of each limit there is, in percent.
 #[derive(Debug, Clone, Serialize, JsonSchema)]
 pub(super) struct Percents {
+    /// Used part of `max_mutations`.
     #[serde(skip_serializing_if = "Option::is_none")]
     mutations: Option<i64>,
+    /// Used part of `max_test_runs`.
     #[serde(skip_serializing_if = "Option::is_none")]
     test_runs: Option<i64>,
+    /// Used part of `max_edits`.
     #[serde(skip_serializing_if = "Option::is_none")]
     edits: Option<i64>,
+    /// Used part of `max_duration_sec`.
     #[serde(skip_serializing_if = "Option::is_none")]
     duration: Option<i64>,
 }
@@ -142,7 +146,7 @@ pub(super) struct RepoSnapshot {
     /// The commit, if the envelope is about a Git work tree.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) git_head: Option<String>,
-    /// Number of the state of its work tree when it was opened.
+    /// State number of the work tree at the opening.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) index_version: Option<i64>,
     /// After a restart: true if the work tree was changed after the last call, false if not.
@@ -155,7 +159,7 @@ pub(super) struct RepoSnapshot {
 
 impl EnvelopeView {
     pub(super) fn of(session: &Session, envelope: Envelope, boot_ms: i64) -> StoreResult<EnvelopeView> {
-        // One whose time is over is closed for everybody, though the next call has yet to write that down.
+        // An envelope whose time is up is closed for everyone, although the next call has yet to record that.
         let envelope = session.envelopes().as_at(envelope, boot_ms)?;
         let budgets = session.budgets().list(&envelope.id, None)?;
         let standing = envelope.standing;
@@ -211,7 +215,7 @@ impl EnvelopeView {
         })
     }
 
-    /// The view with what repeats, which wants a look into the ledger.
+    /// View with repetitions, which takes a query of the ledger.
     pub(super) fn with_flags(mut self, session: &Session) -> StoreResult<EnvelopeView> {
         let period = session.evidence().newest_mutation_repeated(&self.id)?;
         let failure = match &self.last_failure_fingerprint {
@@ -247,7 +251,7 @@ impl BudgetView {
     }
 }
 
-/// Whole seconds between two times, unless the clock was set back in between.
+/// Whole seconds between two times. `None` if the clock was set back in between.
 fn open_between(opened_at: &str, closed_at: Option<&str>) -> Option<i64> {
     let opened = Timestamp::parse(opened_at)?.as_ms();
     let closed = Timestamp::parse(closed_at?)?.as_ms();

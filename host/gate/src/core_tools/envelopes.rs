@@ -30,7 +30,7 @@ pub(super) struct Open {
     label: Option<String>,
     /// Limits, each at most the operator's ceiling. Default: the operator's limits.
     limits: Option<Limits>,
-    /// Open envelope around this one, whose limits bound all its parts together.
+    /// Id of the open parent envelope, whose limits bound all its parts together.
     parent: Option<String>,
     /// If true, the envelope outlives its connection. Needs max_duration_sec.
     #[serde(default)]
@@ -53,12 +53,9 @@ impl Tool for Open {
         let asked = self.limits.unwrap_or_default();
         let limits =
             Limits::granted(&asked, &cx.settings.default, &cx.settings.ceiling).map_err(|problems| {
-                ToolError::new(
-                    "LIMIT_INVALID",
-                    "the limits are not ones that an envelope can have here",
-                )
-                .remediation("Ask for limits from 1 up to the operator's ceiling, or leave them out.")
-                .blockers(problems)
+                ToolError::new("LIMIT_INVALID", "an envelope cannot have these limits here")
+                    .remediation("Ask for limits from 1 up to the operator's ceiling, or leave them out.")
+                    .blockers(problems)
             })?;
         if let Some(parent) = &self.parent {
             check_parent(cx, parent)?;
@@ -66,14 +63,7 @@ impl Tool for Open {
         let detached_until_ms = self.detached.then(|| detached_until(cx, &limits)).transpose()?;
         let mut envelope = Envelope {
             id: (cx.new_id)("env"),
-            standing: Standing {
-                state: State::Open,
-                limits,
-                mutations: 0,
-                test_runs: 0,
-                edits: 0,
-                opened_boot_ms: cx.boot_ms,
-            },
+            standing: Standing::opened(limits, cx.boot_ms),
             git_head: cx.git_head(self.workspace.as_deref()),
             workspace: self.workspace,
             label: self.label,
@@ -111,7 +101,7 @@ impl Tool for Open {
     }
 }
 
-/// Checks that an envelope can be around a new one.
+/// Checks that an envelope can enclose a new one.
 fn check_parent(cx: &CoreCx<'_>, parent: &str) -> Result<(), ToolError> {
     find(cx, parent)?;
     if let Some((envelope, refusal)) = cx
@@ -128,12 +118,14 @@ fn check_parent(cx: &CoreCx<'_>, parent: &str) -> Result<(), ToolError> {
     }
     Err(ToolError::new(
         "LIMIT_INVALID",
-        format!("envelope {parent} is within {around} others, and at most {MAX_DEPTH} can be around one"),
+        format!(
+            "envelope {parent} is within {around} others, and an envelope can be within at most {MAX_DEPTH}"
+        ),
     )
-    .remediation("Name an envelope further out as the parent."))
+    .remediation("Name an outer envelope as the parent."))
 }
 
-/// The time at which a detached envelope ends by the clock on the wall, which holds over restarts.
+/// End of a detached envelope by the wall clock, which survives restarts.
 fn detached_until(cx: &CoreCx<'_>, limits: &Limits) -> Result<i64, ToolError> {
     let Some(seconds) = limits.max_duration_sec else {
         let message = "a detached envelope outlives its connection, so it needs max_duration_sec";
@@ -175,18 +167,18 @@ pub(super) struct Close {
 /// A closed envelope.
 #[derive(Serialize, JsonSchema)]
 pub(super) struct Closed {
-    /// The envelope.
+    /// Final state of the envelope.
     envelope: EnvelopeView,
     /// Number of operations before this one.
     operations: i64,
     /// Number of operations that were refused or failed.
     failed: i64,
-    /// Tools of its calls that have not ended.
+    /// Tools of its calls that are still running.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     running: Vec<String>,
     /// Summary in a few lines.
     summary: String,
-    /// Report on all of it, if wanted.
+    /// Report on the envelope, if requested.
     #[serde(skip_serializing_if = "Option::is_none")]
     report: Option<ReportView>,
 }
@@ -218,9 +210,9 @@ impl Tool for Close {
                 .see_at_closing(&envelope.id, seen, cx.op_id, &cx.now)
                 .map_err(storage)?;
         }
-        // One whose time is over has ended by that, whatever its owner says of it.
+        // An envelope whose time is up ended by that, whatever its owner reports.
         let over = (!within_limit).then_some("EDIT_BUDGET_EXHAUSTED");
-        // A caller without a name is told by its client.
+        // A caller without a name is identified by its client.
         let client = || cx.client.map(|client| format!("client {client}"));
         let actor = cx.actor.map(str::to_owned).or_else(client);
         let ending = Ending {
@@ -274,8 +266,9 @@ impl Tool for Close {
     }
 }
 
-/// Refusal to close an envelope as a success where its work tree is not, so that nobody looks at the last edits. One that
-/// worked in trees of several machines can be closed at each of them, unless its edits are limited.
+/// Refuses to close an envelope as a success on a host without its work tree, because its last edits could not be
+/// observed. An envelope that worked in trees of several machines can be closed on each of them, unless its edits are
+/// limited.
 fn elsewhere_at_closing(cx: &CoreCx<'_>, envelope: &Envelope) -> Option<ToolError> {
     let is_here = |looked: &&LookedAt| cx.workspaces.get(&looked.workspace).is_some();
     if cx.closing.iter().any(|looked| is_here(&looked)) && envelope.standing.limits.max_edits.is_none() {
@@ -288,11 +281,11 @@ fn elsewhere_at_closing(cx: &CoreCx<'_>, envelope: &Envelope) -> Option<ToolErro
     });
     let (name, hosts) = elsewhere.find(|(_, hosts)| !hosts.is_empty())?;
     Some(wrong_host(name, &hosts).remediation(
-        "Close the envelope at the host that has the workspace, which looks at the last edits. It can be closed as failed here.",
+        "Close the envelope at the host that has the workspace, which checks the last edits. Here it can only be closed as failed.",
     ))
 }
 
-/// Work trees that could not be looked at, for the report.
+/// Work trees that could not be scanned, for the report.
 fn unseen(looks: &[LookedAt]) -> Vec<Unseen> {
     let unseen = looks.iter().filter_map(|looked| {
         let why = looked.seen.as_ref().err()?;
@@ -304,11 +297,11 @@ fn unseen(looks: &[LookedAt]) -> Vec<Unseen> {
     unseen.collect()
 }
 
-/// Show an envelope: its state, what is used and left, its last fingerprints.
+/// Show an envelope: state, used and remaining limits, latest fingerprints.
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(super) struct Get {
-    /// The envelope.
+    /// Envelope id, from envelope_open.
     envelope_id: String,
 }
 
@@ -352,7 +345,7 @@ fn addresses_of_list() -> Value {
         "path": "envelopes.json{?state,workspace,cursor,limit}",
         "name": "envelopes",
         "title": "Envelopes",
-        "description": "Envelopes with what is used and left of their limits, newest first.",
+        "description": "Envelopes with the used and the remaining part of their limits, newest first.",
         "mime_type": "application/json",
         "listed": true,
     }])
@@ -420,12 +413,12 @@ fn view(cx: &CoreCx<'_>, envelope: Envelope) -> Result<EnvelopeView, ToolError> 
     EnvelopeView::of(cx.session, envelope, cx.boot_ms).map_err(storage)
 }
 
-/// An envelope of the caller's by its id, as it is stored, or a refusal that says how to find it.
+/// An envelope of the caller by its id, as stored. The refusal says how to find it.
 fn find(cx: &CoreCx<'_>, id: &str) -> Result<Envelope, ToolError> {
     visible(cx, id, cx.identity)
 }
 
-/// The same of one that the caller may look at, though it may be somebody else's, as it is now.
+/// Envelope that the caller may read, even if it belongs to another caller, in its current state.
 pub(super) fn look_at(cx: &CoreCx<'_>, id: &str) -> Result<Envelope, ToolError> {
     let envelope = visible(cx, id, cx.looks_at())?;
     cx.session
@@ -443,12 +436,9 @@ fn visible(cx: &CoreCx<'_>, id: &str, to: Option<&Identity>) -> Result<Envelope,
         .ok_or_else(|| unknown(id))
 }
 
-/// There is no page after this cursor.
+/// Refusal because there is no page after this cursor.
 fn no_page() -> ToolError {
-    ToolError::new(
-        "INVALID_ARGUMENTS",
-        "cursor is not one that envelope_list returned",
-    )
-    .remediation("Begin without a cursor.")
-    .next_call(NextCall::new("envelope_list", json!({})))
+    ToolError::new("INVALID_ARGUMENTS", "cursor was not returned by envelope_list")
+        .remediation("Start without a cursor.")
+        .next_call(NextCall::new("envelope_list", json!({})))
 }

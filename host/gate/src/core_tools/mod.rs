@@ -1,5 +1,5 @@
-//! The host's own tools, pack name `core`: envelopes and the ledger. They take the same path as
-//! every other tool and cost nothing.
+//! The host's own tools, in the pack `core`: envelopes and the ledger. Their calls take the same path as all others
+//! and cost nothing.
 
 mod approvals;
 mod artifacts;
@@ -43,15 +43,15 @@ pub use tollgate_components::tools::host_tool::PACK;
 
 /// Context of a core tool's call.
 pub struct CoreCx<'a> {
-    /// In the host's own mode, inside the call's transaction or snapshot.
+    /// Session with the host's rights, inside the call's transaction or snapshot.
     pub session: &'a Session,
-    /// RFC 3339.
+    /// Current time, RFC 3339.
     pub now: String,
-    /// The same in milliseconds since 1970 UTC.
+    /// Current time in milliseconds since 1970 UTC.
     pub now_ms: i64,
     /// See [`Clock::boot_ms`](tollgate_core::clock::Clock::boot_ms).
     pub boot_ms: i64,
-    /// Makes identifiers.
+    /// Creates identifiers.
     pub new_id: &'a dyn Fn(&str) -> String,
     /// Operator's settings of approvals.
     pub approvals: &'a ApprovalSettings,
@@ -59,48 +59,48 @@ pub struct CoreCx<'a> {
     pub is_local: bool,
     /// Operator's settings of envelopes.
     pub settings: &'a EnvelopeSettings,
-    /// This host process.
+    /// Id of this host process.
     pub host_id: &'a str,
-    /// The same among the others.
+    /// This host process.
     pub(crate) host: &'a Host,
-    /// Statements of the call's row about envelopes.
+    /// Statements about envelopes for the call's row.
     pub(crate) told: RefCell<Told>,
     /// Caller as the ledger names it.
     pub actor: Option<&'a str>,
     /// Client as the ledger names it.
     pub client: Option<&'a str>,
-    /// Identity of the caller: an identity sees its own rows, a caller without one sees everything.
+    /// Identity of the caller. An identity sees only its own rows; a caller without one sees all.
     pub identity: Option<&'a Identity>,
-    /// The caller's connection.
+    /// Connection of the caller.
     pub connection: &'a str,
-    /// Stored content, if any is kept.
+    /// Artifact store, if content is stored.
     pub artifacts: Option<&'a ArtifactStore>,
-    /// The registered directories.
+    /// Registered directories.
     pub workspaces: &'a Workspaces,
-    /// The tools that exist.
+    /// Catalog of tools.
     pub catalog: &'a Catalog,
-    /// The operation's id.
+    /// Id of the operation.
     pub op_id: &'a str,
-    /// The work tree that the call names, if it was seen.
+    /// Work tree that the call names, if it was scanned.
     pub seen: Option<&'a Sighting>,
     /// Work trees of the envelope that the call closes.
     pub(crate) closing: &'a [LookedAt],
 }
 
 impl CoreCx<'_> {
-    /// Has the call's row say that it is about an envelope, and what happened to that.
+    /// Records in the call's row that it is about an envelope, and what happened to the envelope.
     fn tell(&self, envelope: &str, event: Value) {
         let mut told = self.told.borrow_mut();
         told.envelope = Some(envelope.to_owned());
         told.events.push(event);
     }
 
-    /// Identity whose operations and envelopes the caller may look at, or everybody's.
+    /// Identity whose operations and envelopes the caller may read. `None` means all.
     fn looks_at(&self) -> Option<&Identity> {
         self.identity.filter(|identity| !identity.rights().sees_all)
     }
 
-    /// The caller, as somebody who answers requests for approval.
+    /// The caller in its role as approver.
     fn answerer(&self) -> Answerer<'_> {
         Answerer {
             identity: self.identity,
@@ -110,23 +110,23 @@ impl CoreCx<'_> {
         }
     }
 
-    /// The commit that a workspace is at, if it is a registered work tree of Git.
+    /// Commit that a workspace is at, if it is a registered Git work tree.
     fn git_head(&self, workspace: Option<&str>) -> Option<String> {
         self.workspaces.get(workspace?)?.git_head()
     }
 }
 
-/// A core tool: like a pack's, but over the host's own session.
+/// A core tool: like a pack's tool, but with the host's own session.
 trait Tool: DeserializeOwned + JsonSchema {
     const NAME: &'static str;
     const TITLE: &'static str;
     const EFFECT: Effect;
     const TIER: Tier;
-    /// Finds or calls other tools.
+    /// True if it finds or calls other tools.
     const DISCOVERS: bool = false;
-    /// Lists values for arguments of packs.
+    /// True if it lists values for arguments of packs.
     const LISTS_VALUES: bool = false;
-    /// Changes the envelope of its connection.
+    /// Change to the envelope of its connection.
     const ENVELOPE: Option<EnvelopeChange> = None;
     type Output: Serialize + JsonSchema;
     fn run(self, cx: &CoreCx<'_>) -> Result<Self::Output, ToolError>;
@@ -135,7 +135,7 @@ trait Tool: DeserializeOwned + JsonSchema {
     }
 }
 
-/// Change of the envelope that a connection's calls belong to, with the pointer to its id in the reply.
+/// Change of the envelope to which a connection's calls belong, with the pointer to its id in the reply.
 #[derive(Debug, Clone, Copy)]
 pub(crate) enum EnvelopeChange {
     /// The connection's calls belong to it from now on.
@@ -144,12 +144,12 @@ pub(crate) enum EnvelopeChange {
     Closed(&'static str),
 }
 
-/// Reads the arguments, runs the tool, and returns the reply.
+/// Parses the arguments, runs the tool, and returns the reply.
 type Call = fn(&CoreCx<'_>, &str) -> Result<Reply, ToolError>;
 
 macro_rules! tools {
     ($($tool:ty),+ $(,)?) => {
-        /// Every core tool.
+        /// All core tools.
         pub const TOOLS: HostTools = HostTools(&[$(HostTool {
             name: <$tool>::NAME,
             spec: spec::<$tool>,
@@ -186,7 +186,7 @@ pub(crate) fn envelope_change(name: &str) -> Option<EnvelopeChange> {
     *change
 }
 
-/// Runs the tool of a name, which is one of [`TOOLS`].
+/// Runs the tool with a name from [`TOOLS`].
 pub(crate) fn run(name: &str, cx: &CoreCx<'_>, arguments: &str) -> Result<Reply, ToolError> {
     let Some((_, call)) = CALLS.iter().find(|(known, _)| *known == name) else {
         return Err(ToolError::new(
@@ -244,11 +244,11 @@ fn call<T: Tool>(cx: &CoreCx<'_>, arguments: &str) -> Result<Reply, ToolError> {
     })
 }
 
-/// A failure of the host's own storage, as the caller sees it.
+/// Failure of the host's own storage, as the caller sees it.
 fn storage(err: StoreError) -> ToolError {
     match err.failure() {
         StoreFailure::Lost => return unreachable(),
-        // Others are in the way, and the call mostly runs once more.
+        // Other transactions are in the way, and the call will usually run again.
         StoreFailure::Busy | StoreFailure::Conflict => {
             tracing::debug!(%err, "a core tool's statement had to wait too long");
             return storage_failed(&err);
@@ -257,4 +257,27 @@ fn storage(err: StoreError) -> ToolError {
     }
     ToolError::new("STORAGE_FAILED", "storage failed")
         .remediation("Look at the host's log under the operation's id.")
+}
+
+#[cfg(test)]
+mod tests {
+    use tollgate_components::tools::lint;
+
+    use super::*;
+
+    #[test]
+    fn every_core_tool_explains_itself() {
+        let faults: Vec<String> = TOOLS
+            .0
+            .iter()
+            .map(|tool| (tool.spec)())
+            .flat_map(|spec| {
+                let name = spec.name.clone();
+                lint::all(&spec)
+                    .into_iter()
+                    .map(move |fault| format!("{name}: {fault}"))
+            })
+            .collect();
+        assert_eq!(faults, [""; 0], "{}", faults.join("\n"));
+    }
 }

@@ -17,10 +17,10 @@ use super::envelope_view::EnvelopeView;
 use super::envelopes::{self, look_at};
 use super::{CoreCx, Tool, storage};
 
-/// Operations that are looked at for one page, when no index leads to those that are wanted.
+/// Number of operations that are searched for one page, if no index leads to the requested ones.
 const WINDOW: i64 = 10_000;
 
-/// Fields of a row that a query returns without being asked.
+/// Fields of a row that a query returns by default.
 const COMPACT: &[&str] = &[
     "seq",
     "op_id",
@@ -38,7 +38,7 @@ const COMPACT: &[&str] = &[
     "artifact_ids",
     "verdicts",
 ];
-/// Name that means all fields.
+/// Name for all fields.
 const ALL: &str = "all";
 
 /// Look up past operations, newest first.
@@ -115,7 +115,7 @@ impl Tool for Query {
         let limit = self.limit.clamp(1, 200);
         let fields = Fields::checked(self.fields)?;
         let actor = match (cx.looks_at(), self.actor) {
-            // Its own are all that an identity sees.
+            // An identity sees only its own operations.
             (Some(me), Some(actor)) if actor != me.as_str() => return Ok(Page::default()),
             (Some(me), _) => Some(me.as_str().to_owned()),
             (None, actor) => actor,
@@ -156,7 +156,7 @@ struct Fields {
 }
 
 impl Fields {
-    /// Checks the names of further fields; the error lists the unknown ones and all known ones.
+    /// Checks the names of requested fields. The error lists the unknown ones and all known ones.
     fn checked(further: Vec<String>) -> Result<Fields, ToolError> {
         if further.is_empty() {
             return Ok(Fields { further });
@@ -199,14 +199,14 @@ impl Fields {
     }
 }
 
-/// Takes the required fields out of the schema of each row, because a query need not return them.
+/// Removes the required fields from the schema of each row, because a query need not return them.
 fn without_required(schema: &mut schemars::Schema) {
     if let Some(row) = schema.get_mut("items").and_then(Value::as_object_mut) {
         row.remove("required");
     }
 }
 
-/// A fingerprint, or the beginning of one.
+/// Validated fingerprint, or the beginning of one.
 fn checked_fingerprint(text: String) -> Result<String, ToolError> {
     let is_hex = |byte: u8| byte.is_ascii_digit() || (b'a'..=b'f').contains(&byte);
     if (8..=64).contains(&text.len()) && text.bytes().all(is_hex) {
@@ -218,7 +218,7 @@ fn checked_fingerprint(text: String) -> Result<String, ToolError> {
         .blocker(Blocker::new("INVALID_FIELD", message).field("failure_fingerprint")))
 }
 
-/// Both times as the ledger writes them. One that cannot be read is no question that has an empty answer.
+/// Both times in the ledger's format. An invalid time is an error, because an empty result would mislead.
 pub(super) fn times(
     cx: &CoreCx<'_>,
     since: Option<&str>,
@@ -239,12 +239,12 @@ pub(super) fn times(
         return Ok(times);
     }
     let refused = ToolError::new("INVALID_ARGUMENTS", "a time cannot be read")
-        .remediation("Write RFC 3339 such as 2026-11-21T06:00:00Z, or so long ago: 30m, 24h, 7d, 2w.");
+        .remediation("Write RFC 3339 such as 2026-11-21T06:00:00Z, or an age: 30m, 24h, 7d, 2w.");
     Err(blockers.into_iter().fold(refused, ToolError::blocker))
 }
 
-/// Keeps a question that has no index to a stretch of the ledger, so that answering it takes the same time however old
-/// the ledger is. Returns where the next stretch begins, if there is one.
+/// Restricts a query without an index to a window of the ledger, so that the response time does not depend on the
+/// ledger's age. Returns the start of the next window, if there is one.
 fn window(session: &Session, filter: &mut OperationFilter, size: i64) -> StoreResult<Option<i64>> {
     let is_narrow = filter.pack.is_some() || filter.tool.is_some() || filter.actor.is_some();
     let has_index = filter.envelope_id.is_some()
@@ -262,7 +262,7 @@ fn window(session: &Session, filter: &mut OperationFilter, size: i64) -> StoreRe
     Ok(oldest.filter(|&oldest| oldest < start).map(|_| start))
 }
 
-/// Tell what happened in an envelope: in what order, under what limits, with what effects.
+/// Report what happened in an envelope: the order, limits and effects of its calls.
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 #[schemars(extend("x-resources" = addresses_of_report()))]
@@ -279,7 +279,7 @@ fn addresses_of_report() -> Value {
             "path": "envelopes/{envelope_id}/report.txt",
             "name": "envelope_report",
             "title": "Report on an envelope",
-            "description": "What happened in an envelope, as a person would tell it.",
+            "description": "What happened in an envelope, as text for people.",
             "mime_type": "text/plain",
             "listed": true,
         },
@@ -300,7 +300,7 @@ fn page_of_report() -> Value {
 /// Report on an envelope.
 #[derive(Debug, Clone, Serialize, JsonSchema)]
 pub struct ReportView {
-    /// The envelope.
+    /// State and limits of the envelope.
     envelope: EnvelopeView,
     /// Number of operations.
     operations: i64,
@@ -309,19 +309,19 @@ pub struct ReportView {
     /// Number of operations that ended with a policy's question to the user.
     #[serde(skip_serializing_if = "Option::is_none")]
     asked: Option<i64>,
-    /// Number of operations whose outcome nobody can know.
+    /// Number of operations whose outcome is unknown.
     unknown: i64,
-    /// Time of all calls together, in milliseconds.
+    /// Total time of all calls, in milliseconds.
     busy_ms: f64,
-    /// The first steps, oldest first; equal ones that follow each other are one.
+    /// First steps, oldest first. Equal consecutive steps are merged.
     steps: Vec<Step>,
     /// Refused and failed calls, by code.
     refusals: Vec<Refused>,
-    /// Failures that came more than once.
+    /// Failures that occurred more than once.
     repeated_failures: Vec<Repeated>,
     /// Changes that were made more than once.
     repeated_changes: Vec<Repeated>,
-    /// Changes.
+    /// Changes in order, oldest first.
     changes: Vec<Changed>,
     /// The newest test run.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -332,16 +332,16 @@ pub struct ReportView {
     /// Edits that no test run followed.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     untested: Vec<Untested>,
-    /// Work trees that could not be looked at when the envelope was closed.
+    /// Work trees that could not be read when the envelope was closed.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     unseen: Vec<Unseen>,
-    /// Workspaces whose edits went back to earlier states.
+    /// Workspaces whose edits returned to earlier states.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     circles: Vec<Circle>,
     /// Parts of the envelope.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     parts: Vec<Part>,
-    /// The same as a person would tell it.
+    /// The report as prose.
     pub text: String,
 }
 
@@ -362,14 +362,14 @@ impl Tool for Report {
     }
 }
 
-/// The report of an envelope.
+/// Creates the report on an envelope.
 pub fn report(session: &Session, envelope: Envelope, boot_ms: i64) -> StoreResult<ReportView> {
     let envelope = session.envelopes().as_at(envelope, boot_ms)?;
     let story = Story::of(session, &envelope.id, boot_ms)?;
     report_of(session, story, envelope, boot_ms)
 }
 
-/// The report of an envelope with this story.
+/// Creates the report on an envelope from its story.
 pub(super) fn report_of(
     session: &Session,
     story: Story,

@@ -10,13 +10,13 @@ use tollgate_store::storage::{Bucket, By, PolicyTally, Tally, TallyQuery};
 use super::operations::times;
 use super::{CoreCx, Tool, storage};
 
-/// Rows that one call counts at most, the newest.
+/// Most rows that one call counts, newest first.
 const MOST: i64 = 200_000;
-/// Counts that one reply has at most.
+/// Most counts in one reply.
 const LIMIT: u32 = 500;
 
-/// Count calls of the ledger: how many, how many failed and why, and how long they took, counted apart by tool, actor,
-/// client or policy and by time. Counts at most the newest 200,000 rows.
+/// Count calls in the ledger: number, failures with their reasons, and durations, grouped by tool, actor, client or
+/// policy and by time. Counts at most the newest 200,000 rows.
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(super) struct Stats {
@@ -25,12 +25,12 @@ pub(super) struct Stats {
     since: String,
     /// Latest time, exclusive, written like `since`. Default now.
     until: Option<String>,
-    /// Properties by which calls are counted apart, for example `["tool", "actor"]`. `policy` counts verdicts of policies
-    /// as well. Default `["tool"]`.
+    /// Properties to group calls by, for example `["tool", "actor"]`. `policy` also counts verdicts of policies.
+    /// Default `["tool"]`.
     #[serde(default = "default_by")]
     #[schemars(length(max = 4))]
     by: Vec<By>,
-    /// Width of the stretches of time that are counted apart, for example `hour`. Default one stretch.
+    /// Length of the time intervals to group by, for example `hour`. Default: one interval.
     bucket: Option<Bucket>,
     /// Pack of the tools, for example `convergence`.
     pack: Option<String>,
@@ -59,17 +59,17 @@ fn default_limit() -> u32 {
 /// Counted calls.
 #[derive(Default, Serialize, JsonSchema)]
 pub(super) struct Counted {
-    /// Earliest time that was counted from.
+    /// Start of the counted time.
     since: String,
-    /// Counts of calls, those of the newest stretch of time and with the most calls first.
+    /// Counts of calls, newest time interval first, then most calls first.
     calls: Vec<Tally>,
     /// Counts of verdicts by policy and mode.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     policies: Vec<PolicyTally>,
-    /// First place in the ledger that was counted, if there are more rows since `since`.
+    /// Sequence number of the first counted row, if there are more rows since `since`.
     #[serde(skip_serializing_if = "Option::is_none")]
     counted_from_seq: Option<i64>,
-    /// Number of further counts that `limit` left out.
+    /// Number of further counts that `limit` omitted.
     #[serde(skip_serializing_if = "Option::is_none")]
     left_out: Option<usize>,
 }
@@ -85,7 +85,7 @@ impl Tool for Stats {
         let (since, until) = times(cx, Some(&self.since), self.until.as_deref())?;
         let since = since.unwrap_or_default();
         let actor = match (cx.looks_at(), self.actor) {
-            // Its own are all that an identity sees.
+            // An identity sees only its own operations.
             (Some(me), Some(actor)) if actor != me.as_str() => {
                 return Ok(Counted {
                     since,

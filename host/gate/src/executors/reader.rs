@@ -1,4 +1,4 @@
-//! Readers: threads that have calls judged on a snapshot, and run those that only read.
+//! Readers: threads that have calls judged on a snapshot and run the `read` calls.
 
 use std::sync::Arc;
 
@@ -21,11 +21,11 @@ use crate::runtime::Runtime;
 use crate::settled::Settled;
 use crate::{envelope_refusal, failure};
 
-/// Fewest threads for `read` calls, and most.
+/// Fewest and most threads for `read` calls.
 const READERS: (usize, usize) = (8, 16);
 
-/// Number of `read` calls that run at once. At most half of them are of one identity. That half is at least the number
-/// of cores, and stalled guests leave room for others.
+/// Number of `read` calls that run at once. One identity gets at most half of them. Half is at least the number of
+/// cores, so stalled guests leave room for others.
 pub(super) fn count() -> usize {
     let cores = std::thread::available_parallelism().map_or(1, usize::from);
     cores.saturating_mul(2).clamp(READERS.0, READERS.1)
@@ -48,7 +48,7 @@ pub(super) struct Reader {
 }
 
 impl Reader {
-    /// Serves calls until there are none any more.
+    /// Serves calls until the queue is closed.
     pub(super) fn work(self) {
         let mut spare: Option<Box<Session>> = None;
         let mut done = None;
@@ -92,7 +92,7 @@ impl Reader {
             .map_or_else(|| self.database.read_session().map(Box::new), Ok)
             .map_err(|err| err.into_cause())
             .and_then(|session| {
-                // What policies do with a snapshot is not done twice.
+                // Policies' effects on a snapshot are not repeated.
                 session.begin_late(guest.judging.is_none());
                 match &guest.body {
                     Body::Guest(pack) if guest.is_feed => {
@@ -131,21 +131,21 @@ impl Reader {
         }
         let (mut session, mut settled) = self.read(&guest, &draft, session);
         if let Some(lent) = session.take_if(|session| session.must_begin_anew()) {
-            // The connection was lost since it was last used, and nothing was read.
+            // The connection was lost since its last use, and nothing was read.
             lent.begin_late(false);
             (session, settled) = match lent.begin_read() {
                 Ok(()) => self.read(&guest, &draft, lent),
                 Err(err) => (None, Settled::refused(failure::storage_failed(&err))),
             };
         }
-        // A session whose snapshot does not end cleanly is not used again.
+        // A session whose snapshot does not end cleanly is not reused.
         let session = session.filter(|session| session.commit().is_ok());
         let recording = draft.recording.clone();
-        // The row is queued before the reply leaves, so a later call of the same client finds what
-        // this one did to its envelope.
+        // The row is queued before the reply is sent, so a later call of the same client sees the effects on its
+        // envelope.
         let remembers = settled.remembered.as_ref().unwrap_or(&draft.remembered);
         if !remembers.is_empty() {
-            // What policies remember is there when the next call is judged.
+            // The memory of policies is stored before the next call is judged.
             let draft = Box::new(draft);
             return (session, Judged::Unrecorded(draft, Box::new(settled), recording));
         }
@@ -172,7 +172,7 @@ impl Reader {
             && let Some(lent) = session.take()
         {
             let (returned, mut ended) = self.runtime.run(guest, lent, Transactions::WholeCall);
-            // The call saw a statement that failed, and knows no better.
+            // The call only saw a failed statement and cannot tell the cause.
             let is_lost = returned.as_ref().is_some_and(|session| session.is_lost());
             if is_lost && ended.result.is_err() && !ended.is_given_up() {
                 ended.result = Err(failure::unreachable());
@@ -189,7 +189,7 @@ impl Reader {
         (session, settled)
     }
 
-    /// Checks that the call's envelope lets it read. Reading costs nothing.
+    /// Checks that the call's envelope allows it to read. Reading costs nothing.
     fn admit(&self, draft: &PendingOperation, session: &Session) -> StoreResult<Settled> {
         let mut settled = Settled::of(Ok(Reply::default()));
         let Some(envelope) = &draft.operation.envelope_id else {

@@ -1,4 +1,4 @@
-//! Runs of calls outside any transaction: admitted before, recorded before the reply leaves.
+//! Runs of calls outside any transaction: admitted before they start, recorded before the reply is sent.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -23,12 +23,12 @@ use crate::runtime::Runtime;
 use crate::settled::Settled;
 use crate::{failure, tasks};
 
-/// Time that a `run` call has after its envelope's end, to report how what it ran ended.
+/// Time after its envelope's end in which a `run` call can report its result.
 const TIME_TO_REPORT: Duration = Duration::from_secs(2);
-/// Time between looks whether a `run` call that waits for a place was given up.
+/// Interval at which a waiting `run` call checks for cancellation.
 const GIVEN_UP_INTERVAL: Duration = Duration::from_millis(50);
 
-/// Parts of one `run` call, wherever its caller is by now.
+/// Everything that one `run` call needs, even after its caller has left.
 pub(super) struct Runner {
     pub(super) database: Database,
     pub(super) runtime: Runtime,
@@ -37,13 +37,13 @@ pub(super) struct Runner {
 }
 
 impl Runner {
-    /// Runs the call once it has a place.
+    /// Runs the call once it has a slot.
     pub(super) async fn run(self, mut guest: GuestCall, mut draft: PendingOperation) -> Settled {
         let place = tokio::select! {
             place = self.running.enter(&draft.share) => place,
             () = given_up(&guest.cancel) => None,
         };
-        // Nobody waits for it, so it takes no place and nothing of its envelope.
+        // No caller waits for it, so it takes neither a slot nor units of its envelope.
         if guest.cancel.is_pointless() {
             let settled = Settled::turned_away(cancelled(&guest, Changed::Nothing));
             let _ = record(&self.writes, draft, &settled).await;
@@ -64,7 +64,7 @@ impl Runner {
             Ok(Err(refused)) => return refused,
             Err(_) => return Settled::refused(stopping()),
         };
-        // What it runs ends with its envelope.
+        // The run ends with its envelope.
         let remaining_ms = admitted.as_ref().and_then(|admitted| admitted.remaining_ms);
         if let Some(remaining_ms) = remaining_ms {
             let remaining_ms = u64::try_from(remaining_ms).unwrap_or_default();
@@ -95,7 +95,7 @@ impl Runner {
         let ending = tasks::ending_of(&draft, &settled.result);
         match record_with(&self.writes, draft, &settled, ending).await {
             Ok(()) => settled,
-            // A refusal as well: the row that stands for the call, now or later, says that nobody knows.
+            // A refusal too: the row of the call says that its outcome is unknown.
             Err(failure) => {
                 let unrecorded = failure::ran_unrecorded(&failure);
                 Settled::refused(match settled.refusal() {
@@ -107,7 +107,7 @@ impl Runner {
     }
 }
 
-/// Waits until a call that has not begun is given up.
+/// Waits until a call that has not begun is cancelled.
 async fn given_up(cancel: &Cancel) {
     while !cancel.is_pointless() {
         tokio::time::sleep(GIVEN_UP_INTERVAL).await;
@@ -131,11 +131,11 @@ fn outside(runtime: &Runtime, database: &Database, guest: &GuestCall, draft: &Pe
     let mut settled = Settled::of(Ok(Reply::default()));
     settled.end(ended);
     if let Some(session) = session {
-        // Closing the connection would roll an open transaction back as well; this says so.
+        // Closing the connection would roll back an open transaction as well; this does it explicitly.
         if session.in_transaction() {
             let _ = session.rollback();
         }
-        // What the reply says beside the result; without it the call is what it is.
+        // Budgets for the reply; without them the result is unchanged.
         settled.budgets = runtime
             .budgets(&session, &guest.generation, draft)
             .unwrap_or_default();
@@ -151,7 +151,7 @@ fn outside(runtime: &Runtime, database: &Database, guest: &GuestCall, draft: &Pe
     settled
 }
 
-/// Has the result of a call judged that ran outside any transaction.
+/// Has the result judged of a call that ran outside any transaction.
 fn review_outside(
     runtime: &Runtime,
     database: &Database,
@@ -167,7 +167,7 @@ fn review_outside(
             Ok(Box::new(session))
         });
     match begun {
-        // The snapshot goes with its session.
+        // Ends the snapshot together with its session.
         Ok(session) => drop(runtime.review(guest, review, session, ended)),
         Err(err) => {
             ended.result = Err(failure::storage_failed(&err));

@@ -1,4 +1,4 @@
-//! Running one policy: a store of its own, under its limits, on a session that it is lent.
+//! Runs one policy in its own store, under its limits, on a borrowed session.
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -24,26 +24,26 @@ use tollgate_store::storage::{self, AskedBy, MemoryOwner, Session};
 
 use super::super::runtime::Equipment;
 
-/// Bytes that a policy judges within its limit of time.
+/// Bytes that a policy can judge within its basic time limit.
 const STRETCH: usize = 64 << 10;
-/// For each stretch more, it has its limit of time divided by this.
+/// Divisor: each further stretch of bytes adds the time limit divided by this.
 const MORE: u32 = 5;
-/// Factor from a policy's processor time to its longest time, if others keep the processor busy.
+/// Ratio of a policy's wall-clock limit to its processor time limit, for a busy machine.
 const PATIENCE: u32 = 20;
 
-/// Processor time of a policy for a call or a result of a size in bytes.
+/// Processor time limit of a policy for a call or a result of this size in bytes.
 fn work(limit: Duration, bytes: usize) -> Duration {
     let more = bytes.saturating_sub(STRETCH).div_ceil(STRETCH);
     let more = u32::try_from(more).unwrap_or(u32::MAX);
     limit.saturating_add((limit / MORE).saturating_mul(more))
 }
 
-/// Place in the chain that a policy is asked at, and the judged tool.
+/// Place in the chain of the policy that is asked, and the judged tool.
 #[derive(Clone, Default)]
 pub(super) struct Place {
-    /// The operator's name for the policy. Empty outside of a chain.
+    /// Operator's name for the policy. Empty outside a chain.
     pub(super) name: String,
-    /// Its verdicts are only recorded.
+    /// True if its verdicts are only recorded.
     pub(super) is_audit: bool,
     /// Input schema of the judged tool.
     pub(super) schema: Option<SchemaOf>,
@@ -65,23 +65,23 @@ impl Place {
     }
 }
 
-/// Runs policies one after another on a session that it was lent.
+/// Runs policies one after another on a borrowed session.
 pub(super) struct Evaluator<'a> {
     equipment: &'a Equipment,
-    /// This process among the others, if it is a host.
+    /// This process, if it is a host.
     host: Option<Arc<Host>>,
     cancel: Cancel,
-    /// Judgements on the request so far, while calls are judged before they run.
+    /// Judgements on the request so far, if calls are judged before they run.
     pub(super) sitting: Option<Sitting>,
-    /// Memory of the policies about the request.
+    /// Memory of the policies for the request.
     pub(super) memories: Memories,
-    /// The place in the chain that is asked next.
+    /// Place in the chain that is asked next.
     pub(super) place: Place,
-    /// Binding of the question of the policy that was asked last.
+    /// Binding of the question from the policy that was asked last.
     pub(super) bound: Bound,
-    /// Lent to one policy after another.
+    /// Session, lent to one policy after another.
     pub(super) session: Option<Box<Session>>,
-    /// Pages that their own rows took or gave back.
+    /// Database pages that the policies' own rows took or gave back.
     pub(super) pages: i64,
 }
 
@@ -126,7 +126,7 @@ impl<'a> Evaluator<'a> {
         let said = self.ask(policy, request, (bytes, &judged), |instance, store| {
             say(instance.tollgate_host_judge(), store, request)
         });
-        // A policy that did not judge remembers nothing.
+        // The memory of a policy that did not judge is unchanged.
         self.memories.end(policy.namespace.pack(), said.is_ok());
         self.bound = judged.take_bound();
         Answer {
@@ -135,7 +135,7 @@ impl<'a> Evaluator<'a> {
         }
     }
 
-    /// Memory of a policy at its place. That of audit mode is another, so that it changes no enforced verdict.
+    /// Memory of a policy at its place. Audit mode has a separate memory, so that it cannot affect enforced verdicts.
     fn memory_of(&self, policy: &Policy) -> Memory {
         Memory {
             owner: MemoryOwner {
@@ -147,7 +147,7 @@ impl<'a> Evaluator<'a> {
         }
     }
 
-    /// Runs a policy in a store of its own. The session is in its namespace only meanwhile.
+    /// Runs a policy in a store of its own. The session is in its namespace only during the run.
     fn ask<V>(
         &mut self,
         policy: &Policy,
@@ -185,7 +185,7 @@ impl<'a> Evaluator<'a> {
         said
     }
 
-    /// The judged call, as requests for approval name it.
+    /// Judged call, as requests for approval name it.
     fn asked_by(&self, request: &wit::Request) -> AskedBy {
         match &self.sitting {
             Some(sitting) => sitting.asked_by(),
@@ -200,7 +200,7 @@ impl<'a> Evaluator<'a> {
         }
     }
 
-    /// Asks an instance that is made for it.
+    /// Asks an instance that is created for the question.
     fn ask_new<V>(
         &self,
         policy: &Policy,
@@ -221,7 +221,7 @@ impl<'a> Evaluator<'a> {
         (state.finish(said.is_ok()), said)
     }
 
-    /// Asks an instance that was made before. Its store is cleared away when there is time.
+    /// Asks a pooled instance. Its store is cleared later.
     fn ask_spare<V>(
         &self,
         policy: &Policy,
@@ -253,7 +253,7 @@ fn size(request: &wit::Request, outcome: Option<&wit::Outcome>) -> usize {
     request.arguments.len() + result
 }
 
-/// Clears away what was used of a policy, and makes what calls will use next.
+/// Clears used instances of a policy, and creates instances for coming calls.
 pub(super) fn prepare(equipment: &Equipment, policy: &Policy) {
     let (used, missing) = policy.spares().work();
     let mut stand_ins: Vec<Box<Session>> = used.into_iter().map(RetiredInstance::cleared).collect();
@@ -279,14 +279,14 @@ pub(super) fn prepare(equipment: &Equipment, policy: &Policy) {
                 policy.spares().add(PooledInstance { instance, used });
             }
             Err(err) => {
-                tracing::debug!(policy = policy.manifest.name, %err, "no instance is made in advance");
+                tracing::debug!(policy = policy.manifest.name, %err, "no instance was created in advance");
                 policy.spares().give_up();
             }
         }
     }
 }
 
-/// The state of a policy that is asked.
+/// Store state of a policy.
 fn state(
     equipment: &Equipment,
     policy: &Policy,
@@ -309,7 +309,7 @@ fn state(
     CallState::new(setup, session, &policy.limits)
 }
 
-/// Verdict of a policy, or the reason why there is none.
+/// Verdict of a policy, or the reason for which there is none.
 fn heard<V>(
     said: GuestResult<Result<V, String>>,
     state: &CallState,

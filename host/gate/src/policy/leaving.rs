@@ -1,5 +1,5 @@
-//! Text of everything that leaves with a result beside its structured part, for policies: everything that a client, a
-//! workspace or the ledger gets of what a component said.
+//! Text of everything that leaves with a result beside its structured part, for policies to judge: all component
+//! output that reaches a client, a workspace or the ledger.
 
 use std::borrow::Cow;
 
@@ -14,10 +14,10 @@ use tollgate_store::artifacts::CallArtifacts;
 use super::super::Reply;
 use super::super::ended::Ended;
 
-/// Shortest readable stretch of bytes that are no text, in bytes.
+/// Shortest readable stretch in binary data, in bytes.
 const MIN_STRETCH: usize = 8;
 
-/// Every readable piece, each on lines of its own. `None` if there is none.
+/// Every readable piece, each on separate lines. `None` if there is none.
 pub(super) fn text(ended: &Ended, artifacts: &CallArtifacts) -> Option<String> {
     let mut pieces = Pieces::default();
     if let Ok(reply) = &ended.result {
@@ -37,7 +37,7 @@ pub(super) fn text(ended: &Ended, artifacts: &CallArtifacts) -> Option<String> {
     pieces.0
 }
 
-/// Texts, one after another.
+/// Concatenated texts.
 #[derive(Default)]
 struct Pieces(Option<String>);
 
@@ -82,7 +82,7 @@ impl Pieces {
         self.add(readable(data));
     }
 
-    /// Members of a reply that clients get decoded when they read it as a resource.
+    /// Adds members of a reply that clients get decoded when they read it as a resource.
     fn encoded(&mut self, reply: &Reply) {
         if !reply.json.contains("base64") {
             return;
@@ -117,7 +117,7 @@ impl Pieces {
         }
     }
 
-    /// Every string and name of a JSON value, unescaped.
+    /// Adds every string and name of a JSON value, unescaped.
     fn strings(&mut self, value: &Value) {
         match value {
             Value::String(text) => self.add(text.as_str()),
@@ -133,7 +133,7 @@ impl Pieces {
     }
 }
 
-/// Bytes as text: all of them if they are, else their stretches of visible ASCII.
+/// Bytes as text if they are text, otherwise their stretches of visible ASCII.
 fn readable(bytes: &[u8]) -> Cow<'_, str> {
     if let Ok(text) = std::str::from_utf8(bytes) {
         return Cow::Borrowed(text);

@@ -1,4 +1,4 @@
-//! Asking the policies about a call: before it is admitted, on a snapshot, and about its result, before that is
+//! Evaluation of policies: on a call before it is admitted, against a snapshot, and on its result before it is
 //! committed.
 
 mod evaluate;
@@ -34,8 +34,8 @@ use evaluate::{Evaluator, Place};
 pub use trial::{Heard, Trial};
 
 impl Judging {
-    /// Arguments for a tool after a policy's amendment, or the reason why the tool does not take them. Faults
-    /// before the amendment is not held against it: members are checked by the tool around them.
+    /// Arguments for a tool after a policy's amendment, or the reason for which the tool does not accept them.
+    /// Problems from before the amendment are ignored, because the enclosing tool validates its members.
     fn accept(&self, tool: &ToolEntry, is_member: bool, given: &str, json: &str) -> Result<String, String> {
         let amended: Map<String, Value> = serde_json::from_str(json).map_err(|err| err.to_string())?;
         let mut amended = if is_member {
@@ -63,7 +63,8 @@ impl Judging {
         })
     }
 
-    /// Makes amended arguments those of the call. The whole is checked again: its parts may have grown.
+    /// Replaces the call's arguments by the amended ones. The whole is validated again, because its parts may have
+    /// grown.
     fn adopt(&self, guest: &mut GuestCall, draft: &mut PendingOperation) -> Result<(), ToolError> {
         guest.arguments = arguments::text(&self.arguments);
         draft.describe(&self.arguments);
@@ -73,7 +74,7 @@ impl Judging {
     }
 }
 
-/// An error with all its reasons in a line.
+/// Error with all its reasons on one line.
 fn told(err: &ToolError) -> String {
     let reasons = err.blockers.iter().map(|blocker| blocker.message.as_str());
     std::iter::once(err.message.as_str())
@@ -83,8 +84,8 @@ fn told(err: &ToolError) -> String {
 }
 
 impl Runtime {
-    /// Asks every policy about a call and the calls inside it. Amendments change `guest` and `draft`, which
-    /// also get to know what was said.
+    /// Asks every policy about a call and its members. Amendments change `guest` and `draft`, and the verdicts are
+    /// recorded in them.
     pub(super) fn judge(
         &self,
         judging: Judging,
@@ -112,7 +113,7 @@ impl Runtime {
 }
 
 impl Runtime {
-    /// Makes instances of policies for the next calls, now that nobody waits.
+    /// Creates instances of policies for coming calls, while no caller waits.
     pub(super) fn prepare_policies(&self, catalog: &Catalog) {
         let members = catalog.policies().members().iter();
         for policy in members.filter_map(|member| member.policy.as_ref().ok()) {
@@ -175,7 +176,7 @@ impl Evaluator<'_> {
         decision
     }
 
-    /// Judges a call and those inside it. Returns what was judged, and whether anything was amended.
+    /// Judges a call and its members. Returns the judged requests, and whether anything was amended.
     fn hear_all(
         &mut self,
         judging: &mut Judging,
@@ -199,7 +200,7 @@ impl Evaluator<'_> {
         (requests, is_amended)
     }
 
-    /// Judges a call inside the call, and puts its arguments back if they were amended.
+    /// Judges a member of the call, and stores its arguments if they were amended.
     fn member(
         &mut self,
         judging: &mut Judging,
@@ -244,7 +245,7 @@ impl Evaluator<'_> {
         (Some(request), true)
     }
 
-    /// Runs the chain over one request, whose arguments are the amended ones afterwards.
+    /// Runs the chain over one request. Afterwards the request has the amended arguments.
     fn before(
         &mut self,
         judging: &Judging,
@@ -294,7 +295,7 @@ impl Evaluator<'_> {
 }
 
 impl Evaluator<'_> {
-    /// A verdict with what the policy bound to its question.
+    /// Verdict with the binding of the policy's question.
     fn spoken(&mut self, answer: Answer<wit::Verdict>) -> Answer<Spoken> {
         let bound = std::mem::take(&mut self.bound);
         let said = answer.said;
@@ -321,7 +322,7 @@ fn name_request(decision: &mut Decision, rows: &[PolicyRow]) {
     }
 }
 
-/// Puts amended arguments into a request, if they are.
+/// Puts amended arguments into a request, if there are any.
 fn amend(request: &mut wit::Request, amended: Option<&str>) {
     if let Some(amended) = amended.filter(|amended| *amended != request.arguments) {
         request.args_hash =
@@ -330,7 +331,7 @@ fn amend(request: &mut wit::Request, amended: Option<&str>) {
     }
 }
 
-/// A call as policies see it, before one of them is named.
+/// Call as policies see it, before a policy is named.
 fn request(guest: &GuestCall, draft: &PendingOperation) -> wit::Request {
     let operation = &draft.operation;
     wit::Request {

@@ -1,4 +1,4 @@
-//! Asking the policies about a result, before it is committed or leaves.
+//! Evaluation of policies on a result, before it is committed or sent.
 
 use std::panic::AssertUnwindSafe;
 use std::time::Instant;
@@ -40,7 +40,7 @@ impl Runtime {
         };
         if let Decision::Deny(refusal) = hearing.decision() {
             ended.result = Err(refusal);
-            // What the call said and kept may hold what must not leave.
+            // Messages and content of the call may contain what must not be sent.
             ended.withhold();
             call.artifacts.forget();
         }
@@ -48,7 +48,7 @@ impl Runtime {
         ended.pages = evaluator.pages;
         ended.remembered = Some(evaluator.memories.rows());
         let session = evaluator.session?;
-        // What policies wrote is no part of what the call did.
+        // Rows written by policies are not part of the call's changes.
         session.set_changes(changes);
         Some(session)
     }
@@ -72,7 +72,7 @@ fn outcome(ended: &Ended, artifacts: &CallArtifacts, started: Instant) -> wit::O
 impl Evaluator<'_> {
     pub(super) fn review(&mut self, review: &Review, outcome: &wit::Outcome, effect: Effect) -> Hearing {
         let mut hearing = Hearing::with_notes(review.notes.clone());
-        // A call that runs again is judged again, and remembers what that judgement does.
+        // A call that runs again is judged again, and only the memory of that judgement counts.
         self.memories = review.memories.fork();
         let mut requests = review.requests.clone();
         let tools: Vec<&str> = review
@@ -101,7 +101,7 @@ impl Evaluator<'_> {
         hearing
     }
 
-    /// Asks a policy that may write, and books the pages that its rows take.
+    /// Asks a policy that may write, and books the database pages that its rows take.
     fn within_quota<V>(&mut self, policy: &Policy, ask: impl FnOnce(&mut Self) -> Answer<V>) -> Answer<V> {
         let before = self.session.as_deref().map(|session| {
             let quota = i64::try_from(policy.limits.storage / PAGE).unwrap_or(i64::MAX);

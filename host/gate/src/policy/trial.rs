@@ -1,7 +1,7 @@
-//! Asking policies about calls that nobody makes: those of a case file, and those that the ledger recorded.
+//! Policy tests: evaluation of policies on simulated calls, from a case file or from the ledger.
 //!
-//! They get what a call would give them, the same limits, and storage of the same kind: a snapshot before the
-//! call, a transaction after one that writes. But ledger and tables are in memory and go with the trial.
+//! Policies get the same input, limits and kind of storage as for a real call: a snapshot before the call, and a
+//! transaction after a call that writes. Ledger and tables are in memory and are discarded with the test.
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -28,7 +28,7 @@ use super::super::judging::{Judging, Review};
 use super::super::runtime::Equipment;
 use super::evaluate::{Evaluator, Place};
 
-/// Earlier judgements of a call that nobody makes: none.
+/// Empty sitting of a simulated call.
 fn sitting(request: &wit::Request) -> Sitting {
     Sitting::over(StoredOperation {
         op_id: request.op_id.clone(),
@@ -40,7 +40,7 @@ fn sitting(request: &wit::Request) -> Sitting {
     })
 }
 
-/// A ledger and tables of its own, and policies that are asked over them.
+/// A separate ledger and tables, and policies that are asked over them.
 pub struct Trial {
     equipment: Equipment,
     session: Option<Box<Session>>,
@@ -52,7 +52,7 @@ pub struct Trial {
 pub struct Heard {
     /// Decision on the call.
     pub decision: Decision,
-    /// The arguments it would have run with, if they are others.
+    /// Arguments with which the call would have run, if they were amended.
     pub amended: Option<Value>,
     /// Time that the policies took.
     pub took: Duration,
@@ -64,7 +64,7 @@ pub struct Heard {
 }
 
 impl Trial {
-    /// A trial with the tables of these policies.
+    /// Creates a test database with the tables of these policies.
     pub fn of<'a>(
         equipment: Equipment,
         policies: impl Iterator<Item = &'a Policy>,
@@ -77,7 +77,7 @@ impl Trial {
         })
     }
 
-    /// Gives the tools that one policy is asked about an input schema, as JSON.
+    /// Sets the input schema, as JSON, of the tools that one policy is asked about.
     pub fn set_input_schema(&mut self, schema: Option<&str>) {
         self.schema = schema.map(|schema| -> SchemaOf {
             let schema = schema.to_owned();
@@ -85,7 +85,7 @@ impl Trial {
         });
     }
 
-    /// Has a policy remember what changes of its entries make, by key.
+    /// Fills a policy's memory with these changes, by key.
     pub fn remember_of(
         &mut self,
         policy: &Policy,
@@ -138,7 +138,7 @@ impl Trial {
         Ok(answer)
     }
 
-    /// Commits what policies remember, as the row of a call does.
+    /// Commits the memory of the policies, as the row of a call does.
     fn remember(&mut self, memories: &Memories) -> StoreResult<()> {
         self.write(&memories.rows())
     }
@@ -153,7 +153,7 @@ impl Trial {
         session.commit()
     }
 
-    /// Asks one policy about a result. What it remembers of one that it lets pass stays, if the call wrote.
+    /// Asks one policy about a result. If the policy lets the result pass and the call wrote, its memory is kept.
     pub fn after(
         &mut self,
         policy: &Policy,
@@ -183,7 +183,7 @@ impl Trial {
         Ok(answer)
     }
 
-    /// Asks the policies of a catalog about a call, and about those inside it.
+    /// Asks the policies of a catalog about a call and its members.
     pub fn hear(&mut self, catalog: &Arc<Catalog>, request: wit::Request) -> StoreResult<Heard> {
         let mut arguments = serde_json::from_str(&request.arguments).unwrap_or(Value::Null);
         let tool = catalog
@@ -208,7 +208,7 @@ impl Trial {
             }
             None => self.hear_of_unknown(catalog, request, &memories, &mut hearing)?,
         };
-        // After the call it is written with what is remembered then.
+        // After the call it is written together with the memory from the review.
         let is_over = requests
             .iter()
             .all(|request| !catalog.policies().judges(Phase::Response, &request.tool))
@@ -227,7 +227,7 @@ impl Trial {
         })
     }
 
-    /// The same of a tool that is not there any more, whose arguments nobody can check.
+    /// Asks about a call of a tool that no longer exists, whose arguments cannot be validated.
     fn hear_of_unknown(
         &mut self,
         catalog: &Arc<Catalog>,
@@ -263,7 +263,7 @@ impl Trial {
         Ok((vec![request], amended))
     }
 
-    /// Asks the same policies about the result of a call that they heard of.
+    /// Asks the same policies about the result of a call that they judged.
     pub fn review(
         &mut self,
         catalog: &Arc<Catalog>,
@@ -288,7 +288,7 @@ impl Trial {
         Ok((hearing.decision(), hearing.took()))
     }
 
-    /// True if a policy judges the result of a call or of one inside it.
+    /// True if a policy judges the result of a call or of one of its members.
     pub fn is_reviewed(catalog: &Catalog, heard: &Heard) -> bool {
         let judges = |request: &wit::Request| catalog.policies().judges(Phase::Response, &request.tool);
         heard.requests.iter().any(judges)
@@ -315,7 +315,7 @@ impl Trial {
         let session = self.session.take().ok_or(StoreError::no_session())?;
         session.begin_write()?;
         let (said, session) = self.lend(session, ask)?;
-        // SQLite gives a transaction up by itself when a policy's statement is interrupted.
+        // SQLite rolls back a transaction by itself if a policy's statement is interrupted.
         match (session.in_transaction(), is_kept(&said)) {
             (true, true) => session.commit()?,
             (true, false) => session.rollback()?,

@@ -1,4 +1,4 @@
-//! Calls that may become tasks, as their clients wait for them.
+//! Calls that may become tasks, from the view of the waiting client.
 
 use std::sync::Arc;
 
@@ -17,16 +17,16 @@ use crate::Gate;
 use crate::call::{Answers, Call, Caller, Outcome, UnknownTool};
 use crate::task_slot::{Latest, TaskSlot, Tasking};
 
-/// Words that wait for the client.
+/// Capacity of the buffer of messages for the client.
 const WORDS: usize = 16;
-/// A call that can be made again.
+/// A call that can be repeated.
 #[derive(Debug, Clone)]
 pub struct Again {
     /// Tool of the call.
     pub tool: String,
     /// Its arguments.
     pub arguments: Map<String, Value>,
-    /// The envelope that the request named.
+    /// Envelope that the request named.
     pub envelope: Option<Value>,
     /// Caller.
     pub caller: Caller,
@@ -35,7 +35,7 @@ pub struct Again {
 }
 
 impl Again {
-    /// The call, and what its component says meanwhile.
+    /// Creates the call, and the receiver of its component's messages.
     pub(super) fn call(
         &self,
         slot: &TaskSlot,
@@ -61,31 +61,31 @@ impl Again {
     }
 }
 
-/// Beginning of a call, as far as its client is concerned.
+/// First result of a call for its client.
 #[derive(Debug)]
 #[allow(
     clippy::large_enum_variant,
     reason = "the large one is what nearly every call comes to"
 )]
 pub enum Began {
-    /// The call ended in time.
+    /// The call ended before it became a task.
     Replied(Result<Outcome, UnknownTool>),
-    /// The call goes on as a task.
+    /// The call continues as a task.
     Task(StoredTask),
 }
 
-/// A call that runs by itself. Whoever drops it without a task gives the call up.
+/// A call that runs independently. Dropping this before it becomes a task cancels the call.
 pub struct Attended {
-    /// Words for the client, until the call ended or became a task.
+    /// Messages for the client, until the call ended or became a task.
     pub words: mpsc::Receiver<Word>,
     began: oneshot::Receiver<Began>,
     cancel: Cancel,
-    /// Cancelled when the caller's token is none any more.
+    /// Cancelled when the caller's token is no longer valid.
     revoked: Option<CancellationToken>,
 }
 
 impl Attended {
-    /// Asks the call to end.
+    /// Requests cancellation of the call.
     pub fn give_up(&self) {
         match &self.revoked {
             Some(revoked) if revoked.is_cancelled() => self.cancel.cancel_because(ending::revoked()),
@@ -93,7 +93,7 @@ impl Attended {
         }
     }
 
-    /// Waits for what it comes to, and for words meanwhile. What comes goes to [`took`](Attended::took).
+    /// Receivers of the first result and of messages until then. Pass the result to [`took`](Attended::took).
     pub fn parts(
         &mut self,
     ) -> (
@@ -104,7 +104,7 @@ impl Attended {
         (async move { began.await.ok() }, &mut self.words)
     }
 
-    /// Takes what it came to. A call that became a task is not given up any more. `None` if the host failed.
+    /// Accepts the first result. A call that became a task is not cancelled any more. `None` if the host failed.
     pub fn took(&mut self, began: Option<Began>) -> Option<Began> {
         if matches!(began, Some(Began::Task(_))) {
             self.cancel = Cancel::default();
@@ -120,7 +120,7 @@ impl Drop for Attended {
 }
 
 impl Gate {
-    /// Begins a call that becomes a task if it takes long, unless its tool keeps clients waiting.
+    /// Starts a call that becomes a task if it takes long, unless its tool keeps clients waiting.
     pub fn attend(self: &Arc<Gate>, again: Again, answers: Answers, lines: Wanted) -> Attended {
         let (say, words) = mpsc::channel(WORDS);
         let (tell, began) = oneshot::channel();
@@ -147,7 +147,7 @@ impl Gate {
         }
     }
 
-    /// Has a call that was refused wait for a person, as a task. `None` if there is nothing to wait for.
+    /// Creates a task for a call that was refused until a person answers. `None` if there is nothing to wait for.
     pub async fn wait_as_task(self: &Arc<Gate>, again: Again, outcome: &Outcome) -> Option<StoredTask> {
         if self.task_mode(&again.tool, &again.arguments) == TaskMode::Never {
             return None;
@@ -174,8 +174,8 @@ impl Gate {
             asked: Some(waiting.asked.clone()),
             ..attending.new_task(latest)
         };
-        // Stored and followed by one task of the runtime, so that a client that leaves in between leaves no task that
-        // nobody follows.
+        // One task of the runtime both stores and follows it, so that a client that leaves in between leaves no task
+        // that is not followed.
         let (tell, stored) = oneshot::channel();
         tokio::spawn(async move {
             let slot = &attending.slot;
@@ -185,7 +185,7 @@ impl Gate {
             }
             let place = attending.enter();
             if tell.send(attending.stored().await).is_err() {
-                // Its client is gone, and knows of no task.
+                // Its client is gone and does not know of the task.
                 attending.cancel.cancel();
             }
             attending.wait(&place, waiting, 1).await;

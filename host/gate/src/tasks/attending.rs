@@ -1,4 +1,4 @@
-//! The way of a call that may become a task: it runs by itself, whoever waits for it, and asks as often as it takes.
+//! Life of a call that may become a task: runs independently of its client, and asks as many questions as it needs.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -26,25 +26,25 @@ use crate::task_slot::{Latest, TaskSlot};
 
 /// Time that a client waits for the reply of a call before it gets a task.
 const PATIENCE: Duration = Duration::from_millis(250);
-/// Time for a database that went away after it took a task.
+/// Time for an unreachable database to come back after it stored a task.
 const STORED_PATIENCE: Duration = Duration::from_secs(20);
-/// Time between two looks whether a call began whose client waits for its task.
+/// Interval of checking whether the call has begun, if its client waits for a task.
 const BEGUN_INTERVAL: Duration = Duration::from_millis(50);
 /// Most rounds of questions on one host.
 pub(super) const MAX_ROUNDS: u32 = 10;
 
-/// Reason why a task does not wait any more.
+/// Reason for which a task stops waiting.
 enum Woken {
-    /// There are answers, or somebody else settled the question.
+    /// There are answers, or the question was settled elsewhere.
     Go(Answers),
     Cancelled(Reason),
-    /// Its time is over.
+    /// Its time is up.
     Late,
-    /// The task ended by other hands.
+    /// The task was ended elsewhere.
     Over,
 }
 
-/// Client of a call that did not become a task yet.
+/// Client of a call that has not become a task yet.
 pub(super) struct Client {
     pub(super) say: mpsc::Sender<Word>,
     pub(super) wanted: Wanted,
@@ -58,31 +58,31 @@ impl Client {
             Word::Line(line) => self.wanted.lines.is_some_and(|least| line.severity >= least),
         };
         if is_wanted {
-            // A client that does not take its words misses some.
+            // A client that does not read its messages misses some.
             let _ = self.say.try_send(word);
         }
     }
 }
 
-/// A call and its task, with who runs them.
+/// A call and its task, with everything that runs them.
 pub(super) struct Attending {
     pub(super) gate: Arc<Gate>,
     pub(super) slot: TaskSlot,
     pub(super) again: Again,
     pub(super) cancel: Cancel,
-    /// Number of its first round of questions. Rounds of earlier hosts had others.
+    /// Number of its first round of questions. Rounds on earlier hosts have lower numbers.
     pub(super) first_round: u32,
 }
 
 impl Attending {
-    /// Runs the call. It is the client's until it becomes a task.
+    /// Runs the call. It belongs to the client until it becomes a task.
     pub(super) async fn run(self, answers: Answers, client: Client) {
         let agreed = answers.agreed();
         let (mut call, mut words) = self.again.call(&self.slot, self.cancel.clone(), answers);
-        // The client hears the component's lines only while it waits.
+        // The client gets the component's log lines only while it waits.
         call.progress = call.progress.with_lines(client.wanted.lines);
         let gate = Arc::clone(&self.gate);
-        // Apart, so that a task does not keep the room of a call while it waits.
+        // Separate future, so that a waiting task does not hold the memory of a call.
         let mut running = Box::pin(gate.call(call));
         let mut due = Some(Instant::now() + PATIENCE);
         let mut client = Some(client);
@@ -110,7 +110,8 @@ impl Attending {
         let _ = client.tell.send(Began::Replied(ended));
     }
 
-    /// Makes the call a task, if it began and its client is still there. Otherwise when to try again, if ever.
+    /// Makes the call a task, if it has begun and its client is still there. Otherwise returns when to try again, if
+    /// ever.
     async fn try_begin(&self, client: &mut Option<Client>) -> (Option<Place>, Option<Instant>) {
         let is_gone = client.as_ref().is_none_or(|client| client.tell.is_closed());
         if is_gone {
@@ -119,7 +120,7 @@ impl Attending {
         if self.slot.latest().is_none() {
             return (None, Some(Instant::now() + BEGUN_INTERVAL));
         }
-        // Only now is it sure that its pack is known.
+        // The pack of the tool is certainly known only now.
         let mode = self.gate.task_mode(&self.again.tool, &self.again.arguments);
         if !mode.may_take_long() {
             return (None, None);
@@ -127,7 +128,7 @@ impl Attending {
         (self.begin(client).await, None)
     }
 
-    /// Makes the call a task. The client stays if that cannot be.
+    /// Makes the call a task. If that is impossible, the client keeps waiting.
     async fn begin(&self, client: &mut Option<Client>) -> Option<Place> {
         let new = self.new_task(self.slot.latest()?);
         if self.gate.store_task(&self.slot, new, None).await != Fit::Stored {
@@ -136,7 +137,7 @@ impl Attending {
         let place = self.enter();
         let task = self.stored_in_time().await;
         if task.as_ref().is_some_and(|task| task.is_cancelled) {
-            // Somebody was faster than the watch.
+            // It was cancelled before the watch knew of it.
             self.cancel.cancel();
         }
         if let (Some(task), Some(client)) = (task, client.take()) {
@@ -145,7 +146,7 @@ impl Attending {
         Some(place)
     }
 
-    /// The row of a task about a call.
+    /// Row of a task about a call.
     pub(super) fn new_task(&self, latest: Latest) -> NewTask {
         let owner = self.again.caller.identity.as_ref().map(Identity::as_str);
         NewTask {
@@ -160,19 +161,19 @@ impl Attending {
         }
     }
 
-    /// Puts the task among those of this host that are not over.
+    /// Adds the task to this host's unfinished tasks.
     pub(super) fn enter(&self) -> Place {
         let revoked = self.again.caller.revoked.clone();
         LiveTasks::enter(&self.gate, self.slot.id(), self.cancel.clone(), revoked)
     }
 
-    /// Makes the call of a task again whose host is gone, and follows the task to its end.
+    /// Repeats the call of a task whose host is gone, and follows the task to its end.
     pub(super) async fn resume(self, place: Place) {
         let ended = self.call_again(&place, Answers::default()).await;
         self.follow(&place, ended, self.first_round, None).await;
     }
 
-    /// The task, as soon as the database can be asked: its client waits for it, and knows of nothing else.
+    /// The stored task, as soon as the database can be queried. Its client waits for it and knows nothing else.
     async fn stored_in_time(&self) -> Option<StoredTask> {
         let until = Instant::now() + STORED_PATIENCE;
         loop {
@@ -193,7 +194,7 @@ impl Attending {
             .flatten()
     }
 
-    /// Ends the task with what its call came to, or waits for answers and calls again.
+    /// Ends the task with the outcome of its call, or waits for answers and repeats the call.
     async fn follow(
         &self,
         place: &Place,
@@ -210,7 +211,7 @@ impl Attending {
         };
         let is_last = round >= self.first_round + MAX_ROUNDS;
         if outcome.is_overtaken && !is_last && !place.cancel().is_cancelled() {
-            // An equal call used the approval first. The policy says what it wants now.
+            // An equal call used the approval first. The policy now says what it requires.
             let ended = self.call_again(place, Answers::default()).await;
             return Box::pin(self.follow(place, ended, round + 1, None)).await;
         }
@@ -249,7 +250,7 @@ impl Attending {
         }
     }
 
-    /// Waits for answers, and calls again with them.
+    /// Waits for answers, and repeats the call with them.
     pub(super) async fn wait(&self, place: &Place, waiting: Waiting, round: u32) {
         let (approvals, queued) = waiting.watched(self.slot.is_listed());
         place.wait_for(approvals, queued);
@@ -274,7 +275,7 @@ impl Attending {
         Box::pin(self.follow(place, ended, round + 1, agreed)).await;
     }
 
-    /// Makes the call of a task once more.
+    /// Repeats the call of a task.
     async fn call_again(&self, place: &Place, answers: Answers) -> Result<Outcome, UnknownTool> {
         let (call, mut words) = self.again.call(&self.slot, place.cancel().clone(), answers);
         let mut running = Box::pin(self.gate.call(call));
@@ -321,7 +322,8 @@ impl Attending {
             match looked.await {
                 Ok((None, ..)) => return Woken::Over,
                 Ok((Some(task), ..)) if task.state.is_over() => return Woken::Over,
-                // An envelope whose time is over is closed by the next call in it, and its tasks need not wait for that.
+                // An envelope whose time is up is closed by the next call in it, and its tasks need not wait for
+                // that.
                 Ok((.., (Some(closed), _))) => return Woken::Cancelled(closed),
                 Ok((Some(task), ..)) if task.is_cancelled || place.cancel().is_cancelled() => {
                     let reason = place.cancel().reason().cloned();
@@ -388,7 +390,7 @@ impl Attending {
             .change_task(move |session| session.tasks().end(&id, &end, now_ms))
             .await;
         if let Err(err) = ended {
-            // The next host that looks at it ends it, with what the ledger knows.
+            // The next host that polls it ends it, with what the ledger knows.
             tracing::error!(%err, task = self.slot.id(), "the end of a task was not stored");
         }
     }
@@ -405,7 +407,7 @@ impl Attending {
     }
 }
 
-/// Waits until a time. Without one it never comes.
+/// Waits until a time. Waits forever without one.
 async fn at(time: Option<Instant>) {
     match time {
         Some(time) => tokio::time::sleep_until(time).await,

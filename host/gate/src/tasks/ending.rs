@@ -1,11 +1,11 @@
-//! Reasons why tasks end before their calls came to anything.
+//! Reasons for which tasks end before their calls do.
 
 use tollgate_core::deadline::Reason;
 use tollgate_core::envelope::{Refusal, State};
 use tollgate_sdk::ToolError;
 use tollgate_store::storage::{Session, StoreResult};
 
-/// Reason of a task whose client or operator wants it to end.
+/// Reason for a task that its client or the operator cancelled.
 pub(super) fn cancelled() -> Reason {
     Reason {
         code: "TASK_CANCELLED",
@@ -13,7 +13,7 @@ pub(super) fn cancelled() -> Reason {
     }
 }
 
-/// Reason of a task whose owner's token is none any more.
+/// Reason for a task whose owner's token is no longer valid.
 pub(super) fn revoked() -> Reason {
     Reason {
         code: "TOKEN_REVOKED",
@@ -21,7 +21,7 @@ pub(super) fn revoked() -> Reason {
     }
 }
 
-/// Reason of a task whose envelope ended, or whose time is over. `None` while the envelope lets calls in.
+/// Reason for a task whose envelope has ended or whose time is up. `None` while the envelope admits calls.
 pub(super) fn by_envelope(
     session: &Session,
     envelope_id: Option<&str>,

@@ -1,6 +1,6 @@
-//! Questions of tasks in the list of approvals: others than the client answer them there with a yes or a no.
+//! Questions of tasks in the list of approvals, where people other than the client's user answer them with yes or no.
 //!
-//! A policy that asks for an approval has its own request in the list. Every other question of a task that a yes or a no
+//! A policy that asks for an approval has its own request in the list. Every other question of a task that yes or no
 //! answers is entered here, and leaves the list with the first answer.
 
 use serde_json::{Map, Value, json};
@@ -12,10 +12,10 @@ use tollgate_store::storage::{AskedBy, NewApproval, QUESTIONS_OF_TASKS, Session,
 use super::attend::Again;
 use crate::task_slot::Latest;
 
-/// Longest arguments that a request shows, in bytes of JSON.
+/// Size limit of the arguments that a request shows, in bytes of JSON.
 const MAX_ARGUMENTS: usize = 16 << 10;
 
-/// The field of a question's form that has no other, and takes a yes or a no.
+/// Field of a question's form that is its only field and takes yes or no.
 pub fn yes_field(question: &Question) -> Option<&str> {
     let AnsweredBy::Form(form) = &question.by else {
         return None;
@@ -27,7 +27,7 @@ pub fn yes_field(question: &Question) -> Option<&str> {
     (field.get("type").and_then(Value::as_str) == Some("boolean")).then_some(name)
 }
 
-/// Request for approval of a question, if a yes or a no answers it.
+/// Request for approval from a question, if yes or no answers it.
 pub(super) fn request(
     task_id: &str,
     question: &Question,
@@ -70,8 +70,8 @@ pub(super) fn request(
     ))
 }
 
-/// Enters a question into the list, unless the list is full. Returns what the task asks then, and whether the question is
-/// in the list. Wants a write transaction.
+/// Enters a question into the list, unless the list is full. Returns what the task then asks, and whether the
+/// question is in the list. Requires a write transaction.
 pub(super) fn enter(
     session: &Session,
     listed: Option<&NewApproval>,
@@ -89,8 +89,8 @@ pub(super) fn enter(
     Ok((asked, is_listed))
 }
 
-/// Enters a question for which there was no room before. Whether it is in the list now: the list may be full again, and
-/// the task may be past the question. Wants a write transaction.
+/// Enters a question for which there was no room before. Returns whether it is in the list now: the list may be full
+/// again, or the task may be past the question. Requires a write transaction.
 pub(super) fn enter_later(
     session: &Session,
     task_id: &str,

@@ -1,8 +1,8 @@
-//! Tasks of this host that are not over, and one watch for all of them: other hosts and the command line answer and cancel
-//! through the database.
+//! Unfinished tasks of this host, and one watch for all of them, because other hosts and the command line answer and
+//! cancel through the database.
 //!
-//! A task whose question has no room in the list of approvals costs a place in a queue. The watch enters as many of the
-//! queue as there is room for, and wakes none of the others.
+//! A question that does not fit into the list of approvals waits in a queue. The watch enters as many queued
+//! questions as there is room for, and wakes none of the other tasks.
 
 use std::collections::HashMap;
 use std::collections::hash_map::Entry;
@@ -17,27 +17,27 @@ use tollgate_store::storage::{Database, NewApproval, Session, StoreResult};
 use super::{ending, listed};
 use crate::Gate;
 
-/// Time between two looks whether the database changed.
+/// Interval of checking whether the database changed.
 const LOOK_INTERVAL: Duration = Duration::from_millis(500);
 
-/// The tasks, by id.
+/// Unfinished tasks, by id.
 #[derive(Default)]
 pub(super) struct LiveTasks(Mutex<Tasks>);
 
 #[derive(Default)]
 struct Tasks {
     by_id: HashMap<String, Live>,
-    /// Somebody watches for changes by others.
+    /// True if a watch for external changes runs.
     is_watched: bool,
-    /// A question came into the queue since the last look.
+    /// True if a question was queued since the last check.
     has_new_queued: bool,
 }
 
-/// A task that is not over.
+/// An unfinished task.
 struct Live {
     cancel: Cancel,
     wake: Arc<Notify>,
-    /// Cancelled when its owner's token is none any more.
+    /// Cancelled when its owner's token is no longer valid.
     revoked: Option<CancellationToken>,
     /// Requests for approval that it waits for.
     approvals: Vec<String>,
@@ -45,14 +45,14 @@ struct Live {
     queued: Option<Arc<NewApproval>>,
 }
 
-/// A question that the list of approvals had no room for.
+/// A question for which the list of approvals had no room.
 #[derive(Debug, Clone)]
 struct Queued {
     task_id: String,
     new: Arc<NewApproval>,
 }
 
-/// A task's place among them. Dropping it takes the task out.
+/// Registration of a task among the unfinished ones. Dropping it removes the task.
 pub(super) struct Place {
     id: String,
     gate: Weak<Gate>,
@@ -61,7 +61,7 @@ pub(super) struct Place {
 }
 
 impl LiveTasks {
-    /// Puts a task in, and watches as long as there are any.
+    /// Adds a task, and runs the watch as long as there are any.
     pub(super) fn enter(
         gate: &Arc<Gate>,
         id: &str,
@@ -89,12 +89,12 @@ impl LiveTasks {
         }
     }
 
-    /// Number of them.
+    /// Number of unfinished tasks.
     pub(super) fn count(&self) -> usize {
         self.tasks().by_id.len()
     }
 
-    /// Has a task look at its row, and asks its call to end if there is a reason.
+    /// Makes a task read its row, and requests the end of its call if there is a reason.
     pub(super) fn wake(&self, id: &str, end: Option<Reason>) {
         if let Some(live) = self.tasks().by_id.get(id) {
             if let Some(reason) = end {
@@ -104,7 +104,7 @@ impl LiveTasks {
         }
     }
 
-    /// Ends the tasks of tokens that are none any more.
+    /// Ends the tasks whose tokens are no longer valid.
     fn end_revoked(&self) {
         let tasks = self.tasks();
         let is_revoked = |live: &&Live| live.revoked.as_ref().is_some_and(CancellationToken::is_cancelled);
@@ -116,7 +116,7 @@ impl LiveTasks {
         }
     }
 
-    /// Questions that wait for room in the list of approvals, the oldest first, and whether some are new.
+    /// Questions that wait for room in the list of approvals, oldest first, and whether some are new.
     fn queued(&self) -> (Vec<Queued>, bool) {
         let mut tasks = self.tasks();
         let is_new = std::mem::take(&mut tasks.has_new_queued);
@@ -131,7 +131,7 @@ impl LiveTasks {
         (queued, is_new)
     }
 
-    /// Has tasks wait for their questions in the list of approvals, where they are now.
+    /// Makes tasks wait for their questions, which are now in the list of approvals.
     fn listed(&self, listed: &[Queued]) {
         let mut tasks = self.tasks();
         for Queued { task_id, new } in listed {
@@ -143,7 +143,7 @@ impl LiveTasks {
         }
     }
 
-    /// Has all tasks look at their rows.
+    /// Makes all tasks read their rows.
     pub(super) fn wake_all(&self) {
         self.tasks()
             .by_id
@@ -162,7 +162,7 @@ impl LiveTasks {
         waiting
     }
 
-    /// True if there are none, so that nobody needs to watch.
+    /// True if there are no tasks, so that the watch can end.
     fn is_done(&self) -> bool {
         let mut tasks = self.tasks();
         let is_empty = tasks.by_id.is_empty();
@@ -176,7 +176,7 @@ impl LiveTasks {
 }
 
 impl Place {
-    /// Says which requests for approval it waits for, and which question waits for room in their list.
+    /// Sets the requests for approval that it waits for, and the question that waits for room in their list.
     pub(super) fn wait_for(&self, approvals: Vec<String>, queued: Option<Arc<NewApproval>>) {
         let Some(gate) = self.gate.upgrade() else { return };
         let mut tasks = gate.tasks.live.tasks();
@@ -192,7 +192,7 @@ impl Place {
         self.wake.notified().await;
     }
 
-    /// Asks its calls to end.
+    /// Cancellation of its calls.
     pub(super) fn cancel(&self) -> &Cancel {
         &self.cancel
     }
@@ -206,13 +206,13 @@ impl Drop for Place {
     }
 }
 
-/// A session that looks, and what it saw last.
+/// Session for checks, and the state at the last check.
 struct Look {
     session: Session,
     version: i64,
 }
 
-/// Changes by others: tasks that somebody wants to end, and tasks that can go on.
+/// External changes: tasks to cancel, and tasks that can continue.
 #[derive(Default)]
 struct Changed {
     cancelled: Vec<(String, Reason)>,
@@ -265,12 +265,12 @@ async fn watch(gate: Weak<Gate>) {
     }
 }
 
-/// Questions that a change may have made room for are entered, as many as fit.
+/// Enters as many queued questions as a change made room for.
 async fn list(gate: &Gate, fitting: Vec<Queued>) {
     let entered = Arc::new(Mutex::new(Vec::new()));
     let (seen, now_ms) = (Arc::clone(&entered), gate.clock.now_ms());
     let changed = gate.change_task(move |session| {
-        // The transaction may run again, and only the last time counts.
+        // The transaction may run again; only the last run counts.
         let mut entered = seen.lock().unwrap_or_else(PoisonError::into_inner);
         entered.clear();
         for queued in &fitting {
@@ -289,7 +289,7 @@ async fn list(gate: &Gate, fitting: Vec<Queued>) {
     }
 }
 
-/// Open tasks of this host, for a look at the database.
+/// Open tasks of this host, for a check of the database.
 struct Open {
     host: String,
     /// Tasks by the requests for approval that they wait for.

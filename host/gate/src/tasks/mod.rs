@@ -1,7 +1,8 @@
-//! Calls that outlive their clients' patience: MCP's tasks.
+//! MCP tasks: calls that outlive the patience of their clients.
 //!
-//! A call of a client that has tasks runs by itself. If it takes long, or waits for a person, it becomes a task: a row
-//! that says how it stands, on any host. The row ends in the commit of the call's own row.
+//! A call of a client that supports tasks runs independently of the client. If the call takes long or waits for a
+//! person, it becomes a task: a row with its current state, which any host can read. The task ends in the commit of
+//! the call's own row.
 
 mod attend;
 mod attending;
@@ -40,19 +41,19 @@ pub use attend::{Again, Attended, Began};
 pub use listed::yes_field;
 pub use waiting::CanAnswer;
 
-/// Time for which a task is kept, in milliseconds: a day.
+/// Time for which a task is stored, in milliseconds: one day.
 const TTL_MS: i64 = 24 * 3_600_000;
-/// Time between two looks that clients are told, in milliseconds.
+/// Poll interval that clients are told, in milliseconds.
 const POLL_MS: i64 = 1_000;
 /// Most open tasks of one owner.
 const MAX_OPEN: i64 = 2_000;
 /// Most tasks of one owner, and most bytes of their replies.
 const MAX_ALL: i64 = 10_000;
 const MAX_BYTES: i64 = 256 << 20;
-/// Sessions that are kept to look at tasks.
+/// Sessions that are kept for reading tasks.
 const READERS: usize = 4;
 
-/// Code of a refusal: the tool requires tasks, and its caller has none.
+/// Error code if the tool requires tasks and its caller does not support them.
 pub const TASKS_REQUIRED: &str = "TASKS_REQUIRED";
 
 /// Tasks of a gate.
@@ -76,12 +77,12 @@ pub struct TaskReply {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Fit {
     Stored,
-    /// Its call is over, or there are too many.
+    /// Its call is over, or there are too many tasks.
     NotStored,
 }
 
 impl Tasks {
-    /// Has tasks that wait see that they are over, because the host stops.
+    /// Makes waiting tasks notice that they are over, because the host stops.
     pub(crate) fn end_waits(&self) {
         self.live.wake_all();
     }
@@ -92,7 +93,7 @@ pub(crate) fn check(tool: &ToolEntry, tasking: &Tasking) -> Result<(), ToolError
     match (tool.task, tasking) {
         (TaskMode::Required, Tasking::Lacking) => {
             let why = format!(
-                "calls of {} take long, and their clients need MCP's tasks",
+                "calls of {} take long, so clients need MCP's extension for tasks to make them",
                 tool.spec.name
             );
             Err(ToolError::new(TASKS_REQUIRED, why).remediation(
@@ -104,7 +105,7 @@ pub(crate) fn check(tool: &ToolEntry, tasking: &Tasking) -> Result<(), ToolError
 }
 
 impl Gate {
-    /// Mode of the tool that a call is about: calls of it may become tasks, or not.
+    /// Task mode of the tool that a call is about.
     pub fn task_mode(&self, tool: &str, arguments: &Map<String, Value>) -> TaskMode {
         let catalog = self.catalog();
         let found = catalog.find(tool);
@@ -112,7 +113,7 @@ impl Gate {
         found.map_or(TaskMode::Never, |tool| tool.task)
     }
 
-    /// The task with an id, if it is this caller's. Anybody else hears the same as of one that never was.
+    /// Task with an id, if it belongs to this caller. Other callers get the same answer as for an unknown id.
     pub async fn task(&self, id: &str, owner: Option<&Identity>) -> Result<TaskReply, ToolError> {
         let found = self.owned(id, owner).await?;
         self.tasks.pace.look(id, Instant::now())?;
@@ -143,14 +144,14 @@ impl Gate {
         })
     }
 
-    /// Tasks of a list, the newest first, for the operator.
+    /// Tasks that match a filter, newest first, for the operator.
     pub async fn tasks(&self, mut filter: TaskFilter, limit: u32) -> Result<Vec<StoredTask>, ToolError> {
         filter.now_ms = self.clock.now_ms();
         self.look(move |session| session.tasks().list(&filter, limit))
             .await
     }
 
-    /// A task for the operator, whoever owns it.
+    /// A task for the operator, of any owner.
     pub async fn any_task(&self, id: &str) -> Result<TaskReply, ToolError> {
         let (key, now_ms) = (id.to_owned(), self.clock.now_ms());
         let found = self.look(move |session| {
@@ -167,13 +168,13 @@ impl Gate {
         })
     }
 
-    /// Ends a task of this caller. One that is over stays as it is.
+    /// Cancels a task of this caller. A task that is over stays unchanged.
     pub async fn cancel_task(&self, id: &str, owner: Option<&Identity>) -> Result<(), ToolError> {
         self.owned(id, owner).await?;
         self.cancel_any_task(id).await.map(drop)
     }
 
-    /// Ends a task, whoever owns it. Whether it was not over.
+    /// Cancels a task of any owner. Returns whether it was still open.
     pub async fn cancel_any_task(&self, id: &str) -> Result<bool, ToolError> {
         let (key, now_ms) = (id.to_owned(), self.clock.now_ms());
         let wanted = self
@@ -186,8 +187,8 @@ impl Gate {
         Ok(wanted)
     }
 
-    /// Takes answers to what a task of this caller asks: each question is answered once. Answers to anything else are
-    /// left out.
+    /// Accepts answers to the questions of this caller's task. Each question is answered once. Answers to anything
+    /// else are ignored.
     pub async fn answer_task(
         &self,
         id: &str,
@@ -211,7 +212,7 @@ impl Gate {
         Ok(())
     }
 
-    /// Number of tasks of this host that are not over.
+    /// Number of unfinished tasks of this host.
     pub fn open_tasks(&self) -> usize {
         self.tasks.live.count()
     }
@@ -225,7 +226,7 @@ impl Gate {
         found.filter(is_owner).ok_or_else(|| unknown(id))
     }
 
-    /// True if nobody works on a task any more.
+    /// True if no host works on a task any more.
     fn is_abandoned(&self, task: &StoredTask) -> bool {
         let is_other = task.host_id != self.host.id();
         !task.state.is_over() && is_other && !self.host.is_alive(&task.host_id)
@@ -282,7 +283,7 @@ impl Gate {
         }
     }
 
-    /// Has the writer change a task. The result is what the change came to when it was committed.
+    /// Has the writer change a task. Returns the result of the committed change.
     async fn change_task(
         &self,
         change: impl Fn(&Session) -> StoreResult<bool> + Send + 'static,
@@ -290,7 +291,7 @@ impl Gate {
         let came_to = Arc::new(Mutex::new(false));
         let seen = Arc::clone(&came_to);
         let is_on_disk = self.lanes.change(Box::new(move |session| {
-            // The transaction may run again, and only the last time counts.
+            // The transaction may run again; only the last run counts.
             *seen.lock().unwrap_or_else(PoisonError::into_inner) = change(session)?;
             Ok(())
         }));
@@ -300,7 +301,7 @@ impl Gate {
         Ok(*came_to.lock().unwrap_or_else(PoisonError::into_inner))
     }
 
-    /// Looks at the database, off the threads of calls.
+    /// Reads the database, off the threads of calls.
     async fn look<T: Send + 'static>(
         &self,
         look: impl FnOnce(&Session) -> StoreResult<T> + Send + 'static,
@@ -349,8 +350,8 @@ fn look_with<T>(
     Ok((session, seen))
 }
 
-/// Stores an answer, unless somebody else answered the same question in the list of approvals. One that is stored takes
-/// the question out of the list.
+/// Stores an answer, unless the same question was already answered in the list of approvals. A stored answer removes
+/// the question from the list.
 fn answer_once(
     session: &Session,
     id: &str,
@@ -382,7 +383,7 @@ fn answer_once(
     Ok(true)
 }
 
-/// Says which call a task makes, in the transaction that admits the call.
+/// Records which call a task makes, in the transaction that admits the call.
 pub(crate) fn begin_with_intent(session: &Session, draft: &PendingOperation) -> StoreResult<()> {
     match &draft.task {
         Some(slot) if slot.is_stored() => session.tasks().note_call(slot.id(), &draft.operation.op_id),
@@ -403,7 +404,7 @@ pub(crate) fn end_with_row(
     }
 }
 
-/// End of the task that a call may have become. `None` if it goes on with a question, or cannot be one.
+/// End of the task that a call may have become. `None` if it continues with a question, or cannot be a task.
 pub(crate) fn ending_of(
     draft: &PendingOperation,
     result: &Result<Reply, ToolError>,
@@ -425,12 +426,12 @@ pub(crate) fn end_stored(session: &Session, slot: &TaskSlot, end: &TaskEnd, now_
     Ok(())
 }
 
-/// Error for a task that is not there, or not the caller's.
+/// Error for a task that does not exist or belongs to another caller.
 fn unknown(id: &str) -> ToolError {
     let id = tollgate_core::text::clean(tollgate_core::text::cut(id, 100));
     ToolError::new(
         "UNKNOWN_TASK",
-        format!("there is no task `{id}`, or its time is over"),
+        format!("there is no task `{id}`, or it has expired"),
     )
     .remediation("Use the taskId of a tools/call of the same identity, within its ttlMs.")
 }
@@ -438,7 +439,7 @@ fn unknown(id: &str) -> ToolError {
 fn not_stored() -> ToolError {
     ToolError::new(
         "STORAGE_FAILED",
-        "the database did not take the change of the task",
+        "the database did not accept the change of the task",
     )
-    .remediation("Try again; if it stays, look at the host's log.")
+    .remediation("Try again; if it fails again, check the host's log.")
 }

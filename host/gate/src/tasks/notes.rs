@@ -1,14 +1,14 @@
-//! Notes of a task's progress, on their way to its row at a bounded rate.
+//! Progress notes of a task, stored in its row at a bounded rate.
 
 use std::time::Duration;
 
 use tokio::time::Instant;
 use tollgate_sandbox::progress::{Note, Word};
 
-/// Time between two notes that are stored.
+/// Least time between two stored notes.
 const NOTE_INTERVAL: Duration = Duration::from_secs(2);
 
-/// The latest note, and when one was stored.
+/// Latest note, and when one was last stored.
 #[derive(Default)]
 pub(super) struct Notes {
     latest: Option<Note>,
@@ -16,14 +16,14 @@ pub(super) struct Notes {
 }
 
 impl Notes {
-    /// Keeps a note. Log lines are for clients that wait.
+    /// Keeps a note. Log lines are only for waiting clients.
     pub(super) fn hear(&mut self, word: Word) {
         if let Word::Note(note) = word {
             self.latest = Some(note);
         }
     }
 
-    /// Waits until a note is to be stored.
+    /// Waits until a note must be stored.
     pub(super) async fn due(&self) {
         match (&self.latest, self.stored) {
             (None, _) => std::future::pending().await,

@@ -1,4 +1,4 @@
-//! Pace at which clients may look at their tasks.
+//! Rate limit for clients that poll their tasks.
 
 use std::collections::HashMap;
 use std::sync::{Mutex, PoisonError};
@@ -6,14 +6,14 @@ use std::time::{Duration, Instant};
 
 use tollgate_sdk::ToolError;
 
-/// Looks at one task that may come at once.
+/// Polls of one task that may come at once.
 const BURST: f64 = 50.0;
-/// Looks at one task in a second, for longer.
+/// Sustained polls of one task per second.
 const PER_SECOND: f64 = 10.0;
-/// Tasks that are known before those are forgotten that nobody looks at.
+/// Number of known tasks above which those that are not polled are forgotten.
 const KNOWN: usize = 4_096;
 
-/// Looks of clients at their tasks.
+/// Polls of tasks by clients.
 #[derive(Default)]
 pub(super) struct Pace(Mutex<HashMap<String, Looks>>);
 
@@ -31,7 +31,7 @@ impl Looks {
 }
 
 impl Pace {
-    /// Counts a look at a task.
+    /// Counts a poll of a task.
     pub(super) fn look(&self, id: &str, now: Instant) -> Result<(), ToolError> {
         let mut known = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         if known.len() >= KNOWN && !known.contains_key(id) {
@@ -56,9 +56,9 @@ impl Pace {
 fn too_fast(wait: Duration) -> ToolError {
     ToolError::new(
         "POLLING_TOO_FAST",
-        "the client looks at this task more often than the host answers",
+        "the client polls this task more often than the host answers",
     )
-    .remediation("Wait for pollIntervalMs between two looks.")
+    .remediation("Wait for pollIntervalMs between two polls.")
     .context(
         "retry_after_ms",
         u64::try_from(wait.as_millis()).unwrap_or(u64::MAX).max(1),

@@ -1,4 +1,4 @@
-//! Replies of calls as they are kept with tasks, so that any host can say them again.
+//! Replies of calls as stored with tasks, so that any host can return them.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -15,7 +15,7 @@ use crate::pending_operation::failure_class;
 use crate::reply::Reply;
 use crate::task_slot::Latest;
 
-/// Reply of a call, or its refusal.
+/// Stored reply or refusal of a call.
 #[derive(Debug, Serialize, Deserialize)]
 pub(super) struct KeptReply {
     op_id: String,
@@ -70,11 +70,11 @@ impl KeptReply {
         kept
     }
 
-    /// The end of a task with this reply.
+    /// End of a task with this reply.
     pub(super) fn end(mut self) -> TaskEnd {
         let mut reply = self.to_json();
         if reply.len() > MAX_REPLY {
-            // The structured result says the same.
+            // The structured result contains the same.
             (self.text, self.content) = (None, Vec::new());
             reply = self.to_json();
         }
@@ -82,7 +82,7 @@ impl KeptReply {
         let event = match code {
             None => TaskEvent::Replied,
             Some("CANCELLED") => TaskEvent::Stopped,
-            // The call broke off, and said nothing.
+            // The call broke off without a result.
             Some(code) if ["trap", "host"].contains(&failure_class(code)) => TaskEvent::Broke,
             Some(_) => TaskEvent::Replied,
         };
@@ -101,7 +101,7 @@ impl KeptReply {
             .ok()
     }
 
-    /// The outcome of the call, as it would be answered now.
+    /// Outcome of the call, as it would be answered now.
     pub(super) fn into_outcome(self) -> Outcome {
         let result = match self.error {
             Some(error) => Err(error),

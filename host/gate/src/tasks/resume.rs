@@ -1,7 +1,8 @@
-//! Tasks whose hosts are gone, taken up by the host at which their owners look.
+//! Resumption of tasks whose hosts are gone, by the host that their owner polls.
 //!
-//! Only calls of idempotent tools are made again, and only if the operator wants it. The owner has just proven its
-//! identity, so that the call has today's rights of its caller. It is admitted, judged and counted like every other.
+//! Only calls of idempotent tools are repeated, and only if the operator enabled it. The owner has just
+//! authenticated, so the repeated call has the caller's current rights. The call is admitted, judged and counted like
+//! any other.
 
 use std::sync::Arc;
 
@@ -19,12 +20,12 @@ use crate::Gate;
 use crate::call::Caller;
 use crate::task_slot::TaskSlot;
 
-/// Longest call that is kept, in bytes of JSON.
+/// Size limit of a stored call, in bytes of JSON.
 const MAX_CALL: usize = 256 << 10;
 
 impl Gate {
-    /// The task with an id, as [`task`](Gate::task). A task whose host is gone is taken up for its owner first, if its call
-    /// may be made again.
+    /// Task with an id, like [`task`](Gate::task). A task whose host is gone is first taken over for its owner, if
+    /// its call may be repeated.
     pub async fn task_for(
         self: &Arc<Gate>,
         id: &str,
@@ -35,12 +36,12 @@ impl Gate {
         if !self.is_abandoned(&seen.task) {
             return Ok(seen);
         }
-        // Whatever no host may take up was ended by the look.
+        // Tasks that no host may take over were ended by the read.
         self.take_up(seen.task, caller, can).await?;
         self.seen(self.owned(id, caller.identity.as_ref()).await?).await
     }
 
-    /// The call of a task as it is kept for other hosts. `None` unless it may be made again.
+    /// Call of a task as stored for other hosts. `None` unless it may be repeated.
     pub(super) fn kept_call(&self, again: &Again) -> Option<String> {
         if !self.may_resume(&again.tool, &again.arguments) {
             return None;
@@ -49,7 +50,7 @@ impl Gate {
         Some(kept.to_string()).filter(|kept| kept.len() <= MAX_CALL)
     }
 
-    /// True if a tool is idempotent and the operator has its calls made again.
+    /// True if a tool is idempotent and the operator enabled repeating its calls.
     fn may_resume(&self, tool: &str, arguments: &Map<String, Value>) -> bool {
         let catalog = self.catalog();
         catalog.find(tool).is_some_and(|tool| {
@@ -61,7 +62,7 @@ impl Gate {
         })
     }
 
-    /// Takes a task up, unless another host is faster. Ends it if its call may not be made again here.
+    /// Takes a task over, unless another host is faster. Ends it if its call may not be repeated here.
     async fn take_up(
         self: &Arc<Gate>,
         task: StoredTask,
@@ -73,7 +74,7 @@ impl Gate {
         let (seen, now_ms) = (task.clone(), self.clock.now_ms());
         let Some(again) = again else {
             if !self.catalog().preparing().packs.is_empty() {
-                // Nobody knows yet which tools there are. The next look does.
+                // The tools are not known yet. The next poll decides.
                 return Ok(());
             }
             let ended = self.change_task(move |session| session.tasks().give_up(&seen, now_ms));
@@ -92,7 +93,7 @@ impl Gate {
         };
         let host = self.host_id().to_owned();
         let (gate, id) = (Arc::clone(self), task.id.clone());
-        // By itself, so that a client that leaves in between leaves no task that nobody follows.
+        // Separate task, so that a client that leaves in between leaves no task that is not followed.
         let taken = tokio::spawn(async move {
             let claimed = gate.change_task(move |session| session.tasks().take_up(&seen, &host, now_ms));
             if !claimed.await? {
@@ -107,7 +108,7 @@ impl Gate {
     }
 }
 
-/// The call of a task, for the caller that looks.
+/// Call of a task, for the polling caller.
 fn again(task: &StoredTask, caller: &Caller, can: CanAnswer) -> Option<Again> {
     let mut kept: Value = serde_json::from_str(task.arguments.as_deref()?).ok()?;
     let arguments = match kept["arguments"].take() {

@@ -1,4 +1,4 @@
-//! Questions that a task waits with, and their answers.
+//! Questions that a task waits for, and their answers.
 
 use std::sync::Arc;
 
@@ -15,11 +15,11 @@ use crate::task_slot::Latest;
 /// Questions that a client can answer.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct CanAnswer {
-    /// The client's user fills in forms.
+    /// True if the client's user fills in forms.
     pub user: bool,
-    /// The client's model continues texts.
+    /// True if the client's model continues texts.
     pub model: bool,
-    /// The client lists its folders.
+    /// True if the client lists its folders.
     pub roots: bool,
 }
 
@@ -33,23 +33,23 @@ impl CanAnswer {
     }
 }
 
-/// Questions that a task waits with.
+/// Questions that a task waits for.
 pub(super) struct Waiting {
     pub(super) asked: Value,
     pub(super) approvals: Vec<String>,
     questions: Vec<(String, Question)>,
-    /// The policy's question, if a policy asks.
+    /// Question of a policy, if one asks.
     pending: Option<Pending>,
-    /// State that the tool wants back.
+    /// State that the tool gets back.
     state: Option<String>,
-    /// A yes to a policy's question, which holds for the rounds that follow it.
+    /// A yes to a policy's question, which holds for all following rounds.
     agreed: Option<Consent>,
-    /// The question in the list of approvals.
+    /// Question in the list of approvals.
     pub(super) listed: Option<Arc<NewApproval>>,
 }
 
 impl Waiting {
-    /// Questions that a refused call waits with, if anybody can answer them.
+    /// Questions that a refused call waits for, if the client or an approver can answer them.
     pub(super) fn of(outcome: &Outcome, can: CanAnswer, round: u32) -> Option<Waiting> {
         let (questions, pending, state) = match outcome.asked.clone() {
             None => (Vec::new(), None, None),
@@ -63,7 +63,7 @@ impl Waiting {
         if nobody_answers || (pending.is_none() && !rest.is_empty()) {
             return None;
         }
-        // A key is never used again for another question.
+        // A key is never reused for another question.
         let questions: Vec<(String, Question)> = questions
             .into_iter()
             .map(|question| (format!("{round}_{}", question.key), question))
@@ -83,7 +83,8 @@ impl Waiting {
         })
     }
 
-    /// The same with its question in the list of approvals, if others can answer it there and no policy asks there.
+    /// The same questions with an entry in the list of approvals, if others can answer there and no policy asks
+    /// there.
     pub(super) fn listed(self, task_id: &str, again: &Again, latest: &Latest, at: (u32, i64)) -> Waiting {
         let listed = match self.questions.as_slice() {
             [(_, question)] if self.approvals.is_empty() => {
@@ -97,7 +98,7 @@ impl Waiting {
         }
     }
 
-    /// Requests for approval whose end wakes the task, and the question that waits for room among them.
+    /// Requests for approval whose end wakes the task, and its question that waits for room in the list.
     pub(super) fn watched(&self, is_listed: bool) -> (Vec<String>, Option<Arc<NewApproval>>) {
         let listed = self.listed.iter().filter(|_| is_listed).map(|new| new.id.clone());
         let queued = self.listed.clone().filter(|_| !is_listed);
@@ -117,7 +118,7 @@ impl Waiting {
         self.answers(answer.into_iter().collect())
     }
 
-    /// The same after a yes to a policy's question.
+    /// The same questions after a yes to a policy's question.
     pub(super) fn after(self, agreed: Option<Consent>) -> Waiting {
         Waiting { agreed, ..self }
     }
@@ -156,7 +157,7 @@ impl Waiting {
     }
 }
 
-/// A question as it is stored.
+/// Stored form of a question.
 fn described(question: &Question) -> Value {
     let mut said = json!({"message": question.message});
     match &question.by {

@@ -1,4 +1,4 @@
-//! A collector's address for one kind of message, and whether it takes them.
+//! Collector endpoint for one kind of message, and whether it accepts messages.
 
 use std::time::Duration;
 
@@ -12,7 +12,7 @@ const PROTOBUF: &str = "application/x-protobuf";
 /// Largest answer that is read, in bytes.
 const MAX_ANSWER: u64 = 64 << 10;
 
-/// Address and state for one kind of message.
+/// Endpoint and state for one kind of message.
 #[derive(Debug)]
 pub(super) struct Collector {
     agent: ureq::Agent,
@@ -26,25 +26,25 @@ pub(super) struct Collector {
 pub enum Sent {
     /// The collector accepted the message.
     Taken,
-    /// Not now, for this reason. It can be sent again.
+    /// The collector refused temporarily, for this reason. The message can be sent again.
     Later(String),
-    /// Never, for this reason.
+    /// The collector refused for good, for this reason.
     Refused(String),
 }
 
 impl Collector {
-    /// Collector of spans.
+    /// Endpoint for spans.
     pub(super) fn of_traces(settings: &Settings) -> Collector {
         Collector::at(settings, "v1/traces")
     }
 
-    /// Collector of metrics.
+    /// Endpoint for metrics.
     pub(super) fn of_metrics(settings: &Settings) -> Collector {
         Collector::at(settings, "v1/metrics")
     }
 
     fn at(settings: &Settings, path: &str) -> Collector {
-        // Whoever was first has installed the same.
+        // Fails if a provider is installed already, which is the same one.
         let _ = rustls::crypto::ring::default_provider().install_default();
         let trust = TlsConfig::builder().root_certs(RootCerts::PlatformVerifier);
         let agent = ureq::Agent::config_builder()
@@ -62,7 +62,7 @@ impl Collector {
         }
     }
 
-    /// The address.
+    /// Address of the endpoint.
     pub(super) fn url(&self) -> &str {
         &self.url
     }
@@ -72,16 +72,16 @@ impl Collector {
         self.is_away
     }
 
-    /// Sends a message, and says once when they are not taken any more.
+    /// Sends a message, and logs once when messages are no longer accepted.
     pub(super) fn tell(&mut self, message: &impl Message, patience: Duration) -> Sent {
         let sent = self.send(message, patience);
         let url = &self.url;
         match &sent {
-            Sent::Taken if self.is_away => tracing::info!(url, "the collector takes telemetry again"),
+            Sent::Taken if self.is_away => tracing::info!(url, "the collector accepts telemetry again"),
             Sent::Later(why) | Sent::Refused(why) if !self.is_away => tracing::warn!(
                 url,
                 why,
-                "the collector does not take telemetry; this is said once until it does"
+                "the collector does not accept telemetry; this is logged once until it does"
             ),
             _ => {}
         }
@@ -101,7 +101,7 @@ impl Collector {
             Err(err) => Sent::Later(tollgate_core::text::chain(&err)),
             Ok(mut response) => match response.status().as_u16() {
                 200..=299 => {
-                    // Whoever has read an answer can use its connection again.
+                    // Reading the response frees its connection for reuse.
                     let _ = response.body_mut().with_config().limit(MAX_ANSWER).read_to_vec();
                     Sent::Taken
                 }

@@ -1,4 +1,4 @@
-//! The thread that sends: spans in batches, figures now and then.
+//! The exporter thread: sends spans in batches and metrics at intervals.
 
 use std::time::{Duration, Instant};
 
@@ -13,30 +13,30 @@ use super::{Queue, Settings};
 
 /// Most spans in a message.
 const BATCH: usize = 512;
-/// Most messages of spans in a row, so that nothing else waits for ever.
+/// Most messages of spans in a row, so that metrics are not starved.
 const ROW: usize = 16;
-/// Interval of looking at the queue. Calls wake nobody up.
+/// Interval of checking the queue. Calls do not wake the exporter.
 const TICK: Duration = Duration::from_millis(250);
-/// Longest time that spans wait for company.
+/// Longest time that spans wait for a full batch.
 const PAUSE: Duration = Duration::from_secs(2);
-/// Longest time that a collector is left alone after it took none: twice as long each time, up to this.
+/// Longest pause after the collector accepted none. The pause doubles each time, up to this.
 const LONGEST_PAUSE: Duration = Duration::from_secs(30);
-/// Time limit of a collector's answer.
+/// Time limit for a collector's answer.
 const PATIENCE: Duration = Duration::from_secs(5);
-/// The same for everything that is left when the host stops.
+/// Time limit for sending the rest when the host stops.
 const LAST_PATIENCE: Duration = Duration::from_millis(1_500);
-/// Time that the host waits for the exporter's end.
+/// Time that the host waits for the exporter to end.
 const END: Duration = Duration::from_secs(2);
 
-/// Sends what there is until it is stopped.
+/// Sends spans and metrics until it is stopped.
 pub struct Exporter {
     stop: Sender<Instant>,
-    /// Closed when the thread is over.
+    /// Closed when the thread has ended.
     ended: oneshot::Receiver<()>,
 }
 
 impl Exporter {
-    /// Begins to send. `figures` reads them, as long as there are any.
+    /// Starts sending. `figures` reads the metrics while the gate exists.
     pub fn start(
         settings: &Settings,
         host_id: &str,
@@ -66,11 +66,11 @@ impl Exporter {
         Ok(Exporter { stop, ended })
     }
 
-    /// Sends what is left, if the collector takes it soon. A thread that a collector holds up is left behind.
+    /// Sends the rest, if the collector accepts it soon. A thread that a collector blocks is abandoned.
     pub async fn stop(self) {
         let _ = self.stop.try_send(Instant::now() + LAST_PATIENCE);
         if tokio::time::timeout(END, self.ended).await.is_err() {
-            tracing::info!("the collector is not waited for");
+            tracing::info!("the host stops without waiting for the collector");
         }
     }
 }
@@ -79,10 +79,10 @@ struct Work<F> {
     origin: Origin,
     interval: Duration,
     traces: Collector,
-    /// Spans that wait, if calls leave any.
+    /// Queue of spans, if calls leave any.
     queue: Option<Queue>,
-    /// Spans that were taken from the queue and not sent yet. They have their ids, so that a collector knows
-    /// one that comes twice.
+    /// Spans that were taken from the queue and not sent yet. They have their ids already, so a collector can detect
+    /// duplicates.
     batch: Vec<Span>,
     metrics: Option<Collector>,
     figures: F,
@@ -117,7 +117,7 @@ impl<F: Fn() -> Option<Figures>> Work<F> {
         }
     }
 
-    /// Sends spans until few are left, or none is taken.
+    /// Sends spans until few are left, or one message is not accepted.
     fn send_spans(&mut self, patience: impl Fn() -> Duration) {
         let Some(queue) = &self.queue else {
             return;
@@ -154,7 +154,7 @@ impl<F: Fn() -> Option<Figures>> Work<F> {
         }
     }
 
-    /// Sends what is left in the time that is left.
+    /// Sends the rest in the remaining time.
     fn finish(&mut self, until: Instant) {
         let left = || until.saturating_duration_since(Instant::now());
         self.send_spans(left);
@@ -163,7 +163,7 @@ impl<F: Fn() -> Option<Figures>> Work<F> {
         }
         let unsent = self.batch.len() + self.queue.as_ref().map_or(0, Queue::len);
         if unsent > 0 {
-            tracing::info!(unsent, "the host stops before the collector took every span");
+            tracing::info!(unsent, "the host stops before the collector accepted every span");
         }
     }
 }

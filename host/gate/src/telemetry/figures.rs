@@ -1,5 +1,5 @@
-//! Figures as OTLP's metrics. Their names are those of `/metrics`, as a Prometheus behind a collector would
-//! make them out of these.
+//! Metrics in OTLP. Their names are those that a Prometheus behind a collector would derive as the names of
+//! `/metrics`.
 
 use opentelemetry_proto::tonic::collector::metrics::v1::ExportMetricsServiceRequest;
 use opentelemetry_proto::tonic::common::v1::KeyValue;
@@ -12,7 +12,7 @@ use tollgate_core::meter::{BOUNDS, Figures, Reading};
 use super::message::{Origin, nanos, scope, text};
 
 impl Origin {
-    /// A message of these figures.
+    /// Message with these metrics.
     pub(super) fn count(&self, figures: &Figures) -> ExportMetricsServiceRequest {
         let metrics = ScopeMetrics {
             scope: Some(scope()),
@@ -29,7 +29,7 @@ impl Origin {
     }
 }
 
-/// Figures that are made into points of metrics.
+/// Metrics that are converted to data points.
 struct Points<'a>(&'a Figures);
 
 impl Points<'_> {
@@ -95,7 +95,7 @@ impl Points<'_> {
             attributes: labels(reading),
             start_time_unix_nano: nanos(self.0.since_ms),
             time_unix_nano: nanos(self.0.at_ms),
-            // A call that is counted at this moment may be in some of these already and in others not yet.
+            // A call that is being counted at this moment may be in some of the counters and not yet in others.
             count: reading.within.iter().sum(),
             sum: Some(seconds),
             bucket_counts: reading.within.to_vec(),
@@ -122,7 +122,7 @@ fn gauge(data_points: Vec<NumberDataPoint>) -> metric::Data {
     metric::Data::Gauge(Gauge { data_points })
 }
 
-/// Sum that only grows, from the host's start on.
+/// Monotonic sum since the host's start.
 fn sum(data_points: Vec<NumberDataPoint>) -> metric::Data {
     metric::Data::Sum(Sum {
         data_points,

@@ -1,5 +1,5 @@
-//! Headers that authorise telemetry. The configuration says where each value is, and never has
-//! it: a variable of the environment, or a file that only its owner can read.
+//! Headers that authorise telemetry. The configuration never contains a value. It names an environment variable, or a
+//! file that only its owner can read.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -13,7 +13,7 @@ use ureq::http::{HeaderName, HeaderValue};
 
 /// Longest value, in bytes.
 const LONGEST: u64 = 16 << 10;
-/// Headers that belong to each message by itself.
+/// Headers that each message sets itself.
 const TAKEN: &[&str] = &[
     "connection",
     "content-encoding",
@@ -27,14 +27,14 @@ const TAKEN: &[&str] = &[
 /// Source of a value.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum SecretIn {
-    /// In this variable.
+    /// An environment variable.
     Variable(String),
-    /// In this file.
+    /// A file.
     File(PathBuf),
 }
 
 impl SecretIn {
-    /// Reads `env:NAME` or `file:PATH`.
+    /// Parses `env:NAME` or `file:PATH`.
     pub fn parse(text: &str) -> Option<SecretIn> {
         match text.split_once(':')? {
             (_, "") => None,
@@ -44,7 +44,7 @@ impl SecretIn {
         }
     }
 
-    /// The value. The reason why there is none does not contain it.
+    /// Reads the value. The error does not contain it.
     pub fn read(&self, environment: &impl Fn(&str) -> Option<String>) -> Result<String, String> {
         match self {
             SecretIn::Variable(name) => {
@@ -55,17 +55,17 @@ impl SecretIn {
     }
 }
 
-/// Problems of headers, all of them. Never contains a value.
+/// All problems of headers. Never contains a value.
 #[derive(Debug, Error)]
 #[error("{}", .0.join("\n"))]
 pub struct HeaderError(Vec<String>);
 
-/// Names and values.
+/// Names and values of headers.
 #[derive(Clone, Default)]
 pub struct Headers(Vec<(HeaderName, HeaderValue)>);
 
 impl Headers {
-    /// Gets every value from where it is.
+    /// Reads every value from its source.
     pub fn read(
         wanted: &BTreeMap<String, SecretIn>,
         environment: impl Fn(&str) -> Option<String>,
@@ -83,7 +83,9 @@ impl Headers {
                     value.set_sensitive(true);
                     headers.push((name, value));
                 }
-                (None, _) => problems.push(format!("telemetry.headers.{name}: this is no name of a header")),
+                (None, _) => problems.push(format!(
+                    "telemetry.headers.{name}: this is not a valid header name"
+                )),
                 (_, Err(problem)) => problems.push(format!("telemetry.headers.{name}: {problem}")),
             }
         }
@@ -94,12 +96,12 @@ impl Headers {
         }
     }
 
-    /// Each of them.
+    /// All headers.
     pub(super) fn iter(&self) -> impl Iterator<Item = &(HeaderName, HeaderValue)> {
         self.0.iter()
     }
 
-    /// True if there is none.
+    /// True if there are no headers.
     pub fn is_empty(&self) -> bool {
         self.0.is_empty()
     }
@@ -113,7 +115,7 @@ impl fmt::Debug for Headers {
     }
 }
 
-/// A header that may be sent along.
+/// Name of a header that may be added.
 pub fn header_name(name: &str) -> Option<HeaderName> {
     let name = HeaderName::from_bytes(name.as_bytes()).ok()?;
     (!TAKEN.contains(&name.as_str())).then_some(name)
@@ -167,8 +169,8 @@ mod tests {
         let bad = wanted(&[("a", "env:NONE"), ("host", "env:TOKEN"), ("b c", "env:TOKEN")]);
         expect![[r#"
             telemetry.headers.a: the variable NONE is not set
-            telemetry.headers.b c: this is no name of a header
-            telemetry.headers.host: this is no name of a header"#]]
+            telemetry.headers.b c: this is not a valid header name
+            telemetry.headers.host: this is not a valid header name"#]]
         .assert_eq(&Headers::read(&bad, environment).unwrap_err().to_string());
         let broken = |_: &str| Some("secret\nx: y".to_owned());
         let err = Headers::read(&wanted(&[("a", "env:A")]), broken).unwrap_err();

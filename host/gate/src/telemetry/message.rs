@@ -1,4 +1,4 @@
-//! Spans as OTLP's messages, under the names that OpenTelemetry's conventions for MCP have for them.
+//! Spans as OTLP messages, named by OpenTelemetry's conventions for MCP.
 
 use opentelemetry_proto::tonic::collector::trace::v1::ExportTraceServiceRequest;
 use opentelemetry_proto::tonic::common::v1::{AnyValue, InstrumentationScope, KeyValue, any_value};
@@ -7,7 +7,7 @@ use opentelemetry_proto::tonic::trace::v1 as otlp;
 
 use super::{Method, Span};
 
-/// The sampled flag of W3C, and OTLP's two that say that it is known where the parent is, and that it is elsewhere.
+/// Flag `sampled` of W3C, and OTLP's two flags for a parent that is known to be remote.
 const SAMPLED: u32 = 1;
 const PARENT_IS_KNOWN: u32 = 0x100;
 const PARENT_IS_REMOTE: u32 = 0x200;
@@ -32,7 +32,7 @@ impl Origin {
         }
     }
 
-    /// A message of these spans.
+    /// Message with these spans.
     pub(super) fn tell(&self, spans: Vec<otlp::Span>) -> ExportTraceServiceRequest {
         let spans = otlp::ScopeSpans {
             scope: Some(scope()),
@@ -49,7 +49,7 @@ impl Origin {
     }
 }
 
-/// The spans of a message, to be sent again.
+/// Spans of a message that must be sent again.
 pub(super) fn untold(message: ExportTraceServiceRequest) -> Vec<otlp::Span> {
     let told = message.resource_spans.into_iter();
     let told = told.flat_map(|told| told.scope_spans);
@@ -81,9 +81,9 @@ pub(super) fn nanos(ms: i64) -> u64 {
 }
 
 impl Span {
-    /// The span as it is told, under ids of its own.
+    /// OTLP form of the span, with new ids.
     pub(super) fn told(&self) -> otlp::Span {
-        // Ids of version 4 are random and never zero. A span's has half of one.
+        // Version 4 ids are random and never zero. A span id uses half of one.
         let own = uuid::Uuid::new_v4().into_bytes();
         let trace = self
             .parent
@@ -135,7 +135,7 @@ impl Span {
 }
 
 impl Method {
-    /// As MCP has it.
+    /// Name of the method in MCP.
     const fn name(self) -> &'static str {
         match self {
             Method::Tool => "tools/call",
@@ -146,29 +146,11 @@ impl Method {
 
 #[cfg(test)]
 mod tests {
-    use std::time::Duration;
-
     use expect_test::expect;
-    use tollgate_core::effect::Effect;
 
     use super::super::Parent;
+    use super::super::span::tests::span;
     use super::*;
-
-    fn span() -> Span {
-        Span {
-            parent: None,
-            method: Method::Tool,
-            tool: "slice_show".to_owned(),
-            pack: "gsd".to_owned(),
-            effect: Effect::Read,
-            op_id: "op_1".to_owned(),
-            envelope_id: None,
-            request_id: Some("7".to_owned()),
-            ended_ms: 2_000,
-            duration: Duration::from_millis(1_500),
-            error_code: None,
-        }
-    }
 
     fn shown(span: &otlp::Span) -> String {
         let attributes = span.attributes.iter().map(|attribute| {

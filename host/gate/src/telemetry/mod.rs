@@ -1,8 +1,8 @@
-//! Telling an OpenTelemetry collector what is counted, and of each call that it happened: a span with names
-//! and ids. What calls hold, arguments and results, never gets here.
+//! Export to an OpenTelemetry collector: metrics, and for each call a span with names and ids. Arguments and results
+//! of calls never get here.
 //!
-//! A call puts its span in a queue and goes on. A thread of its own makes messages of spans and figures and
-//! sends them; whatever becomes of those, no call waits for it.
+//! A call puts its span in a queue and continues. A separate thread encodes and sends spans and metrics, and no call
+//! waits for the result.
 
 mod collector;
 mod exporter;
@@ -29,7 +29,7 @@ pub use span::{Method, Queue, Span, Spans, queue};
 /// Settings of telemetry.
 #[derive(Debug)]
 pub struct Settings {
-    /// The collector's address, without the paths of OTLP.
+    /// Address of the collector, without the paths of OTLP.
     pub otlp: String,
     /// Headers that authorise the export.
     pub headers: Headers,
@@ -37,14 +37,14 @@ pub struct Settings {
     pub interval: Duration,
     /// Name of this service.
     pub service_name: String,
-    /// True if calls leave spans.
+    /// True if spans are exported.
     pub traces: bool,
     /// True if metrics are exported.
     pub metrics: bool,
 }
 
 impl Settings {
-    /// Sends a collector empty messages of each kind that it is meant to take: where to, and what it said.
+    /// Sends a collector an empty message of each configured kind. Returns the addresses and the outcomes.
     pub fn try_out(&self, patience: Duration) -> Vec<(String, Sent)> {
         let traces = self.traces.then(|| {
             let collector = Collector::of_traces(self);
@@ -59,7 +59,7 @@ impl Settings {
         traces.into_iter().chain(metrics).collect()
     }
 
-    /// True if somebody on the way could read the headers that authorise this host.
+    /// True if the headers that authorise this host are sent unencrypted over a network.
     pub fn exposes_headers(&self) -> bool {
         let is_clear = !self.headers.is_empty() && self.otlp.starts_with("http://");
         let host = url::Url::parse(&self.otlp).ok();

@@ -1,26 +1,25 @@
-//! The span that a caller works in, as W3C's Trace Context writes it.
+//! Span of the caller, in the format of W3C Trace Context.
 
 /// Parent span of a call, as the caller names it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Parent {
-    /// The trace that both are in.
+    /// Trace of both spans.
     pub trace: [u8; 16],
-    /// The caller's span.
+    /// Span of the caller.
     pub span: [u8; 8],
-    /// True if the caller records the span. If not, nobody would find what is recorded below it.
+    /// True if the caller records the span. If not, nothing that is recorded below it would be found.
     pub is_sampled: bool,
 }
 
 impl Parent {
-    /// Reads a `traceparent`. Whoever sends something else has no parent: a call is not refused for what
-    /// only watches it.
+    /// Parses a `traceparent`. An invalid value means no parent, because a call is not refused because of tracing.
     pub fn parse(text: &str) -> Option<Parent> {
         let mut fields = text.split('-');
         let version = byte(fields.next()?)?;
         let trace = u128::from_str_radix(digits(fields.next()?, 32)?, 16).ok()?;
         let span = u64::from_str_radix(digits(fields.next()?, 16)?, 16).ok()?;
         let flags = byte(fields.next()?)?;
-        // Later versions may say more after these fields, the first one may not, and 255 will never be one.
+        // Later versions may have more fields after these, version 0 may not, and version 255 is invalid.
         let is_known = match version {
             0 => fields.next().is_none(),
             version => version != u8::MAX,
@@ -37,7 +36,7 @@ fn byte(field: &str) -> Option<u8> {
     u8::from_str_radix(digits(field, 2)?, 16).ok()
 }
 
-/// A field of so many digits. What reads numbers would take fewer, capitals and a sign as well.
+/// Field of exactly this many digits. A number parser would also accept fewer digits, capitals and a sign.
 fn digits(field: &str, count: usize) -> Option<&str> {
     let is_digit = |byte| matches!(byte, b'0'..=b'9' | b'a'..=b'f');
     (field.len() == count && field.bytes().all(is_digit)).then_some(field)

@@ -1,4 +1,4 @@
-//! Calls as spans, and the queue that they wait in.
+//! Spans of calls, and the queue of spans to send.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -11,7 +11,7 @@ use tollgate_store::storage::Operation;
 
 use super::Parent;
 
-/// Most spans that wait to be sent: a burst of calls, or a collector that is away for a moment.
+/// Most spans that wait to be sent: enough for a burst of calls, or for a short outage of the collector.
 const QUEUE: usize = 8192;
 
 /// Method of a client's request.
@@ -23,30 +23,30 @@ pub enum Method {
     Prompt,
 }
 
-/// One call: names and ids, and how it ended.
+/// Span of one call: names and ids, and the outcome.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Span {
-    /// The caller's.
+    /// Span of the caller.
     pub parent: Option<Parent>,
     /// Method of the request.
     pub method: Method,
-    /// The tool's or prompt's name.
+    /// Name of the tool or prompt.
     pub tool: String,
-    /// The pack that has it.
+    /// Pack of the tool.
     pub pack: String,
     /// Effect of the tool.
     pub effect: Effect,
-    /// The operation's id in the ledger.
+    /// Id of the operation in the ledger.
     pub op_id: String,
-    /// The envelope that the call names.
+    /// Envelope that the call names.
     pub envelope_id: Option<String>,
-    /// The client's id of the request.
+    /// Request id from the client.
     pub request_id: Option<String>,
     /// Time of the end, in milliseconds since 1970.
     pub ended_ms: i64,
-    /// From reaching the gate to the reply.
+    /// Time from the call's arrival at the gate to the reply.
     pub duration: Duration,
-    /// The code of its refusal.
+    /// Code of its refusal.
     pub error_code: Option<String>,
 }
 
@@ -82,7 +82,7 @@ pub fn queue() -> (Spans, Queue) {
 }
 
 impl Span {
-    /// The span of a call that is over.
+    /// Span of a call that is over.
     #[must_use]
     pub fn ended(self, duration: Duration, refusal: Option<&ToolError>, now_ms: i64) -> Span {
         Span {
@@ -95,8 +95,8 @@ impl Span {
 }
 
 impl Spans {
-    /// The span of a call that begins. A caller that records no span of its own wishes for none here: what the operator
-    /// watches is not its to decide, so that its call has a span in a trace of its own.
+    /// Span of a call that begins. A caller that records no span of its own wants none here either. The operator's
+    /// tracing does not depend on the caller, so the call gets a span in a separate trace.
     pub fn begin(&self, parent: Option<Parent>, method: Method, operation: &Operation) -> Span {
         Span {
             parent: parent.filter(|parent| parent.is_sampled),
@@ -113,51 +113,51 @@ impl Spans {
         }
     }
 
-    /// Leaves a span to be sent. Without room for it, it is only counted.
+    /// Queues a span. If there is no room, the span is only counted.
     pub fn leave(&self, span: Span) {
         if self.queue.try_send(span).is_err() {
             self.dropped.fetch_add(1, Ordering::Relaxed);
         }
     }
 
-    /// Number of spans that nobody took.
+    /// Number of dropped spans.
     pub fn dropped(&self) -> u64 {
         self.dropped.load(Ordering::Relaxed)
     }
 }
 
 impl Queue {
-    /// The next one, if one waits.
+    /// Next span, if there is one.
     pub(super) fn take(&self) -> Option<Span> {
         self.spans.try_recv().ok()
     }
 
-    /// Number of spans that wait.
+    /// Number of waiting spans.
     pub(super) fn len(&self) -> usize {
         self.spans.len()
     }
 
-    /// Counts spans that were taken and that nobody will get.
+    /// Counts spans that were taken from the queue and cannot be delivered.
     pub(super) fn drop_taken(&self, count: usize) {
         let count = u64::try_from(count).unwrap_or(u64::MAX);
         self.dropped.fetch_add(count, Ordering::Relaxed);
     }
 }
 
-/// True for an id as a host gives out. A call can name an envelope in any words, and words of
-/// callers stay here.
+/// True for an id in the format that hosts generate. A call can name an envelope in any words, and a caller's words
+/// are not exported.
 fn is_envelope_id(id: &str) -> bool {
     let random = id.strip_prefix("env_");
     random.is_some_and(|random| random.len() == 26 && random.bytes().all(|byte| byte.is_ascii_alphanumeric()))
 }
 
 #[cfg(test)]
-mod tests {
+pub(super) mod tests {
     use super::*;
 
-    #[test]
-    fn a_full_queue_drops_and_counts() {
-        let span = Span {
+    /// Span of a call without a parent and an envelope.
+    pub(in crate::telemetry) fn span() -> Span {
+        Span {
             parent: None,
             method: Method::Tool,
             tool: "slice_show".to_owned(),
@@ -165,11 +165,16 @@ mod tests {
             effect: Effect::Read,
             op_id: "op_1".to_owned(),
             envelope_id: None,
-            request_id: None,
-            ended_ms: 0,
-            duration: Duration::ZERO,
+            request_id: Some("7".to_owned()),
+            ended_ms: 2_000,
+            duration: Duration::from_millis(1_500),
             error_code: None,
-        };
+        }
+    }
+
+    #[test]
+    fn a_full_queue_drops_and_counts() {
+        let span = span();
         let (spans, waiting) = queue();
         for _ in 0..QUEUE + 3 {
             spans.leave(span.clone());

@@ -1,4 +1,4 @@
-//! Admission of calls by the writer: what they use up, and what they changed.
+//! Admission of calls by the writer: the units that they use, and the mutations that they make.
 
 use tollgate_core::envelope::Charge;
 use tollgate_store::storage::{Admission, Cause, StoreResult};
@@ -12,7 +12,7 @@ use crate::settled::Settled;
 use crate::{edits, envelope_refusal, windows};
 
 impl Writer {
-    /// Names in the row of a call the workspace that a row of its pack names.
+    /// Adds the workspace from a row of the pack to the call's row.
     pub(super) fn name_workspace(&mut self, draft: &mut PendingOperation) -> StoreResult<()> {
         if draft.operation.workspace.is_none() {
             draft.operation.workspace = draft.window_use.registered(self.session()?);
@@ -20,22 +20,22 @@ impl Writer {
         Ok(())
     }
 
-    /// Takes what the call uses up, and counts it in its envelope. The result is the refusal, or a success still
-    /// without content.
+    /// Takes the units that the call uses, and counts it in its envelope. Returns the refusal, or a success that has
+    /// no content yet.
     pub(super) fn admit(&mut self, draft: &PendingOperation, now: &str) -> StoreResult<Settled> {
         let mut settled = self.ask(draft, now)?;
         settled.is_turned_away = settled.result.is_err();
         Ok(settled)
     }
 
-    /// Asks everybody who can refuse a call.
+    /// Runs all checks that can refuse a call.
     fn ask(&mut self, draft: &PendingOperation, now: &str) -> StoreResult<Settled> {
         if let Some(refusal) = edits::unseen(self.session()?, draft)? {
             return Ok(Settled::refused(refusal));
         }
         if draft.permits.is_empty() && draft.windows.is_empty() {
             let settled = self.admit_by_envelope(draft, now)?;
-            // In an envelope this is done with the envelope's own states.
+            // In an envelope this is done together with the envelope's own states.
             if draft.operation.envelope_id.is_none() && settled.result.is_ok() {
                 self.note_newest(draft)?;
             }
@@ -62,7 +62,7 @@ impl Writer {
         Ok(settled)
     }
 
-    /// Notes the state of the work tree that a call found. The edit is counted, whatever becomes of the call.
+    /// Stores the state of the work tree that a call found. The edit counts whatever the call's outcome.
     pub(super) fn note_newest(&mut self, draft: &PendingOperation) -> StoreResult<()> {
         match draft.sighting() {
             Some(seen) if !draft.closes_envelope() => {
@@ -72,7 +72,7 @@ impl Writer {
         }
     }
 
-    /// Gives back what a refused call took, and books the units of budgets that another took.
+    /// Gives back the permits of a refused call, and books the units of budgets that any other call took.
     pub(super) fn settle_permits(&mut self, draft: &PendingOperation, is_refused: bool) -> StoreResult<()> {
         let op_id = draft.operation.op_id.as_str();
         let session = self.session()?;
@@ -136,7 +136,7 @@ impl Writer {
         Ok(settled)
     }
 
-    /// The fingerprint of what a call changed, and whether its envelope has seen it before.
+    /// Fingerprint of a call's changes, and whether its envelope has seen it before.
     pub(super) fn mutation(
         &mut self,
         draft: &PendingOperation,
@@ -147,7 +147,7 @@ impl Writer {
         if !matches!(draft.charge, Charge::Mutations(_)) || settled.refusal().is_some() {
             return Ok(None);
         }
-        // Of a call that runs others, what they are says what it does, and not how it is asked to run or tell them.
+        // A batch is identified by its members, not by how it is asked to run or report them.
         let members = draft.operation.members.as_deref();
         let asked = members.unwrap_or(&draft.operation.args_hash);
         let text = format!("{}\n{asked}\n{changes:?}", draft.operation.tool);

@@ -1,8 +1,8 @@
-//! Transactions beside those of other lanes and hosts.
+//! Transactions that run in parallel with those of other lanes and hosts.
 //!
-//! With a file, one commit has all calls that wait, in the turn of all who write. On a server that turn would be the limit of all hosts.
-//! There a call has a transaction of its own, which holds its pack, or the part of it that the call is about, and its envelope and
-//! nothing else, and comes to the end of the ledger with its last statement.
+//! With a database file, one commit holds all waiting calls, under the single write lock of all writers. On a server
+//! that lock would limit all hosts. There a call has a transaction of its own, which locks only its pack, or the part
+//! of the pack that the call is about, and its envelope. It appends to the ledger with its last statement.
 
 use std::collections::VecDeque;
 
@@ -15,22 +15,22 @@ use crate::job::Job;
 /// Limit whose row closes its envelope.
 const OVER: &str = "DURATION_EXCEEDED";
 
-/// Turn of a transaction.
+/// Locking mode of a transaction.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum Turn {
-    /// Nobody else writes meanwhile.
+    /// Exclusive: no other writer runs.
     Alone,
-    /// Others write, if they are in nobody's way.
+    /// Shared: others write, unless they conflict.
     Among(Among),
 }
 
 impl Turn {
-    /// True for the row of a call that is over, if it needs no turn.
+    /// True for the row of a finished call, if it needs no lock.
     pub(super) fn is_plain(row: &Operation) -> bool {
         is_plain(row)
     }
 
-    /// Turn of a job.
+    /// Locking mode of a job.
     pub(super) fn of_job(job: &Job) -> Turn {
         match is_plain_job(job) {
             true => Turn::side_by_side(),
@@ -43,7 +43,7 @@ impl Turn {
     }
 }
 
-/// True if two transactions keep each other out of a part of a pack, or of an envelope.
+/// True if two transactions conflict over part of a pack, or over an envelope.
 pub(super) fn meet(one: &Among, other: &Among) -> bool {
     let have = |names: &[String], others: &[String]| names.iter().any(|name| others.contains(name));
     have(&one.keys, &other.keys)
@@ -52,8 +52,8 @@ pub(super) fn meet(one: &Among, other: &Among) -> bool {
         || one.envelope.is_some() && one.envelope == other.envelope
 }
 
-/// Takes jobs about the same out of a line, as many as there is room for and as may come. None overtakes what it meets, nor what waits
-/// for all that came before it.
+/// Takes jobs about the same subject from a queue, as many as there is room for and may run. A job overtakes neither
+/// a conflicting job nor a job that waits for all earlier ones.
 pub(super) fn take_alike<T>(
     line: &mut VecDeque<T>,
     among: &Among,
@@ -76,8 +76,8 @@ pub(super) fn take_alike<T>(
     taken
 }
 
-/// Turn of a call that touches its pack's tables, its envelope and rows that belong to it alone. What counts over calls of
-/// others, such as permits, windows of time and memories of policies, wants the turn of all.
+/// Locking mode of a call that touches only its pack's tables, its envelope and rows of its own. Anything that counts
+/// across calls of others, such as permits, time windows and memories of policies, needs the exclusive lock.
 fn of_call(job: &Job) -> Option<Among> {
     let Job::Call { guest, draft, .. } = job else {
         return None;
@@ -117,12 +117,12 @@ fn is_plain_job(job: &Job) -> bool {
         | Job::Admit { .. }
         | Job::Interrupt { .. }
         | Job::Maintain { .. }
-        // What came before may be in any lane.
+        // Earlier jobs may be in any lane.
         | Job::Flush(_) => false,
     }
 }
 
-/// True for a row that is only added.
+/// True for a row that is only inserted.
 fn is_plain(operation: &Operation) -> bool {
     operation.effect != Effect::Run
         && operation.policy_rows.is_empty()

@@ -1,4 +1,4 @@
-//! Answers after the commit, or after its failure.
+//! Answers to jobs after their commit, or after its failure.
 
 use std::time::Instant;
 
@@ -66,7 +66,7 @@ pub(super) fn answer(batch: Vec<Pending>, projector: &Sender<Projection>) {
                     .unwrap_or_else(|| (Instant::now(), Err(StoreError::no_session())));
                 let _ = done.send(result.map(|()| since.elapsed()));
             }
-            // Files that wait are written before.
+            // Waiting files are written first.
             Job::Flush(done) => {
                 let _ = projector.send(Projection::Flush(done));
             }
@@ -76,7 +76,7 @@ pub(super) fn answer(batch: Vec<Pending>, projector: &Sender<Projection>) {
     }
 }
 
-/// Answers a batch that could not be committed, nor its failure recorded.
+/// Answers a batch that could not be committed and whose failure could not be recorded.
 pub(super) fn fail(batch: Vec<Pending>, failure: &ToolError) {
     for pending in batch {
         match pending.job {
@@ -100,7 +100,7 @@ pub(super) fn fail(batch: Vec<Pending>, failure: &ToolError) {
             Job::Interrupt { done, .. } | Job::Flush(done) | Job::Pulse(done) => {
                 let _ = done.send(());
             }
-            // Whoever asked hears that nothing was done.
+            // The sender notices that nothing was done.
             Job::Maintain { .. } | Job::Backlog => {}
         }
     }

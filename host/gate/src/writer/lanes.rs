@@ -1,9 +1,9 @@
-//! Lanes: calls about different things, side by side on a server.
+//! Lanes: parallel execution of calls about different things on a database server.
 //!
-//! Each lane has a thread and a connection, and commits one piece of work at a time. The dispatcher takes jobs in turn by identity
-//! and gives each to a lane that is idle. Calls that would keep each other waiting at the server wait here, so that no lane waits for another one, and
-//! so that answers and files leave in the order of the commits. What wants the turn of all, or waits for all that came before, is done
-//! by the dispatcher itself, once all lanes are idle.
+//! Each lane has a thread and a connection, and commits one piece of work at a time. The dispatcher takes jobs in
+//! turn by identity and gives each to an idle lane. Calls that would block each other at the server wait here, so
+//! that no lane waits for another, and so that answers and files leave in commit order. Jobs that need the lock of
+//! all writers, or that wait for all earlier jobs, are done by the dispatcher itself once all lanes are idle.
 
 use std::collections::{BTreeMap, HashMap, HashSet, VecDeque};
 use std::sync::Arc;
@@ -19,7 +19,7 @@ use crate::backlog::Backlog;
 use crate::intake::{Idle, Intake, Pending};
 use crate::job::Job;
 
-/// Most calls of one commit. They are about the same, so that they could not be side by side.
+/// Most calls in one commit. They are about the same subject, so they could not run in parallel.
 const MAX_TOGETHER: usize = 8;
 
 /// Jobs of one transaction.
@@ -32,36 +32,37 @@ struct Work {
 /// Work that a lane has begun.
 struct Busy {
     among: Among,
-    /// Connections whose rows of calls that are over it writes, and the last job that came before the first of these calls was over.
-    /// Rows of what came of them later are written later.
+    /// Connections of the finished calls whose rows it writes, each with the last job that arrived before the first
+    /// of these calls was over. Later rows of the same connections are written later.
     told_of: HashMap<String, u64>,
-    /// Connections of its calls, each as often as it has one.
+    /// Connections of its calls, one entry for each call.
     connections: Vec<String>,
 }
 
 /// The dispatcher and its lanes.
 pub(super) struct Lanes {
-    /// Does what wants the turn of all.
+    /// Runs work that needs the exclusive lock.
     writer: Writer,
     backlog: Backlog,
     outage: Outage,
     lanes: Vec<Sender<Work>>,
     threads: Vec<JoinHandle<()>>,
     idle: Receiver<Idle>,
-    /// Lanes with nothing to do. The one that was busy last comes first, because its connection and memory are warm.
+    /// Idle lanes. The one that was busy last comes first, because its connection and memory are warm.
     free: Vec<usize>,
     /// Work that lanes have begun.
     busy: BTreeMap<usize, Busy>,
     /// Rows of reads that are in no lane yet.
     rows: Vec<Operation>,
-    /// Connections of these rows, and the last job that came before the first of these calls was over.
+    /// Connections of these rows, each with the last job that arrived before the first of these calls was over.
     since: HashMap<String, u64>,
-    /// Number of jobs that had come when rows were last taken. Calls whose rows are taken next were over after that.
+    /// Number of jobs that had arrived when rows were last taken. Calls whose rows are taken next were over after
+    /// that.
     came: u64,
 }
 
 impl Lanes {
-    /// Starts lanes like a writer.
+    /// Starts the lanes of a writer.
     pub(super) fn open(writer: Writer, backlog: Backlog, number: usize) -> Lanes {
         let (told, idle) = crossbeam_channel::unbounded();
         let mut lanes = Vec::new();
@@ -104,13 +105,13 @@ impl Lanes {
         }
     }
 
-    /// Works until nobody can send any job any more and all are done.
+    /// Works until no sender is left and all jobs are done.
     pub(super) fn work(mut self, jobs: Receiver<Job>) {
         let mut intake = Intake::with_lanes(jobs, self.idle.clone());
         loop {
             let batch = match intake.next_batch() {
                 Some(batch) => batch,
-                // Nobody sends any more, and rows that could not be written were tried once more.
+                // No sender is left, and rows that could not be written were tried once more.
                 None if !self.busy.is_empty() => {
                     intake.wait_for_lane();
                     self.take_notice(&mut intake);
@@ -128,7 +129,7 @@ impl Lanes {
         }
     }
 
-    /// Takes the rows that wait.
+    /// Takes the waiting rows.
     fn take_waiting(&mut self, intake: &mut Intake) {
         let before = std::mem::replace(&mut self.came, intake.arrived());
         for row in self.backlog.take() {
@@ -136,7 +137,7 @@ impl Lanes {
             self.rows.push(row);
         }
         if !self.outage.is_hopeless() {
-            // Tried again at once, they would go to a lane and back for as long as the server is away.
+            // An immediate attempt would send them to a lane and back for as long as the server is unreachable.
             let (late, jobs) = self.outage.take_late();
             let connections = late.iter().map(|row| (row.connection.clone(), 0));
             self.since.extend(connections);
@@ -153,17 +154,17 @@ impl Lanes {
         }
     }
 
-    /// Gives jobs to lanes as far as they can begin. The others are put back.
+    /// Gives jobs to lanes, as far as they can begin. The others are put back.
     fn dispatch(&mut self, batch: Vec<Pending>, intake: &mut Intake) {
         self.take_notice(intake);
         self.take_waiting(intake);
         if !self.rows.iter().all(Turn::is_plain) {
-            // Such as one that ends an envelope, which later calls see.
+            // For example a row that ends an envelope, which later calls must see.
             return self.write_rows_first(batch, intake);
         }
         let mut batch = VecDeque::from(batch);
         let crowded = self.crowded(&batch);
-        // What may not be overtaken.
+        // Jobs that must not be overtaken.
         let mut ahead: Vec<Among> = self.busy.values().map(|busy| busy.among.clone()).collect();
         let mut left = Vec::new();
         let mut plain = Vec::new();
@@ -215,7 +216,7 @@ impl Lanes {
         }
     }
 
-    /// Gives jobs and rows that need no turn to a lane, if one is idle.
+    /// Gives jobs and rows that need no lock to an idle lane, if there is one.
     fn begin_plain(&mut self, plain: &mut Vec<Pending>) {
         if plain.is_empty() && self.rows.is_empty() {
             return;
@@ -244,7 +245,7 @@ impl Lanes {
         );
     }
 
-    /// Writes all rows that wait, in the turn of all, before anything else begins.
+    /// Writes all waiting rows, under the exclusive lock, before anything else begins.
     fn write_rows_first(&mut self, batch: Vec<Pending>, intake: &mut Intake) {
         intake.put_back(batch);
         if self.busy.is_empty() {
@@ -255,7 +256,8 @@ impl Lanes {
         }
     }
 
-    /// True if a lane writes rows of the job's connection, of calls that were over before the job came: these rows come before its own.
+    /// True if a lane writes rows of the job's connection, of calls that were over before the job arrived. Such rows
+    /// come before the job's own.
     fn is_told_of(&self, pending: &Pending, crowded: &HashSet<String>) -> bool {
         let connection = of_connection(&pending.job).filter(|connection| !crowded.contains(*connection));
         connection.is_some_and(|connection| {
@@ -264,9 +266,9 @@ impl Lanes {
         })
     }
 
-    /// Connections with more than one call that writes under way, which have no order. Such as those of callers of one identity over
-    /// HTTP, of whom some read all the time: where each write waited for reads before it, or took their rows along, they would pass one
-    /// at a time.
+    /// Connections with several concurrent calls that write, which have no order among them. An example is the
+    /// callers of one identity over HTTP, some of whom read all the time. If each write waited for earlier reads, or
+    /// took their rows along, the writes would run one at a time.
     fn crowded(&self, batch: &VecDeque<Pending>) -> HashSet<String> {
         let here = batch.iter().filter_map(|pending| of_connection(&pending.job));
         let there = self
@@ -310,7 +312,7 @@ impl Lanes {
         };
         match self.lanes[lane].send(work) {
             Ok(()) => drop(self.busy.insert(lane, busy)),
-            // Its thread ended in a panic, so this one stands in.
+            // Its thread panicked, so this error takes the place of its result.
             Err(failed) => {
                 let Work { among, batch, rows } = failed.into_inner();
                 self.writer.commit(&Turn::Among(among), batch, &rows, None);
@@ -319,7 +321,7 @@ impl Lanes {
         }
     }
 
-    /// The calls that share a commit with one: those that are as much about the same, if nobody is slow.
+    /// Calls that can share a commit with a given one: those about the same subject, unless an identity is slow.
     fn take_like(
         &self,
         first: Pending,
@@ -358,7 +360,7 @@ fn of_connection(job: &Job) -> Option<&str> {
     }
 }
 
-/// Tells that a lane is idle when it is dropped, whatever happened before.
+/// Reports that a lane is idle when it is dropped, even after a panic.
 struct Told<'a> {
     idle: Option<Idle>,
     told: &'a Sender<Idle>,
@@ -372,7 +374,7 @@ impl Drop for Told<'_> {
     }
 }
 
-/// Does the work of a lane.
+/// Runs the work of a lane.
 fn serve(mut writer: Writer, lane: usize, jobs: &Receiver<Work>, told: &Sender<Idle>) {
     while let Ok(Work { among, batch, rows }) = jobs.recv() {
         let mut telling = Told {

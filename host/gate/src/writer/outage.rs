@@ -1,8 +1,9 @@
-//! The time in which a server's database cannot be reached.
+//! Outage of the database server.
 //!
-//! Calls wait for the server for a while, counted from when it went away and not from when they came, so that none waits for
-//! those before it. After that each is refused at once. Their rows, and those of reads, wait here until the server is back, and so
-//! does what has happened already and is not undone by a refusal: how a call ended that ran, and that a client went away.
+//! Calls wait for the server for a limited time, counted from the start of the outage and not from their arrival, so
+//! that the waits do not add up. After that each call is refused at once. Rows of refused calls and of reads are kept
+//! here until the server is back. So are events that have already happened and that a refusal does not undo: the end
+//! of a call that ran, and the end of a client's connection.
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
@@ -16,40 +17,41 @@ use crate::intake::{Intake, Pending};
 use crate::job::Job;
 use crate::settled::Settled;
 
-/// Time for a server to come back. Calls that wait have time limits of their own.
+/// Time for a server to come back. Waiting calls have their own time limits.
 pub(super) const PATIENCE: Duration = Duration::from_secs(5);
-/// Time between two tries once patience is over. A connection to a server that says nothing takes long to fail.
+/// Time between two attempts after the waiting time is over. A connection to an unresponsive server takes long to
+/// fail.
 const BETWEEN_TRIES: Duration = Duration::from_secs(1);
-/// Rows that wait at most.
+/// Most rows that wait.
 const MAX_LATE: usize = 8_192;
 
-/// State of the server's absence, which all lanes share.
+/// State of the outage, which all lanes share.
 #[derive(Clone, Default)]
 pub(super) struct Outage(Arc<Mutex<State>>);
 
-/// State of the server's absence, and the rows that wait for its end.
+/// State of the outage, and the rows that wait for its end.
 #[derive(Default)]
 struct State {
     since: Option<Instant>,
     tried: Option<Instant>,
     late: Vec<Operation>,
-    /// Work for when the server is back. Nobody waits for it any more.
+    /// Work for when the server is back, without a waiting caller.
     jobs: Vec<Job>,
-    /// True if somebody was told that the server is away.
+    /// True if the outage was logged.
     is_told: bool,
-    /// Rows for which there was no room.
+    /// Rows that were dropped for lack of room.
     dropped: u64,
 }
 
 impl Outage {
-    /// Notes that the server could not be reached. True while calls wait for it.
+    /// Records that the server could not be reached. True while calls wait for it.
     pub(super) fn goes_on(&self) -> bool {
         let mut state = self.state();
         state.tried = Some(Instant::now());
         state.since.get_or_insert_with(Instant::now).elapsed() < PATIENCE
     }
 
-    /// Notes that something was committed.
+    /// Records a commit, which ends the outage.
     pub(super) fn is_over(&self) {
         let mut state = self.state();
         if let Some(since) = state.since.take()
@@ -68,12 +70,12 @@ impl Outage {
         }
     }
 
-    /// True for the first call that is refused since the server went away.
+    /// True for the first call that is refused in this outage.
     pub(super) fn is_news(&self) -> bool {
         !std::mem::replace(&mut self.state().is_told, true)
     }
 
-    /// True if the server was tried just now and is away for long.
+    /// True if an attempt just failed and the waiting time is over.
     pub(super) fn is_hopeless(&self) -> bool {
         let state = self.state();
         state.since.is_some_and(|since| since.elapsed() >= PATIENCE)
@@ -86,7 +88,7 @@ impl Outage {
         (std::mem::take(&mut state.late), std::mem::take(&mut state.jobs))
     }
 
-    /// Has rows that wait tried again after a while, if nothing comes before.
+    /// Schedules another attempt at waiting rows, unless a job comes first.
     pub(super) fn look_again(&self, intake: &mut Intake) {
         let waits = {
             let state = self.state();
@@ -97,7 +99,7 @@ impl Outage {
         }
     }
 
-    /// Keeps the rows of a batch that is refused, whose calls changed nothing, and those of reads.
+    /// Keeps the rows of a refused batch, whose calls changed nothing, and the rows of reads.
     pub(super) fn keep(&self, rows: &[Operation], batch: &mut [Pending]) {
         let mut state = self.state();
         rows.iter().for_each(|row| state.add(row.clone()));
@@ -116,7 +118,7 @@ impl Outage {
                 _ => continue,
             };
             state.add(Operation {
-                // Nobody knows if their content was stored.
+                // It is unknown whether their content was stored.
                 artifacts: Vec::new(),
                 artifact_ids: None,
                 ..row
@@ -124,7 +126,7 @@ impl Outage {
         }
     }
 
-    /// Keeps what has happened whatever a batch's callers are told. A row that is there is not written again.
+    /// Keeps events that have happened, whatever a batch's callers are told. A row that exists is not written again.
     pub(super) fn keep_what_happened(&self, batch: &mut [Pending]) {
         let mut state = self.state();
         for pending in batch.iter_mut().filter(|pending| !pending.is_kept) {

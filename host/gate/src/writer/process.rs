@@ -1,4 +1,4 @@
-//! Work on one job within the writer's transaction.
+//! Processing of one job within the writer's transaction.
 
 use std::sync::Arc;
 use std::time::Instant;
@@ -34,7 +34,8 @@ impl Writer {
                     _ => task.is_some(),
                 };
                 if may_be_there && session.ledger().has(op_id)? {
-                    // Other hosts took this one for gone, and wrote the row, or it came with a commit that nobody answered.
+                    // Other hosts declared this one dead and wrote the row, or it was committed without an
+                    // acknowledgement.
                     pending.is_buried = true;
                     return Ok(Ok(()));
                 }
@@ -94,7 +95,7 @@ impl Writer {
             Job::Call { guest, draft, .. } => {
                 draft.run_again();
                 self.name_workspace(draft)?;
-                // Nobody waits for it any more, so it leaves the line without a charge to its envelope.
+                // No caller waits for it any more, so it leaves the queue at no cost to its envelope.
                 let mut settled = if pending.failure.is_none() && guest.cancel.is_pointless() {
                     Settled::turned_away(cancelled(guest, Changed::Nothing))
                 } else {
@@ -107,12 +108,12 @@ impl Writer {
                             Ran::Kept(ended) => ended,
                             Ran::Lost(ended) => {
                                 guest.artifacts.forget();
-                                // What it saw was the end of its connection, unless it ended that by being late.
+                                // The call saw its connection end, unless it caused that itself by being late.
                                 let is_lost = self.session.as_ref().is_some_and(|session| session.is_lost());
                                 if ended.is_given_up() {
                                     pending.failure = Some(ended);
                                 } else if self.must_begin_anew() {
-                                    // It saw a transaction that could not begin.
+                                    // The call saw a transaction that could not begin.
                                 } else if is_lost && pending.losses < MAX_LOSSES {
                                     pending.losses += 1;
                                 } else {
@@ -148,7 +149,7 @@ impl Writer {
 
     /// Runs one call under its savepoint.
     fn run(&mut self, guest: &GuestCall) -> StoreResult<Ran> {
-        // Lent only once nothing of the host's own can fail, because a failure is looked for in the session.
+        // Borrowed only after all of the host's own statements, because failures are looked up in the session.
         let session = self.session()?;
         session.savepoint()?;
         let before = session.pages()?;
@@ -164,7 +165,7 @@ impl Writer {
         let session = self.session.take().ok_or(StoreError::no_session())?;
         let (session, mut ended) = self.runtime.run(guest, session, Transactions::WholeCall);
         let Some(session) = session else {
-            // The connection went down with the panic, and the transaction with it.
+            // The panic closed the connection, and with it the transaction.
             if ended.result.is_ok() {
                 ended.result = Err(ToolError::new("HOST_FAILED", "the host failed"));
             }
@@ -178,7 +179,8 @@ impl Writer {
             return Ok(Ran::Lost(ended));
         }
         if session.is_failed() && ended.result.is_ok() {
-            // A statement of the host's failed within the call, and the call went on as if it had not. Its own part is undone.
+            // A statement of the host failed within the call, and the call continued regardless. The call's own part
+            // is undone.
             ended.result = Err(lost_transaction());
         }
         session.lift_limit()?;
@@ -198,8 +200,7 @@ impl Writer {
     }
 }
 
-/// Writes a row, tells its envelope the fingerprints, and closes the one whose time a read found to be
-/// over.
+/// Writes a row, stores its fingerprints in its envelope, and closes the envelope if a read found its time to be up.
 pub(super) fn record(session: &Session, operation: &Operation, now: &str, boot_ms: i64) -> StoreResult<()> {
     session.envelopes().note_fingerprints(operation)?;
     if let (Some(envelope), Some(limit)) = (&operation.envelope_id, &operation.limit_triggered)

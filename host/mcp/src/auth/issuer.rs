@@ -1,4 +1,4 @@
-//! Tokens of an OAuth 2 issuer: JWTs whose signature, issuer, audience, time and scopes are right.
+//! Tokens of an OAuth 2 issuer: JWTs with valid signature, issuer, audience, time and scopes.
 
 use std::collections::BTreeSet;
 use std::fmt;
@@ -14,7 +14,7 @@ use super::keys::{KeyError, KeySource, Keys};
 use super::signatures;
 use super::{Identity, Refused};
 
-/// Signatures that are taken: those that only the holder of a private key can make.
+/// Accepted signature algorithms: those that require a private key.
 const ALGORITHMS: &[Algorithm] = &[
     Algorithm::RS256,
     Algorithm::RS384,
@@ -26,11 +26,11 @@ const ALGORITHMS: &[Algorithm] = &[
     Algorithm::ES384,
     Algorithm::EdDSA,
 ];
-/// Parameters of a header that change what is signed, or how: extensions that must be understood (RFC 7515, 4.1.11;
-/// RFC 7797), compression and encryption (RFC 7516), and a key that the token brings along. Keys come from the issuer
-/// alone: addresses and certificates in a header (`jku`, `x5u`, `x5c`, `x5t`) are not looked at.
+/// Header parameters that change what is signed, or how: critical extensions (RFC 7515, 4.1.11; RFC 7797), compression
+/// and encryption (RFC 7516), and keys embedded in the token. Only the issuer provides keys: addresses and certificates
+/// in a header (`jku`, `x5u`, `x5c`, `x5t`) are ignored.
 const CHANGING: &[&str] = &["crit", "b64", "zip", "enc", "epk", "jwk"];
-/// Tolerated difference of clocks, in seconds.
+/// Tolerated clock difference, in seconds.
 const LEEWAY: u64 = 30;
 /// Longest token, in bytes.
 const LONGEST: usize = 16 << 10;
@@ -40,29 +40,29 @@ const LONGEST_SUBJECT: usize = 160;
 /// Requirements of an issuer's tokens.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct IssuerSettings {
-    /// The issuer, as its tokens name it.
+    /// Issuer as named in its tokens.
     pub issuer: String,
-    /// This server, as tokens name it: any of these.
+    /// Names of this server in tokens. A token must contain one of them.
     pub audience: Vec<String>,
-    /// Scopes that a token must have, all of them.
+    /// Scopes that a token must have. All are required.
     pub scopes: Vec<String>,
     /// Source of the issuer's keys.
     pub keys: KeySource,
 }
 
-/// An issuer whose tokens are taken.
+/// An issuer whose tokens are accepted.
 #[derive(Debug)]
 pub struct Issuer {
     settings: IssuerSettings,
     keys: Keys,
 }
 
-/// One part of a token: a JSON object whose names come once. Of two values with one name, different readers take
-/// different ones.
+/// One part of a token: a JSON object without duplicate names. With duplicates, different parsers would use different
+/// values.
 struct Part(Map<String, Value>);
 
 impl Issuer {
-    /// An issuer. Its keys are fetched when they are first needed.
+    /// Creates an issuer. Its keys are fetched when first needed.
     pub fn new(settings: IssuerSettings) -> Result<Issuer, KeyError> {
         signatures::install();
         Ok(Issuer {
@@ -76,12 +76,12 @@ impl Issuer {
         &self.settings
     }
 
-    /// Checks that the issuer's keys are here, after an attempt to get them.
+    /// Checks that the issuer's keys are available, and tries to fetch them if not.
     pub async fn has_keys(&self) -> Result<(), KeyError> {
         self.keys.refresh_if_none().await
     }
 
-    /// Identity that a token was issued to, and the time after which the token is over.
+    /// Identity that a token was issued to, and the time at which the token expires.
     pub async fn verify(&self, token: &str) -> Result<(Identity, i64), Refused> {
         if token.len() > LONGEST {
             return Err(invalid("it is too long"));
@@ -108,10 +108,12 @@ impl Issuer {
         Ok((self.admit(&claims)?, claims.ends_at_ms()))
     }
 
-    /// Claims that the library takes in more shapes than there are, or leaves out when their shape is wrong.
+    /// Checks claims that the library accepts in invalid forms, or ignores if they have the wrong type.
     fn check_claims(&self, claims: &Part, now_ms: i64) -> Result<(), Refused> {
         if claims.text("iss") != Some(self.settings.issuer.as_str()) {
-            return Err(invalid("its issuer is another, or not one text"));
+            return Err(invalid(
+                "its issuer is not the configured one, or not a single text",
+            ));
         }
         let audience = claims.0.get("aud").and_then(names);
         let is_for_us = audience.is_some_and(|named| {
@@ -119,7 +121,9 @@ impl Issuer {
             named.iter().any(|name| known.iter().any(|known| known == name))
         });
         if !is_for_us {
-            return Err(invalid("its audience is another, or not a list of texts"));
+            return Err(invalid(
+                "its audience is not a configured one, or not a list of texts",
+            ));
         }
         #[allow(clippy::cast_precision_loss, reason = "milliseconds of this age of the world")]
         let now = now_ms as f64 / 1_000.0;
@@ -133,11 +137,11 @@ impl Issuer {
                 .ok_or_else(|| invalid(&format!("its {name} is not a number"))),
         };
         if time("exp")?.is_none_or(|end| end <= now - leeway) {
-            return Err(invalid("it is over, or does not say when it is"));
+            return Err(invalid("it has expired, or has no expiry"));
         }
         for name in ["nbf", "iat"] {
             if time(name)?.is_some_and(|start| start > now + leeway) {
-                return Err(invalid(&format!("its {name} is yet to come")));
+                return Err(invalid(&format!("its {name} is in the future")));
             }
         }
         Ok(())
@@ -154,7 +158,7 @@ impl Issuer {
     }
 
     fn admit(&self, claims: &Part) -> Result<Identity, Refused> {
-        // OAuth writes names with spaces between them, and some issuers a list under another name.
+        // OAuth separates scopes with spaces. Some issuers use a list under another name.
         let said = ["scope", "scp"].into_iter().filter_map(|name| claims.0.get(name));
         let granted: BTreeSet<&str> = said
             .filter_map(names)
@@ -172,7 +176,7 @@ impl Issuer {
             return Err(Refused::Scope(missing.join(" ")));
         }
         let subject = claims.text("sub").unwrap_or_default();
-        // It is a name in the ledger and on terminals, and is compared byte by byte.
+        // The subject is a name in the ledger and on terminals, and is compared byte by byte.
         let is_name = !subject.is_empty()
             && subject.len() <= LONGEST_SUBJECT
             && subject.chars().all(|c| !c.is_control() && !c.is_whitespace())
@@ -187,7 +191,7 @@ impl Issuer {
 }
 
 impl Part {
-    /// Time after which a token with these claims is over, with the leeway that its check gives.
+    /// Expiry time of a token with these claims, including the leeway of the check.
     fn ends_at_ms(&self) -> i64 {
         let end = self.0.get("exp").and_then(Value::as_f64).unwrap_or_default();
         #[allow(clippy::cast_possible_truncation, reason = "a cast from a float saturates")]
@@ -196,7 +200,7 @@ impl Part {
         end_ms.saturating_add(leeway_ms)
     }
 
-    /// The header is part 0, the claims are part 1.
+    /// Parses a part of a token. Part 0 is the header, part 1 the claims.
     fn of(token: &str, number: usize) -> Result<Part, Refused> {
         let encoded = token.split('.').nth(number).unwrap_or_default();
         let json = URL_SAFE_NO_PAD
@@ -224,7 +228,7 @@ impl<'de> Deserialize<'de> for Part {
                 let mut part = Map::new();
                 while let Some((name, value)) = members.next_entry::<String, Value>()? {
                     if part.insert(name, value).is_some() {
-                        return Err(serde::de::Error::custom("a name comes twice"));
+                        return Err(serde::de::Error::custom("a name occurs twice"));
                     }
                 }
                 Ok(Part(part))
@@ -234,7 +238,7 @@ impl<'de> Deserialize<'de> for Part {
     }
 }
 
-/// A text, or a list of nothing but texts.
+/// Names from a text, or from a list that contains only texts.
 fn names(said: &Value) -> Option<Vec<&str>> {
     match said {
         Value::String(one) => Some(vec![one]),
@@ -246,10 +250,10 @@ fn names(said: &Value) -> Option<Vec<&str>> {
 fn check_header(header: &Header, said: &Part) -> Result<(), Refused> {
     if let Some(name) = CHANGING.iter().find(|name| said.0.contains_key(**name)) {
         return Err(invalid(&format!(
-            "its header has {name}, and no token with that is taken here"
+            "its header has {name}, and tokens with that are not accepted here"
         )));
     }
-    // What is signed are claims, and not another token (RFC 7519, 5.2).
+    // The signed content must be claims, not another token (RFC 7519, 5.2).
     let content = said
         .0
         .get("cty")
@@ -258,7 +262,7 @@ fn check_header(header: &Header, said: &Part) -> Result<(), Refused> {
         return Err(invalid("its header says that its content is not JSON"));
     }
     if !ALGORITHMS.contains(&header.alg) {
-        return Err(invalid("its algorithm is not taken"));
+        return Err(invalid("its algorithm is not accepted"));
     }
     if !is_media_type(header.typ.as_deref().unwrap_or("JWT"), &["jwt", "at+jwt"]) {
         return Err(invalid("it is not an access token"));
@@ -266,7 +270,7 @@ fn check_header(header: &Header, said: &Part) -> Result<(), Refused> {
     Ok(())
 }
 
-/// True for a media type that is one of these, with or without `application/`.
+/// Returns whether a media type is one of these, with or without `application/`.
 fn is_media_type(said: &str, known: &[&str]) -> bool {
     let said = said.to_ascii_lowercase();
     known.contains(&said.strip_prefix("application/").unwrap_or(&said))

@@ -1,5 +1,5 @@
-//! The operator's tokens in force: those of a file that only its owner may read, and one of the environment. The file
-//! is read again while the host runs.
+//! The operator's active tokens: those of a file that only its owner may read, and one from the environment. The file
+//! is reloaded while the host runs.
 
 use std::fmt;
 use std::fs::OpenOptions;
@@ -22,31 +22,31 @@ use super::{Bearer, Identity};
 /// Largest file, in bytes.
 const MAX_FILE: u64 = 256 << 10;
 
-/// Reason why tokens cannot be used. Never contains the tokens.
+/// Reason why tokens cannot be used. Never contains a token.
 #[derive(Debug, Error)]
 pub enum TokenError {
-    /// The file cannot be read or made.
+    /// The file cannot be read or created.
     #[error("the token file {path} cannot be used")]
     Unusable {
-        /// Which file.
+        /// Path of the file.
         path: String,
         #[source]
         source: std::io::Error,
     },
-    /// Others than its owner can read it.
+    /// Users other than the owner can read the file.
     #[error("the token file {0} can be read by others; run `chmod 600 {0}`")]
     Exposed(String),
-    /// Everything that is wrong with the tokens.
+    /// All mistakes in the tokens.
     #[error("{}", .0.join("\n"))]
     Invalid(Vec<String>),
 }
 
-/// A token in force.
+/// An active token.
 #[derive(Debug, Clone)]
 struct Entry {
     line: TokenLine,
     identity: Identity,
-    /// Cancelled when the token is none any more.
+    /// Cancelled when the token is removed or expires.
     revoked: CancellationToken,
 }
 
@@ -59,45 +59,45 @@ impl Entry {
         }
     }
 
-    /// True if sessions of this token go on under a line: the same token with the same scopes.
+    /// Returns whether sessions of this token may continue with a reloaded line: the same token with the same scopes.
     fn is_still(&self, line: &TokenLine) -> bool {
         let known = &self.line;
         (&known.name, known.hash, &known.scopes) == (&line.name, line.hash, &line.scopes)
     }
 }
 
-/// The state of a token that was presented.
+/// State of a presented token.
 #[derive(Debug)]
 pub(super) enum Found {
-    /// Somebody's.
+    /// The token is valid.
     Valid(Bearer),
-    /// Somebody's that is over.
+    /// The token has expired.
     Expired,
-    /// Nobody's.
+    /// The token is unknown.
     Unknown,
 }
 
-/// The changes that reading the file again found.
+/// Changes found by reloading the file.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub struct Refreshed {
-    /// Names with a token that was not there before, or with another one.
+    /// Names with a new or changed token.
     pub added: Vec<String>,
-    /// Names whose token is gone, or another one.
+    /// Names whose token was removed or changed.
     pub removed: Vec<String>,
 }
 
-/// The tokens in force.
+/// The active tokens.
 pub struct Keyring {
     file: Option<PathBuf>,
-    /// The one of the environment, which stays as it is.
+    /// Token from the environment, which never changes.
     fixed: Option<Entry>,
     filed: ArcSwap<Vec<Entry>>,
     changed: Notify,
 }
 
 impl Keyring {
-    /// Reads a file of tokens and one more token. A file that is not there is made, with one token of 256 random bits;
-    /// `made` hears of it. `None` if neither is named.
+    /// Opens a file of tokens and adds one more token. If the file does not exist, creates it with one token of 256
+    /// random bits and calls `made`. `None` if neither is configured.
     pub fn open(
         file: Option<&Path>,
         named: Option<&str>,
@@ -117,7 +117,7 @@ impl Keyring {
             let mut read = TokenLines::parse(&text);
             if read.lines.is_empty() && read.problems.is_empty() {
                 read.problems
-                    .push("1: there is no token; make one with `tollgate tokens add NAME`".to_owned());
+                    .push("1: there is no token; create one with `tollgate tokens add NAME`".to_owned());
             }
             if !read.problems.is_empty() {
                 return Err(placed(path, read.problems));
@@ -135,13 +135,13 @@ impl Keyring {
         }))
     }
 
-    /// The file that is read again.
+    /// File that is reloaded.
     pub fn file(&self) -> Option<&Path> {
         self.file.as_deref()
     }
 
-    /// Takes over the file as it is now. A token that is not in it any more stops at once, and so does everything of
-    /// a file that cannot be read. While anything is wrong with the file, nobody gets in who did not before.
+    /// Reloads the file. Removed tokens stop working immediately. If the file cannot be read, all of its tokens stop
+    /// working. While the file has mistakes, new tokens are not accepted.
     pub fn refresh(&self) -> Result<Refreshed, TokenError> {
         let Some(path) = &self.file else {
             return Ok(Refreshed::default());
@@ -176,7 +176,7 @@ impl Keyring {
             match known {
                 Some(known) => {
                     let known = known.clone();
-                    // A broken file may shorten a token's life, and not lengthen it.
+                    // A file with mistakes may shorten a token's life but not extend it.
                     let expires_ms = match takes_new {
                         true => line.expires_ms,
                         false => sooner(known.line.expires_ms, line.expires_ms),
@@ -195,7 +195,7 @@ impl Keyring {
             .iter()
             .filter(|entry| !entries.iter().any(|now| now.is_still(&entry.line)));
         let gone: Vec<Entry> = gone.cloned().collect();
-        // Nobody is let in by it any more before what it let in is ended.
+        // New requests with the removed tokens are refused before their running ones are ended.
         self.filed.store(Arc::new(entries));
         for entry in gone {
             changed.removed.push(entry.line.name);
@@ -205,7 +205,7 @@ impl Keyring {
         changed
     }
 
-    /// Ends what expired tokens let in.
+    /// Ends the sessions and requests of expired tokens.
     pub fn expire(&self, now_ms: i64) {
         let filed = self.filed.load();
         let all = filed.iter().chain(&self.fixed);
@@ -214,12 +214,12 @@ impl Keyring {
         }
     }
 
-    /// Waits for the next change of the file that is taken over.
+    /// Waits until the next reload changes the tokens.
     pub async fn changed(&self) {
         self.changed.notified().await;
     }
 
-    /// Finds the owner of a token. Takes as long whichever it is and whatever is like it.
+    /// Finds the owner of a token, in time that does not depend on the token or on similar ones.
     pub(super) fn find(&self, token: &str, now_ms: i64) -> Found {
         let presented = TokenHash::of(token);
         let filed = self.filed.load();
@@ -261,7 +261,7 @@ fn sooner(one: Option<i64>, other: Option<i64>) -> Option<i64> {
     }
 }
 
-/// The token of the environment.
+/// Token from the environment.
 fn one(token: &str) -> Result<Entry, TokenError> {
     let mut read = TokenLines::parse(token.trim());
     let says_nothing = read.lines.is_empty() && read.problems.is_empty();
@@ -301,13 +301,13 @@ fn placed(path: &Path, problems: Vec<String>) -> TokenError {
     )
 }
 
-/// The file's text, and whether others than its owner can read it.
+/// Text of the file, and whether users other than its owner can read it.
 fn read(path: &Path) -> Result<(String, bool), TokenError> {
     let (text, metadata) = file::read(path, MAX_FILE).map_err(|source| unusable(path, source))?;
     Ok((text, metadata.mode() & 0o077 != 0))
 }
 
-/// A new token of 256 random bits, in hex.
+/// Generates a token of 256 random bits, in hexadecimal.
 pub fn new_token() -> std::io::Result<String> {
     let mut random = [0_u8; 32];
     getrandom::fill(&mut random).map_err(std::io::Error::other)?;
@@ -335,7 +335,7 @@ mod tests {
     const ADA: &str = "ada-0123456789abcdef0123456789abcdef";
     const BOB: &str = "bob-0123456789abcdef0123456789abcdef";
 
-    /// A file of tokens that only its owner reads.
+    /// A file of tokens that only its owner can read.
     struct Kept(tempfile::TempDir);
 
     impl Kept {
@@ -404,11 +404,11 @@ mod tests {
             "hashing a plain token changes nothing for its bearer"
         );
         assert!(bearer(&keyring, BOB).is_some() && bearer(&keyring, &format!("{ADA}x")).is_some());
-        // Less rights under the same token begin anew.
+        // Fewer scopes for the same token end its sessions.
         kept.write(&format!("bob {BOB} scope=read\n"));
         keyring.refresh().unwrap();
         assert!(bob.is_cancelled());
-        // The last one can go while the host runs.
+        // The last token can be removed while the host runs.
         kept.write("# none\n");
         keyring.refresh().unwrap();
         assert!(bearer(&keyring, BOB).is_none());
@@ -462,7 +462,7 @@ mod tests {
             panic!("it lives longer")
         };
         assert!(!again.revoked.unwrap().is_cancelled());
-        // A shorter one is taken over as well, from a broken file too.
+        // A shorter life is accepted even from a file with mistakes.
         kept.write(&(line("1970-01-01T00:00:12Z") + "broken\n"));
         assert!(keyring.refresh().is_err());
         assert!(matches!(keyring.find(ADA, 15_000), Found::Expired));

@@ -1,5 +1,5 @@
-//! An issuer's public keys: from a file, or fetched, kept for a while, and fetched again when a token
-//! names one that is not there.
+//! Public keys of an issuer: read from a file, or fetched and cached. They are fetched again when a token names an
+//! unknown key.
 
 use std::path::PathBuf;
 use std::sync::{Arc, PoisonError, RwLock};
@@ -13,15 +13,15 @@ use tokio::sync::Mutex;
 use ureq::tls::{RootCerts, TlsConfig};
 use url::Url;
 
-/// Longest time that an issuer has to answer.
+/// Timeout for an answer of the issuer.
 const PATIENCE: Duration = Duration::from_secs(5);
 /// Largest answer, in bytes.
 const MAX_ANSWER: u64 = 1 << 20;
-/// Keys older than this are fetched again before they are used.
+/// Keys older than this are fetched again before use.
 const FRESH: Duration = Duration::from_secs(3600);
 /// Keys older than this are not used even if the issuer does not answer.
 const STALE: Duration = Duration::from_secs(24 * 3600);
-/// Least time between two attempts, however many tokens name unknown keys.
+/// Minimum time between two attempts, however many tokens name unknown keys.
 const PAUSE: Duration = Duration::from_secs(30);
 
 /// Source of keys.
@@ -29,19 +29,19 @@ const PAUSE: Duration = Duration::from_secs(30);
 pub enum KeySource {
     /// The address in the issuer's metadata.
     Discovered,
-    /// At this address.
+    /// This address.
     Url(String),
-    /// In this file.
+    /// This file.
     File(PathBuf),
 }
 
-/// Reason why there are no keys.
+/// Reason why no keys are available.
 #[derive(Debug, Error)]
 pub enum KeyError {
-    /// An address that keys may not come from.
+    /// Keys may not come from this address.
     #[error("{0} is not an https address, nor one of this machine")]
     Address(String),
-    /// The issuer did not answer, or not with this.
+    /// The issuer did not answer, or not with keys.
     #[error("{url} cannot be fetched")]
     Fetch {
         /// Requested address.
@@ -49,34 +49,34 @@ pub enum KeyError {
         #[source]
         source: ureq::Error,
     },
-    /// The server answered with something else.
+    /// The server's answer is not usable.
     #[error("{url}: {problem}")]
     Answer {
         /// Requested address.
         url: String,
-        /// Problem of the answer.
+        /// Problem with the answer.
         problem: String,
     },
     /// The file cannot be read.
     #[error("the keys in {path} cannot be read")]
     File {
-        /// Which file.
+        /// Path of the file.
         path: String,
         #[source]
         source: std::io::Error,
     },
-    /// The last attempt failed, and the next is not due.
-    #[error("the issuer's keys could not be had just now")]
+    /// The last attempt failed, and the next is not due yet.
+    #[error("the last attempt to fetch the issuer's keys failed; the next follows within 30 s")]
     JustFailed,
 }
 
-/// Keys, and how to get them.
+/// Cached keys, and the means to fetch them.
 #[derive(Debug)]
 pub(super) struct Keys {
     issuer: String,
     source: KeySource,
     held: RwLock<Option<Held>>,
-    /// Time of the last attempt. At most one attempt runs at a time.
+    /// Time of the last attempt. The lock ensures that only one attempt runs at a time.
     attempt: Mutex<Option<Instant>>,
 }
 
@@ -86,20 +86,20 @@ struct Held {
     since: Instant,
 }
 
-/// Step for a token, as far as the age of the keys decides it.
+/// Next step for a token, based on the age of the keys.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Step {
-    /// The present keys suffice.
+    /// Use the cached keys.
     Use,
-    /// Fetch first; what is here will do if that fails.
+    /// Fetch first. If that fails, use the cached keys.
     Refresh,
-    /// Fetch first; without it there is nothing.
+    /// Fetch first. If that fails, there are no keys.
     Fetch,
-    /// Neither.
+    /// No keys are cached, and the next attempt is not due yet.
     Wait,
 }
 
-/// `age` is that of the keys, if there are any; `attempt` is how long ago the last fetch began.
+/// Decides the next step. `age` is the age of the cached keys, and `attempt` the time since the last fetch began.
 fn step(is_known: bool, age: Option<Duration>, attempt: Option<Duration>) -> Step {
     let may_ask = attempt.is_none_or(|ago| ago >= PAUSE);
     match age.filter(|age| *age < STALE) {
@@ -128,7 +128,7 @@ impl Keys {
         })
     }
 
-    /// The key of a token's header. `None` if the issuer publishes no such key.
+    /// Key for a token's header. `None` if the issuer publishes no such key.
     pub(super) async fn find(&self, id: Option<&str>, algorithm: Algorithm) -> Result<Option<Jwk>, KeyError> {
         let known = |held: &Option<Held>| {
             let held = held.as_ref()?;
@@ -141,7 +141,7 @@ impl Keys {
             return Ok(Some(key));
         }
         let mut attempt = self.attempt.lock().await;
-        // Somebody else may have fetched them meanwhile.
+        // Another request may have fetched the keys while this one waited for the lock.
         let held = self.held();
         let age = held.as_ref().map(|held| held.since.elapsed());
         let ago = attempt.map(|at| at.elapsed());
@@ -162,7 +162,7 @@ impl Keys {
         }
     }
 
-    /// Fetches keys if there are none.
+    /// Fetches keys if none are cached.
     pub(super) async fn refresh_if_none(&self) -> Result<(), KeyError> {
         if self.held().is_some() {
             return Ok(());
@@ -204,7 +204,7 @@ impl Keys {
         Ok(())
     }
 
-    /// The address of the keys, from the issuer's metadata: RFC 8414's, or OpenID Connect's.
+    /// Address of the keys, from the issuer's metadata according to RFC 8414 or OpenID Connect.
     async fn discover(&self) -> Result<String, KeyError> {
         let mut last = KeyError::Address(self.issuer.clone());
         for url in metadata_addresses(&self.issuer) {
@@ -246,9 +246,9 @@ impl Keys {
     }
 }
 
-/// Content at an address, without redirects to another.
+/// Fetches an address without following redirects.
 fn get(url: &str) -> Result<Vec<u8>, ureq::Error> {
-    // Whoever was first has installed the same.
+    // If this fails, another caller has already installed the same provider.
     let _ = rustls::crypto::ring::default_provider().install_default();
     let trust = TlsConfig::builder().root_certs(RootCerts::PlatformVerifier);
     let agent = ureq::Agent::config_builder()
@@ -262,7 +262,7 @@ fn get(url: &str) -> Result<Vec<u8>, ureq::Error> {
     response.body_mut().with_config().limit(MAX_ANSWER).read_to_vec()
 }
 
-/// True if a key may have made a signature. A key without an id serves tokens without one.
+/// Returns whether a key may have made a signature. A key without an id matches tokens without a key id.
 fn fits(key: &Jwk, id: Option<&str>, algorithm: Algorithm) -> bool {
     let common = &key.common;
     let is_for_signing = !matches!(common.public_key_use, Some(PublicKeyUse::Encryption));
@@ -273,7 +273,7 @@ fn fits(key: &Jwk, id: Option<&str>, algorithm: Algorithm) -> bool {
     is_for_signing && is_for_algorithm && is_named
 }
 
-/// The keys of a set. Those of kinds that are not known here are left out.
+/// Parses a key set. Keys of unknown kinds are left out.
 fn parse(from: &str, text: &[u8]) -> Result<Arc<[Jwk]>, KeyError> {
     #[derive(Deserialize)]
     struct Set {
@@ -318,8 +318,8 @@ fn metadata_addresses(issuer: &str) -> Vec<String> {
     ]
 }
 
-/// An address that can be trusted: https, or on this machine. Without a fragment, which an identity
-/// starts its subject with.
+/// Checks that an address is trustworthy: it uses https or is on this machine. It must have no fragment, because
+/// identities separate the subject with `#`.
 fn checked(address: &str) -> Result<Url, KeyError> {
     let url = Url::parse(address).ok().filter(|url| {
         let is_local = matches!(url.host_str(), Some("localhost" | "127.0.0.1" | "[::1]"));

@@ -1,4 +1,4 @@
-//! Authentication over HTTP: bearer tokens that the operator hands out, and those of an issuer.
+//! Authentication over HTTP with bearer tokens of the operator or of an OAuth 2 issuer.
 
 mod issuer;
 mod keyring;
@@ -28,32 +28,32 @@ pub enum Refused {
     /// The request has no bearer token.
     #[error("a bearer token is needed")]
     NoToken,
-    /// The token is not one that opens this door. What exactly is wrong is for the log.
+    /// The token is not accepted. The details are only logged.
     #[error("the bearer token is not valid: {0}")]
     Invalid(String),
-    /// The token was good once.
+    /// The token has expired.
     #[error("the bearer token has expired")]
     Expired,
-    /// The token is good, but not for this.
+    /// The token is valid but lacks a scope.
     #[error("the bearer token lacks the scope {0}")]
     Scope(String),
-    /// Nobody can say whether it is good, because the issuer's keys cannot be had.
-    #[error("the issuer's keys cannot be had")]
+    /// The token cannot be checked, because the issuer's keys are unavailable.
+    #[error("the issuer's keys cannot be fetched")]
     NoKeys,
 }
 
-/// The bearer of a token.
+/// Bearer of a token.
 #[derive(Debug, Clone)]
 pub struct Bearer {
-    /// The identity that brought it.
+    /// Proven identity of the bearer.
     pub identity: Identity,
-    /// Cancelled when the token is none any more. Tokens of an issuer end by themselves.
+    /// Cancelled when the token is removed or expires. `None` for tokens of an issuer, which only expire.
     pub revoked: Option<CancellationToken>,
-    /// Time after which an issuer's token is over. Those of the operator's file are revoked then.
+    /// Expiry time of an issuer's token. Tokens of the operator's file are revoked at their expiry.
     pub until_ms: Option<i64>,
 }
 
-/// Accepted tokens: the operator's, an issuer's, or both. With neither, everybody is admitted.
+/// Accepted tokens: the operator's, an issuer's, or both. With neither, everyone is admitted.
 #[derive(Debug, Default)]
 pub struct Authenticator {
     tokens: Option<Arc<Keyring>>,
@@ -61,27 +61,27 @@ pub struct Authenticator {
 }
 
 impl Authenticator {
-    /// A doorkeeper that knows these.
+    /// Creates an authenticator that accepts these tokens.
     pub fn new(tokens: Option<Arc<Keyring>>, issuer: Option<Issuer>) -> Authenticator {
         Authenticator { tokens, issuer }
     }
 
-    /// True if everybody is admitted.
+    /// Returns whether everyone is admitted.
     pub fn is_open(&self) -> bool {
         self.tokens.is_none() && self.issuer.is_none()
     }
 
-    /// The issuer whose tokens are taken.
+    /// Issuer whose tokens are accepted.
     pub fn issuer(&self) -> Option<&Issuer> {
         self.issuer.as_ref()
     }
 
-    /// The operator's tokens.
+    /// Operator's tokens.
     pub fn keyring(&self) -> Option<&Keyring> {
         self.tokens.as_deref()
     }
 
-    /// Identity of an `Authorization` header. `None` if everybody is admitted.
+    /// Identity proven by an `Authorization` header. `None` if everyone is admitted.
     pub async fn identify(&self, authorization: Option<&str>) -> Result<Option<Bearer>, Refused> {
         if self.is_open() {
             return Ok(None);
@@ -105,12 +105,14 @@ impl Authenticator {
                     until_ms: Some(until_ms),
                 }))
             }
-            None => Err(Refused::Invalid("it is none of those configured".to_owned())),
+            None => Err(Refused::Invalid(
+                "it is not one of the configured tokens".to_owned(),
+            )),
         }
     }
 }
 
-/// The token of a `Bearer` header.
+/// Token of a `Bearer` header.
 fn bearer(authorization: &str) -> Option<&str> {
     let (scheme, token) = authorization.split_once(' ')?;
     let token = token.trim();

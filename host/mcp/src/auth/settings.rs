@@ -1,4 +1,4 @@
-//! The operator's settings of who gets in over HTTP.
+//! Operator's settings for access over HTTP.
 
 use std::path::{Path, PathBuf};
 
@@ -12,20 +12,20 @@ use super::{IssuerSettings, KeySource};
 pub struct Auth {
     /// The operator's own tokens.
     pub token_file: Option<PathBuf>,
-    /// An OAuth 2 issuer whose tokens are taken.
+    /// OAuth 2 issuer whose tokens are accepted.
     pub issuer: Option<String>,
-    /// This server's own address, as its clients know it.
+    /// This server's address, as its clients know it.
     pub resource: Option<String>,
-    /// Audience that tokens name, if it is not the address.
+    /// Audience in tokens, if it is not the address.
     pub audience: Vec<String>,
     /// Scopes that every token must have.
     pub scopes: Vec<String>,
-    /// Place of the issuer's keys: an address, or a file.
+    /// Source of the issuer's keys: an address or a file.
     pub jwks: Option<String>,
 }
 
 impl Auth {
-    /// Requirements of the issuer's tokens, if one is configured. `resource` is the server's address.
+    /// Requirements for the issuer's tokens, if an issuer is configured. `resource` is the server's address.
     pub fn issuer(&self, resource: &str) -> Option<IssuerSettings> {
         let issuer = self.issuer.clone()?;
         Some(IssuerSettings {
@@ -43,7 +43,7 @@ impl Auth {
         })
     }
 
-    /// Lets relative paths start at a directory.
+    /// Resolves relative paths against a directory.
     pub fn rebase(&mut self, base: &Path) {
         if let Some(path) = &mut self.token_file {
             *path = base.join(&*path);

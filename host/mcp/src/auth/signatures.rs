@@ -1,5 +1,5 @@
-//! Signatures of an issuer's tokens, checked by ring, which TLS uses already: the library's own providers would each add a
-//! second stack of cryptography.
+//! Signature checks for an issuer's tokens with ring, which TLS already uses. The library's own providers would each
+//! add a second cryptography stack.
 
 use jsonwebtoken::crypto::{CryptoProvider, JwtVerifier, KeyUtils};
 use jsonwebtoken::errors::{Error, ErrorKind};
@@ -9,16 +9,16 @@ use ring::signature::{
 };
 use signature::Verifier;
 
-/// Checks signatures, and makes none.
+/// Provider that checks signatures and cannot sign.
 static PROVIDER: CryptoProvider = CryptoProvider {
     signer_factory: |_, _| Err(Error::from(ErrorKind::InvalidAlgorithm)),
     verifier_factory: verifier,
     key_utils: KeyUtils::new_unimplemented(),
 };
 
-/// Has the library use [`PROVIDER`] in this process.
+/// Makes the library use [`PROVIDER`] in this process.
 pub(super) fn install() {
-    // A second call finds the first one's.
+    // Fails if an earlier call already installed the provider.
     let _ = PROVIDER.install_default();
 }
 
@@ -34,7 +34,7 @@ fn verifier(algorithm: &Algorithm, key: &DecodingKey) -> Result<Box<dyn JwtVerif
     }))
 }
 
-/// Schemes by which ring checks an algorithm.
+/// Verification scheme of ring for an algorithm.
 #[derive(Clone, Copy)]
 enum Scheme {
     Rsa(&'static RsaParameters),

@@ -1,7 +1,7 @@
-//! Lines of the token file: names, tokens or their hashes, scopes and expiry. Pure.
+//! Lines of the token file: names, tokens or their hashes, scopes and expiry. No I/O.
 //!
-//! A hash is SHA-256 of a token. Slow hashes are for secrets that people choose: whoever has the file cannot guess a
-//! token of 256 random bits, however fast a guess is, and each request needs an answer at once.
+//! A hash is the SHA-256 of a token. Slow hashes protect secrets that people choose. A token of 256 random bits cannot
+//! be guessed even with a fast hash, and each request needs an immediate answer.
 
 use std::fmt;
 
@@ -13,11 +13,11 @@ use tollgate_sdk::Timestamp;
 
 /// Owner of a token without a name.
 const UNNAMED: &str = "default";
-/// Shortest token. A hex digit is four bits, so that 64 of them are what is made.
+/// Shortest token, in characters. Generated tokens have 64 hexadecimal digits.
 const SHORTEST: usize = 32;
 /// Longest token, in bytes.
 const LONGEST: usize = 512;
-/// The start of a hash.
+/// Prefix of a hash.
 const HASHED: &str = "sha256:";
 
 /// SHA-256 of a token.
@@ -25,7 +25,7 @@ const HASHED: &str = "sha256:";
 pub struct TokenHash([u8; 32]);
 
 impl TokenHash {
-    /// The hash of a token.
+    /// Hashes a token.
     pub fn of(token: &str) -> TokenHash {
         TokenHash(Sha256::digest(token.as_bytes()).into())
     }
@@ -47,16 +47,16 @@ impl fmt::Display for TokenHash {
     }
 }
 
-/// One line that names a token.
+/// A line of the token file.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct TokenLine {
-    /// The owner's name.
+    /// Name of the owner.
     pub name: String,
-    /// Its hash.
+    /// Hash of the token.
     pub hash: TokenHash,
-    /// True if the file holds the token itself.
+    /// True if the file contains the token itself.
     pub is_plain: bool,
-    /// Its scopes.
+    /// Scopes of the token.
     pub scopes: Scopes,
     /// Time of expiry, in milliseconds since 1970.
     pub expires_ms: Option<i64>,
@@ -104,14 +104,14 @@ impl TokenLine {
         Ok(())
     }
 
-    /// True once it is over.
+    /// Returns whether the token has expired.
     pub fn is_over(&self, now_ms: i64) -> bool {
         self.expires_ms.is_some_and(|end| end <= now_ms)
     }
 }
 
 impl fmt::Display for TokenLine {
-    /// The line to keep, which never holds a token.
+    /// Writes the line with the token's hash, never with the token.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{} {} scope={}", self.name, self.hash, self.scopes)?;
         match self.expires_ms {
@@ -121,7 +121,7 @@ impl fmt::Display for TokenLine {
     }
 }
 
-/// The hash that a word is or has, and whether the word is the token itself.
+/// Hash that a word is or has, and whether the word is the token itself.
 fn secret(word: &str) -> Result<(TokenHash, bool), String> {
     if let Some(digits) = word.strip_prefix(HASHED) {
         let hash = unhex::<32>(digits).ok_or_else(|| {
@@ -134,29 +134,29 @@ fn secret(word: &str) -> Result<(TokenHash, bool), String> {
     }
     if !(SHORTEST..=LONGEST).contains(&word.len()) {
         return Err(format!(
-            "a token has {SHORTEST} to {LONGEST} characters; make one with `tollgate tokens add NAME`"
+            "a token has {SHORTEST} to {LONGEST} characters; create one with `tollgate tokens add NAME`"
         ));
     }
     Ok((TokenHash::of(word), true))
 }
 
-/// The lines of a token file that are right, and the mistakes of the others.
+/// Valid lines of a token file, and the mistakes in the others.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct TokenLines {
-    /// Lines that are right.
+    /// Valid lines.
     pub lines: Vec<TokenLine>,
-    /// The mistake of each other line, by its number.
+    /// Mistakes, each with the number of its line.
     pub problems: Vec<String>,
 }
 
-/// The line of a text without blanks and comments around it, if it says anything.
+/// Content of a line without blanks and comments. `None` if nothing is left.
 fn said(line: &str) -> Option<&str> {
     let line = line.trim();
     (!line.is_empty() && !line.starts_with('#')).then_some(line)
 }
 
 impl TokenLines {
-    /// Reads lines `TOKEN` or `NAME TOKEN [scope=…] [expires=…]`, `#` starting a comment.
+    /// Parses lines `TOKEN` or `NAME TOKEN [scope=…] [expires=…]`. `#` starts a comment.
     pub fn parse(text: &str) -> TokenLines {
         let mut read = TokenLines::default();
         for (number, line) in text.lines().enumerate() {
@@ -167,7 +167,8 @@ impl TokenLines {
                         .push(format!("{}: a second token of {}", number + 1, line.name));
                 }
                 Some(Ok(line)) => match read.lines.iter().find(|known| known.hash == line.hash) {
-                    // Whoever has it would have the scopes of both, and keep it when one name is revoked.
+                    // A shared token would have the scopes of both names, and would remain valid when one name is
+                    // revoked.
                     Some(known) => {
                         let again = format!("{}: the token of {} again", number + 1, known.name);
                         read.problems.push(again);
@@ -180,7 +181,7 @@ impl TokenLines {
         read
     }
 
-    /// A text with one more line.
+    /// Appends a line to a text.
     pub fn added(text: &str, line: &TokenLine) -> Result<String, String> {
         let read = TokenLines::parse(text);
         if read.lines.iter().any(|known| known.name == line.name) {
@@ -197,9 +198,9 @@ impl TokenLines {
         Ok(format!("{text}{end}{line}\n"))
     }
 
-    /// A text without the lines of a name. Comments and other lines stay as they are.
+    /// Removes the lines of a name from a text. Comments and other lines are unchanged.
     pub fn without(text: &str, name: &str) -> Result<String, String> {
-        // A line that is wrong in its second half is its name's as well: what is revoked must be gone.
+        // A line whose second half is invalid still belongs to its name, because a revoked token must not remain.
         let is_theirs = |line: &str| {
             said(line).is_some_and(|line| match line.split_whitespace().collect::<Vec<_>>()[..] {
                 [_] => name == UNNAMED,
@@ -254,12 +255,12 @@ mod tests {
         expect_test::expect![[r#"
             2: a second token of ada
             3: a name has letters, digits, `-`, `_` and `.`, at most 64
-            4: a token has 32 to 512 characters; make one with `tollgate tokens add NAME`
+            4: a token has 32 to 512 characters; create one with `tollgate tokens add NAME`
             5: a line is a token, or a name and a token; scope=… and expires=… can follow
             6: a scope is read, write, metrics or see-all
             7: an expiry is written as expires=2027-01-31T00:00:00Z
             8: a hash is sha256: and 64 hex digits; write one with `tollgate tokens add`
-            9: a token has 32 to 512 characters; make one with `tollgate tokens add NAME`
+            9: a token has 32 to 512 characters; create one with `tollgate tokens add NAME`
             10: the token of ada again"#]]
         .assert_eq(&bad.problems.join("\n"));
     }

@@ -1,4 +1,4 @@
-//! Reading bodies, in memory that identities share.
+//! Reading of request bodies, in memory that is shared among identities.
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
@@ -6,17 +6,17 @@ use axum::body::{Body, Bytes};
 use futures::StreamExt as _;
 use tollgate_core::share::{Holdings, Share};
 
-/// Memory for bodies: for so many of the longest, and at least so many bytes.
+/// Memory for bodies, as a number of bodies of the maximum size.
 const LONGEST: usize = 16;
 const LEAST: usize = 64 << 20;
 
-/// The memory for bodies.
+/// Memory for bodies.
 pub(super) struct Bodies {
     limit: usize,
     memory: Arc<Mutex<Holdings>>,
 }
 
-/// Memory of one body. Dropping it makes room.
+/// Memory of one body. Dropping it frees the memory.
 pub(super) struct Room {
     share: Share,
     bytes: usize,
@@ -28,14 +28,14 @@ pub(super) struct Room {
 pub(super) enum Unread {
     /// The body is longer than allowed.
     TooLarge,
-    /// Its sender has so many bytes in memory, and what is left is for others.
+    /// The sender has this many bytes in memory, and the rest is reserved for others.
     NoRoom(usize),
-    /// The body broke off.
+    /// The body was cut off.
     BrokenOff,
 }
 
 impl Bodies {
-    /// For bodies of at most so many bytes each.
+    /// Creates memory for bodies of at most `limit` bytes each.
     pub(super) fn new(limit: usize) -> Bodies {
         let memory = limit.saturating_mul(LONGEST).max(LEAST) as u64;
         Bodies {
@@ -44,7 +44,7 @@ impl Bodies {
         }
     }
 
-    /// Reads a body. Its memory counts until what comes with it is dropped.
+    /// Reads a body. Its memory is in use until the returned room is dropped.
     pub(super) async fn read(&self, body: Body, share: &Share) -> Result<(Bytes, Room), Unread> {
         let mut parts = body.into_data_stream();
         let mut room = Room {
@@ -60,7 +60,7 @@ impl Bodies {
                 return Err(Unread::TooLarge);
             }
             room.grow(part.len())?;
-            // Most bodies come in one part, which needs no copy.
+            // Most bodies arrive in one part, which needs no copy.
             if first.is_empty() && whole.is_empty() {
                 first = part;
             } else {

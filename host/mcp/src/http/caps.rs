@@ -3,37 +3,39 @@
 use std::num::NonZeroU32;
 use std::time::Duration;
 
-/// Limits of HTTP: numbers at once, and times.
+/// Concurrency limits, size limits and timeouts of HTTP.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Caps {
     /// Open connections.
     pub connections: usize,
-    /// Open connections of one peer address. Absent: half of them, and all on loopback, where a proxy may be the only peer.
+    /// Open connections of one peer address. Default half of `connections`; on loopback all of them, because a proxy
+    /// may be the only peer.
     pub connections_per_peer: Option<usize>,
     /// Sessions of clients that begin with `initialize`.
     pub sessions: usize,
-    /// Requests that are not answered yet.
+    /// Requests that have not been answered yet.
     pub in_flight: usize,
-    /// The same of one identity, or of one address without one, whatever sessions it has.
+    /// Requests in flight of one identity, or of one address without an identity, over all of its sessions.
     pub in_flight_per_client: usize,
-    /// Requests of one identity in a second, if that is limited.
+    /// Requests of one identity per second, if limited.
     pub requests_per_sec: Option<NonZeroU32>,
     /// Bytes of a request's body.
     pub body: usize,
     /// Bytes of a request's head.
     pub header: usize,
-    /// Time to send a request's head, then its body, and to read on in the answer.
+    /// Timeout for sending a request's head, for sending its body, and for reading more of the answer.
     pub request: Duration,
-    /// Time without requests after which a session is over.
+    /// Idle time after which a session ends.
     pub idle_session: Duration,
-    /// Time between a request to stop and the first refusal, in which `/readyz` already sends load balancers elsewhere.
+    /// Time between the stop signal and the first refusal. During this time `/readyz` already tells load balancers to
+    /// use other hosts.
     pub shutdown_delay: Duration,
-    /// Time to finish calls when the process is asked to stop.
+    /// Time to finish calls after the stop signal.
     pub drain: Duration,
 }
 
 impl Caps {
-    /// The same with those of other limits that a running server takes over.
+    /// Copy of these limits with the values of `next` that can change while the server runs.
     #[must_use]
     pub fn with_live(&self, next: &Caps) -> Caps {
         Caps {

@@ -1,4 +1,4 @@
-//! Requests that cannot be read as MCP, answered as JSON-RPC says. The library answers them with plain text.
+//! JSON-RPC errors for requests that are not valid MCP. The library answers such requests with plain text.
 
 use axum::body::Body;
 use axum::http::{Method, StatusCode, header};
@@ -10,21 +10,21 @@ use tollgate_sdk::ToolError;
 
 use super::answer;
 
-/// JSON-RPC's codes for messages that cannot be read.
+/// JSON-RPC codes for unreadable messages.
 const PARSE_ERROR: i32 = -32_700;
 const INVALID_REQUEST: i32 = -32_600;
 const INVALID_PARAMS: i32 = -32_602;
-/// Longest text of the library's that an answer repeats, in bytes.
+/// Longest text of the library that an answer repeats, in bytes.
 const MAX_TEXT: usize = 500;
 
-/// The parts of a message that decide what becomes of it.
+/// Parts of a message that decide its handling.
 #[derive(Deserialize)]
 pub(super) struct Outline<'a> {
     #[serde(borrow, default, deserialize_with = "present")]
     id: Option<&'a RawValue>,
     #[serde(default)]
     method: Option<String>,
-    /// Params, of which only a name counts here. Whatever else they are is the library's to judge.
+    /// Params, of which only a name matters here. The library validates the rest.
     #[serde(borrow, default)]
     params: Option<&'a RawValue>,
 }
@@ -35,23 +35,23 @@ struct Named {
     name: String,
 }
 
-/// A value that is there, `null` included.
+/// Value of a field that is present, even if it is `null`.
 fn present<'de, D: Deserializer<'de>>(value: D) -> Result<Option<&'de RawValue>, D::Error> {
     <&RawValue>::deserialize(value).map(Some)
 }
 
 impl<'a> Outline<'a> {
-    /// The outline of a message, if it is an object with a method that is text.
+    /// Parses the outline of a message, if it is an object with a method that is text.
     pub(super) fn of(message: &'a [u8]) -> Option<Outline<'a>> {
         serde_json::from_slice(message).ok()
     }
 
-    /// True for `initialize`.
+    /// Returns whether the message is `initialize`.
     pub(super) fn begins_session(&self) -> bool {
         self.method.as_deref() == Some("initialize")
     }
 
-    /// Name of the tool that the message calls, if it is a call.
+    /// Name of the tool, if the message is a tool call.
     pub(super) fn tool(&self) -> Option<String> {
         let params = self
             .params
@@ -60,20 +60,20 @@ impl<'a> Outline<'a> {
         Some(named.name)
     }
 
-    /// True for an id that no request may have.
+    /// Returns whether the id is not valid for a request.
     pub(super) fn has_odd_id(&self) -> bool {
         let is_plain = |id: &RawValue| id.get().starts_with('"') || id.get().parse::<i64>().is_ok();
         self.id.is_some_and(|id| !is_plain(id))
     }
 }
 
-/// The answer to a message that the library does not take.
+/// Response to a message that the library rejects.
 pub(super) fn unreadable(message: &[u8]) -> Response {
     let (code, id, why) = told(message);
     answer::error(StatusCode::BAD_REQUEST, code, id, &why)
 }
 
-/// A code of JSON-RPC, the message's id and what is wrong with a message that the library does not take.
+/// JSON-RPC code, message id and explanation for a message that the library rejects.
 pub(crate) fn told(message: &[u8]) -> (i32, Value, String) {
     match serde_json::from_slice::<Value>(message) {
         Err(err) => (
@@ -111,7 +111,7 @@ fn fault(message: &serde_json::Map<String, Value>, is_ambiguous: bool) -> (i32, 
     }
     match message.get("method") {
         Some(Value::String(_)) if is_ambiguous => {
-            let why = "id or method comes twice, or holds half a surrogate pair";
+            let why = "id or method occurs twice, or contains half a surrogate pair";
             (INVALID_REQUEST, Value::Null, why.to_owned())
         }
         Some(Value::String(method)) => {
@@ -140,11 +140,11 @@ fn kind(value: &Value) -> &'static str {
     }
 }
 
-/// The library's answer, with an error of JSON-RPC in the place of plain text. `message` is what it was about.
+/// Replaces plain text in the library's response with a JSON-RPC error. `message` is the request's message.
 pub(super) async fn in_json(response: Response, method: &Method, message: Option<&[u8]>) -> Response {
     let status = response.status();
     if *method == Method::DELETE && status == StatusCode::ACCEPTED {
-        // The session is over, and there is nothing more to say; some clients take 202 for a failure.
+        // The session is over, so there is no content. Some clients treat 202 as a failure.
         let (mut parts, _) = response.into_parts();
         parts.status = StatusCode::NO_CONTENT;
         parts.headers.remove(header::CONTENT_LENGTH);
@@ -169,7 +169,7 @@ pub(super) async fn in_json(response: Response, method: &Method, message: Option
             answer::refusal(status, &ToolError::new(code, text).remediation(remediation))
         }
     };
-    // What it says beside the text stays, such as the methods that are allowed.
+    // Headers of the response are kept, for example the allowed methods.
     let (own, body) = refusal.into_parts();
     parts.headers.remove(header::CONTENT_LENGTH);
     parts.status = own.status;
@@ -180,10 +180,10 @@ pub(super) async fn in_json(response: Response, method: &Method, message: Option
 /// Prefix of the library's answer to a message that it cannot read.
 const UNREADABLE: &str = "fail to deserialize request body";
 
-/// A code for a status, and what helps.
+/// Error code and remediation for a status.
 fn advice(status: StatusCode) -> (&'static str, &'static str) {
     match status {
-        StatusCode::NOT_FOUND => ("SESSION_NOT_FOUND", "Begin another session with initialize."),
+        StatusCode::NOT_FOUND => ("SESSION_NOT_FOUND", "Start another session with initialize."),
         StatusCode::NOT_ACCEPTABLE => (
             "NOT_ACCEPTABLE",
             "POST: send Accept: application/json, text/event-stream. GET: send Accept: text/event-stream.",
@@ -196,7 +196,7 @@ fn advice(status: StatusCode) -> (&'static str, &'static str) {
             "METHOD_NOT_ALLOWED",
             "POST messages; GET and DELETE belong to a session.",
         ),
-        status if status.is_server_error() => ("HOST_FAILED", "Look into the host's log."),
+        status if status.is_server_error() => ("HOST_FAILED", "Check the host's log."),
         _ => ("BAD_REQUEST", "Send what the protocol version in use asks for."),
     }
 }
@@ -240,7 +240,7 @@ mod tests {
             ),
             (
                 r#"{"jsonrpc":"2.0","id":1,"method":"x","id":2}"#,
-                "-32600 null \"id or method comes twice, or holds half a surrogate pair\"",
+                "-32600 null \"id or method occurs twice, or contains half a surrogate pair\"",
             ),
             (
                 r#"{"jsonrpc":"2.0","id":1,"method":"tools/call","params":[]}"#,

@@ -1,11 +1,11 @@
-//! A close that lets the last answer arrive.
+//! Graceful close, which lets the last answer arrive.
 //!
-//! Who closes a socket with input unread has the kernel reset the connection, and the reset may overtake
-//! the answer: a client that was still sending what is refused would see a broken connection in place of
-//! the reason. So the host says that it has no more to say, then throws away what still comes until the
-//! client closes as well or its time is over.
+//! If a socket is closed with unread input, the kernel resets the connection, and the reset may overtake the answer. A
+//! client that was still sending a refused request would see a broken connection instead of the reason. The host
+//! therefore shuts down its writing side first. It then discards input until the client closes as well or a timeout
+//! expires.
 //!
-//! And a client that does not read what it asked for is left after a while, so that it holds nothing for ever.
+//! A client that does not read its answer is disconnected after a while, so that it cannot hold resources forever.
 
 use std::io;
 use std::pin::Pin;
@@ -18,27 +18,27 @@ use tokio::time::Sleep;
 
 use super::seats::Seat;
 
-/// Time for a client to close its side.
+/// Timeout for a client to close its side.
 const LINGERING: Duration = Duration::from_secs(1);
-/// Number of bytes that are thrown away at once.
+/// Number of bytes discarded at once.
 const PIECE: usize = 8 << 10;
-/// Bytes that a client must take within its time while more waits for it. Less is no progress.
+/// Bytes that a client must accept within its timeout while more is waiting. Fewer do not count as progress.
 const PROGRESS: usize = 16 << 10;
 
-/// A connection whose shutdown ends when the other side has closed, too, and whose other side has to read.
+/// A connection that closes gracefully, and whose peer must keep reading.
 pub(super) struct Lingering<Io> {
     io: Io,
     end: Option<Pin<Box<Sleep>>>,
-    /// Longest time without progress while something waits to be read.
+    /// Longest time without progress while data is waiting to be read.
     patience: Duration,
     stall: Option<Stall>,
     seat: Option<Arc<Seat>>,
 }
 
-/// A client that does not read as fast as is written.
+/// State of a client that reads more slowly than the server writes.
 struct Stall {
     end: Pin<Box<Sleep>>,
-    /// Number of bytes taken since.
+    /// Number of bytes taken since the stall began.
     taken: usize,
 }
 
@@ -53,7 +53,7 @@ impl<Io> Lingering<Io> {
         }
     }
 
-    /// Looks at how a write of so many bytes went: whether the client still takes anything.
+    /// Checks the result of a write, to see whether the client still accepts data.
     fn watched(
         &mut self,
         cx: &mut Context<'_>,
@@ -132,11 +132,11 @@ impl<Io: AsyncRead + AsyncWrite + Unpin> AsyncWrite for Lingering<Io> {
                 end.insert(Box::pin(tokio::time::sleep(LINGERING)))
             }
         };
-        // Looked at before each piece, so that a client that never stops sending gains nothing by it.
+        // Checked before each piece, so that a client that never stops sending cannot extend the timeout.
         while end.as_mut().poll(cx).is_pending() {
             let mut piece = [std::mem::MaybeUninit::uninit(); PIECE];
             let mut piece = ReadBuf::uninit(&mut piece);
-            // An error says that the other side is gone, which is all that is waited for.
+            // An error means that the peer is gone, which is all that is awaited.
             let read = ready!(Pin::new(&mut *io).poll_read(cx, &mut piece));
             if read.is_err() || piece.filled().is_empty() {
                 break;
@@ -191,7 +191,7 @@ mod tests {
         server.write_all(&vec![b'x'; 6 * (32 << 10)]).await.unwrap();
         assert!(started.elapsed() > patience, "it took less than a stall may take");
         reading.await.unwrap();
-        // A pause after everything was taken is nobody's fault.
+        // A pause after everything was taken is not a stall.
         assert!(server.stall.is_none());
     }
 
@@ -203,7 +203,7 @@ mod tests {
             server.write_all(b"no").await.unwrap();
             server.shutdown().await
         });
-        // More than fits on the way, so that somebody has to take it.
+        // More than fits into the buffers, so that the other side has to read.
         client.write_all(&[b'x'; 100]).await.unwrap();
         let mut answer = String::new();
         client.read_to_string(&mut answer).await.unwrap();

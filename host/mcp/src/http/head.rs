@@ -1,5 +1,5 @@
-//! The size of a request's head. The connection's buffer bounds what is read of one that never ends, and takes more than the
-//! limit if it comes at once, so that what was read is measured.
+//! Size limit for a request's head. The connection's buffer bounds an endless head, but accepts more than the limit if
+//! it arrives at once. The size is therefore checked after reading.
 
 use axum::extract::{Request, State};
 use axum::middleware::Next;
@@ -7,10 +7,10 @@ use axum::response::Response;
 
 use super::answer;
 
-/// Bytes that a line of a head has beside its name and its value: a colon, a space, and the line's end.
+/// Bytes of a header line in addition to its name and value: a colon, a space, and the line ending.
 const LINE: usize = 4;
 
-/// Refuses a request whose head is longer than so many bytes.
+/// Refuses a request whose head exceeds the limit.
 pub(super) async fn check(State(limit): State<usize>, request: Request, next: Next) -> Response {
     if size(&request) > limit {
         return answer::head_too_large(limit);

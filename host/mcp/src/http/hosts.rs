@@ -1,5 +1,6 @@
-//! Hosts and origins: whom a request must name to be answered at all, whatever its path, and which web pages may send
-//! one. A page elsewhere cannot use this server by a name of its own that leads here (DNS rebinding).
+//! Checks of the Host and Origin headers: the names under which requests are answered, whatever their path, and the web
+//! pages that may send requests. They prevent DNS rebinding, in which another web page uses this server under a name
+//! that resolves to it.
 
 use std::net::IpAddr;
 use std::sync::Arc;
@@ -17,14 +18,14 @@ use super::seats::Seat;
 /// Longest part of a host or an origin that a refusal shows, in bytes.
 const MAX_SHOWN: usize = 255;
 
-/// Names and pages that are served.
+/// Allowed hosts and origins.
 #[derive(Debug)]
 pub(super) struct Hosts {
     names: Vec<Named>,
     origins: Vec<Origin>,
 }
 
-/// A host, and its port if that is said.
+/// A host, with its port if given.
 #[derive(Debug, Clone, PartialEq, Eq)]
 struct Named {
     host: Host,
@@ -33,13 +34,13 @@ struct Named {
 
 #[derive(Debug, Clone, PartialEq, Eq)]
 enum Host {
-    /// However it is written.
+    /// IP address, in any notation.
     Address(IpAddr),
-    /// In small letters.
+    /// Name in lower case.
     Name(String),
 }
 
-/// A web page's origin. Without a port, any will do.
+/// Origin of a web page. Without a port, any port matches.
 #[derive(Debug, Clone, PartialEq, Eq)]
 struct Origin {
     scheme: String,
@@ -49,16 +50,16 @@ struct Origin {
 /// Reason why a request is not answered.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Refused {
-    /// There is not exactly one host that can be read.
+    /// There is not exactly one readable host.
     Unclear,
-    /// The request names another host.
+    /// The request names an unknown host.
     Host,
-    /// A page from elsewhere sent it.
+    /// The request comes from a page with an unknown origin.
     Origin,
 }
 
 impl Hosts {
-    /// As the operator writes them.
+    /// Parses hosts and origins as the operator writes them.
     pub(super) fn new(hosts: &[String], origins: &[String]) -> Hosts {
         Hosts {
             names: hosts.iter().filter_map(|host| Named::allowed(host)).collect(),
@@ -69,7 +70,7 @@ impl Hosts {
         }
     }
 
-    /// `local` is the address that the request came to, which no name can be rebound to.
+    /// Checks a request. `local` is the address that the connection arrived at, which DNS rebinding cannot forge.
     fn check(&self, uri: &Uri, headers: &HeaderMap, local: Option<IpAddr>) -> Result<(), Refused> {
         let mut values = headers.get_all(header::HOST).iter();
         let (Some(host), None) = (values.next(), values.next()) else {
@@ -80,7 +81,7 @@ impl Hosts {
             .ok()
             .and_then(Named::parse)
             .ok_or(Refused::Unclear)?;
-        // A request may name its host twice, and what stands behind reads one of them.
+        // A request may name its host twice, and software behind this check would read only one of them.
         let target = match uri.authority() {
             None => None,
             Some(target) => Some(Named::parse(target.as_str()).ok_or(Refused::Unclear)?),
@@ -111,7 +112,7 @@ impl Hosts {
 }
 
 impl Named {
-    /// `HOST` or `HOST:PORT`, and nothing else.
+    /// Parses `HOST` or `HOST:PORT`.
     fn parse(text: &str) -> Option<Named> {
         let authority: Authority = text.parse().ok().filter(|_| !text.contains('@'))?;
         let host = authority.host();
@@ -132,7 +133,7 @@ impl Named {
         })
     }
 
-    /// Host that an operator allows: addresses of IPv6 with or without brackets.
+    /// Parses a host that an operator allows. IPv6 addresses may have brackets.
     fn allowed(text: &str) -> Option<Named> {
         let text = text.trim();
         match text.parse() {
@@ -159,7 +160,7 @@ impl Host {
 }
 
 impl Origin {
-    /// `SCHEME://HOST[:PORT]`; the port of one that is allowed may be `*`.
+    /// Parses `SCHEME://HOST[:PORT]`. The port of an allowed origin may be `*`.
     fn parse(text: &str) -> Option<Origin> {
         let (scheme, at) = text.split_once("://")?;
         let at = at.strip_suffix(":*").unwrap_or(at);
@@ -171,7 +172,7 @@ impl Origin {
 
     fn allows(&self, other: &Origin) -> bool {
         let port = match (other.at.port, other.scheme.as_str()) {
-            // Browsers leave out the port that goes without saying.
+            // Browsers omit the default port.
             (None, "http") => Some(80),
             (None, "https") => Some(443),
             (port, _) => port,
@@ -184,7 +185,7 @@ impl Origin {
     }
 }
 
-/// Lets a request pass that names a host of this server, or answers why not.
+/// Passes on a request that names a host of this server, and refuses any other.
 pub(super) async fn check(State(hosts): State<Arc<Hosts>>, request: Request, next: Next) -> Response {
     let local = request.extensions().get::<Arc<Seat>>().map(|seat| seat.local);
     match hosts.check(request.uri(), request.headers(), local) {
@@ -231,7 +232,7 @@ fn refusal(refused: Refused, headers: &HeaderMap) -> Response {
     answer::refusal(status, &ToolError::new(code, message).remediation(remediation))
 }
 
-/// A host as the configuration names it, which is with any port.
+/// Host in the form that the configuration uses, which applies to any port.
 fn name_of(host: &str) -> &str {
     match host.rsplit_once(':') {
         Some((name, port)) if !port.is_empty() && port.bytes().all(|byte| byte.is_ascii_digit()) => name,

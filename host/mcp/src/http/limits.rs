@@ -1,4 +1,4 @@
-//! Limits of requests in flight and of their rate: counted by client, refused beyond.
+//! Limits on requests in flight and on request rates, per client. Requests beyond a limit are refused.
 
 use std::collections::HashMap;
 use std::num::NonZeroU32;
@@ -6,21 +6,21 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Instant;
 
-/// Clients whose rate is remembered. Those that sent nothing for long make room.
+/// Maximum number of clients whose rate is remembered. Those that were idle for longest are dropped.
 const MAX_CLIENTS: usize = 10_000;
 
-/// Reason why a request has to wait.
+/// Limit that a request exceeds.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Full {
-    /// As many as may be are in flight.
+    /// Limit of requests in flight on the server.
     Server,
-    /// As many as one client may have are in flight.
+    /// Limit of requests in flight of one client.
     Client,
-    /// So many of a client are in flight, and what is left is for others.
+    /// The client has this many requests in flight, and the rest is reserved for others.
     Share(usize),
 }
 
-/// Counts requests that are not answered yet.
+/// Counter of requests that have not been answered yet.
 #[derive(Debug)]
 pub(super) struct InFlight {
     all: AtomicUsize,
@@ -28,7 +28,7 @@ pub(super) struct InFlight {
     counts: Arc<Mutex<HashMap<String, usize>>>,
 }
 
-/// One of them. Dropping it makes room.
+/// Slot of one request. Dropping it frees the slot.
 #[derive(Debug)]
 pub(super) struct Slot {
     client: String,
@@ -44,13 +44,13 @@ impl InFlight {
         }
     }
 
-    /// Sets new limits. Requests that are in flight stay.
+    /// Sets new limits. Requests in flight are not affected.
     pub(super) fn bound(&self, all: usize, of_client: usize) {
         self.all.store(all, Ordering::Relaxed);
         self.of_client.store(of_client, Ordering::Relaxed);
     }
 
-    /// The number there is.
+    /// Number of requests in flight.
     pub(super) fn count(&self) -> usize {
         lock(&self.counts).values().sum()
     }
@@ -67,7 +67,7 @@ impl InFlight {
         if *count >= self.of_client.load(Ordering::Relaxed) {
             return Err(Full::Client);
         }
-        // So that others find room before anybody is done.
+        // Leaves room for other clients before the first request ends.
         if *count >= free {
             return Err(Full::Share(*count));
         }
@@ -91,7 +91,7 @@ impl Drop for Slot {
     }
 }
 
-/// Lets each client send so many requests in a second, and so many at once after a pause.
+/// Rate limiter: a number of requests per second for each client, and the same number at once after a pause.
 #[derive(Debug)]
 pub(super) struct Rate {
     limit: NonZeroU32,
@@ -112,17 +112,17 @@ impl Rate {
         }
     }
 
-    /// Limit for a second.
+    /// Limit per second.
     pub(super) fn limit(&self) -> u32 {
         self.limit.get()
     }
 
-    /// True if a client may send another request now.
+    /// Returns whether a client may send another request now.
     pub(super) fn allows(&self, client: &str, now: Instant) -> bool {
         let limit = f64::from(self.limit.get());
         let mut buckets = lock(&self.buckets);
         if buckets.len() >= MAX_CLIENTS && !buckets.contains_key(client) {
-            // A bucket is full again after a second, and a full one says nothing.
+            // A bucket is full again after a second, and a full bucket carries no information.
             buckets.retain(|_, bucket| now.saturating_duration_since(bucket.at).as_secs() < 1);
         }
         let bucket = buckets

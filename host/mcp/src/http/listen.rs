@@ -1,4 +1,4 @@
-//! Connections: so many at once, none that dawdles over its requests, and an end in good order.
+//! Listener: limits the number of connections, enforces timeouts on requests, and shuts down gracefully.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -24,19 +24,19 @@ use super::graceful_close::Lingering;
 use super::middleware::Admission;
 use super::seats::{Place, Seats};
 
-/// Connections beyond the limit that hear of it. Those beyond these are closed at once.
+/// Number of connections beyond the limit that get a refusal. Further ones are closed immediately.
 const TOLD: usize = 16;
-/// Time for one connection to hear a refusal.
+/// Timeout for sending a refusal.
 const TELLING: Duration = Duration::from_secs(2);
-/// Time for open connections to close at the end.
+/// Timeout for open connections to close at shutdown.
 const FAREWELL: Duration = Duration::from_secs(5);
-/// Most headers of a request, which are many more than clients and proxies send.
+/// Maximum number of headers of a request, far more than clients and proxies send.
 const MAX_HEADERS: usize = 256;
-/// Pause after an accept that failed, for instance for want of file descriptors.
+/// Pause after a failed accept, for example if no file descriptors are left.
 const BREATH: Duration = Duration::from_millis(100);
 
-/// Serves until the process is asked to stop, and on for the shutdown delay; then until everything that was let in is
-/// answered, the drain time is over, or it is asked again.
+/// Serves until the process receives a stop signal, and during the shutdown delay after it. Then waits until all
+/// admitted requests are answered, the drain time is over, or a second signal arrives.
 pub(super) async fn until_stopped(
     listener: TcpListener,
     app: Router,
@@ -61,7 +61,7 @@ pub(super) async fn until_stopped(
                 () = again => {}
             }
         }
-        tracing::info!("stopping: what was admitted is finished first");
+        tracing::info!("stopping: admitted calls are finished first");
         door.stop();
         tokio::select! {
             () = door.answered() => {}
@@ -71,7 +71,7 @@ pub(super) async fn until_stopped(
             () = asked_to_stop() => {}
         }
     };
-    // New connections hear meanwhile that the host stops.
+    // New connections are refused with a message that the host is stopping.
     tokio::select! {
         () = accepting => {}
         () = sweeping => {}
@@ -82,7 +82,7 @@ pub(super) async fn until_stopped(
     let _ = tokio::time::timeout(FAREWELL, graceful.shutdown()).await;
 }
 
-/// Resolves when the process is asked to stop, from this call on. Where signals cannot be had it never does.
+/// Resolves when the process receives a stop signal, from this call on. Never resolves if signals are not available.
 pub(super) fn asked_to_stop() -> impl Future<Output = ()> {
     let signals = crate::stop_signals();
     async {
@@ -93,7 +93,7 @@ pub(super) fn asked_to_stop() -> impl Future<Output = ()> {
     }
 }
 
-/// Ends idle sessions as they come due, for ever.
+/// Ends idle sessions when they are due, forever.
 async fn sweep(door: &Admission) {
     loop {
         let pause = door.sessions.end_idle().await;
@@ -101,7 +101,7 @@ async fn sweep(door: &Admission) {
     }
 }
 
-/// Accepts connections, for ever.
+/// Accepts connections, forever.
 async fn accept(
     listener: TcpListener,
     app: Router,
@@ -119,12 +119,12 @@ async fn accept(
                 continue;
             }
         };
-        // Otherwise the kernel holds small replies back for 40 ms.
+        // Otherwise the kernel delays small replies by 40 ms.
         if let Err(err) = connection.set_nodelay(true) {
             tracing::debug!(%err, "TCP_NODELAY could not be set");
         }
         let Ok(local) = connection.local_addr() else {
-            // It is gone already.
+            // The connection is already closed.
             continue;
         };
         match seats.take(peer, local.ip().to_canonical()) {
@@ -143,7 +143,7 @@ async fn accept(
     }
 }
 
-/// Serves a connection until it ends or its place is given to another.
+/// Serves a connection until it ends or its seat is given to another connection.
 fn serve(connection: TcpStream, place: Place, app: Router, caps: &Caps, graceful: &GracefulShutdown) {
     let seat = Arc::clone(place.seat());
     let io = Lingering::new(connection, caps.request, Some(Arc::clone(&seat)));
@@ -178,13 +178,14 @@ fn builder(caps: &Caps) -> http1::Builder {
     builder
         .timer(TokioTimer::new())
         .header_read_timeout(caps.request)
-        // A body is read in pieces, so that this limits the head alone. A head that is not much too long is answered in words.
+        // Bodies are read in pieces, so this limits only the head. A head that is slightly too long still gets a
+        // readable refusal.
         .max_buf_size(caps.header.max(super::MIN_HEAD).saturating_mul(2))
         .max_headers(MAX_HEADERS);
     builder
 }
 
-/// Answers the first request of a connection for which there is no room.
+/// Answers the first request of a connection for which there is no seat.
 async fn refuse(connection: TcpStream, caps: Caps, limit: usize) {
     let service = service_fn(move |_: Request<Incoming>| async move {
         let response: Response<Body> = answer::too_many(

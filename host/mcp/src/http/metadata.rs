@@ -1,4 +1,4 @@
-//! Metadata with which a client gets a token: RFC 9728's, and the challenges that point to it.
+//! Metadata that tells a client how to get a token (RFC 9728), and the challenges that point to it.
 
 use std::sync::Arc;
 
@@ -12,10 +12,10 @@ use super::answer;
 use super::middleware::Admission;
 use crate::auth::Refused;
 
-/// Path of the metadata; also with the path of the resource behind it.
+/// Path of the metadata. The path of the resource may be appended.
 pub(super) const ADDRESS: &str = "/.well-known/oauth-protected-resource";
 
-/// Shows the metadata. There is none without an issuer.
+/// Serves the metadata. Not found if no issuer is configured.
 pub(super) async fn show(State(door): State<Arc<Admission>>) -> Response {
     let Some(issuer) = door.keeper.issuer() else {
         return StatusCode::NOT_FOUND.into_response();
@@ -34,7 +34,7 @@ pub(super) async fn show(State(door): State<Arc<Admission>>) -> Response {
     (kind, metadata.to_string()).into_response()
 }
 
-/// The answer to who does not get in: 401 with what would help, or 403 with the scopes that would.
+/// Response to a sender without access: 401 with advice, or 403 with the missing scopes.
 pub(super) fn challenge(door: &Admission, refused: &Refused) -> Response {
     let (status, code, error) = match refused {
         Refused::NoToken => (StatusCode::UNAUTHORIZED, "TOKEN_REQUIRED", None),
@@ -43,7 +43,7 @@ pub(super) fn challenge(door: &Admission, refused: &Refused) -> Response {
         Refused::Scope(_) => (StatusCode::FORBIDDEN, "SCOPE_MISSING", Some("insufficient_scope")),
         Refused::NoKeys => (StatusCode::SERVICE_UNAVAILABLE, "ISSUER_UNAVAILABLE", None),
     };
-    // What exactly is wrong with a token helps who forges one.
+    // Details about an invalid token would help an attacker.
     let message = match refused {
         Refused::Invalid(_) => "the bearer token is not valid".to_owned(),
         refused => refused.to_string(),
@@ -54,7 +54,7 @@ pub(super) fn challenge(door: &Admission, refused: &Refused) -> Response {
             format!("Ask the operator for another token: tollgate tokens add NAME --scope {scope}.")
         }
         (_, Some(issuer)) => format!("Get a token from {}.", issuer.settings().issuer),
-        (_, None) => "Send `Authorization: Bearer TOKEN` with a token of the operator's.".to_owned(),
+        (_, None) => "Send `Authorization: Bearer TOKEN` with a token from the operator.".to_owned(),
     };
     let err = ToolError::new(code, message).remediation(remediation);
     let mut response = answer::refusal(status, &err);
@@ -65,7 +65,7 @@ pub(super) fn challenge(door: &Admission, refused: &Refused) -> Response {
     response
 }
 
-/// The value of `WWW-Authenticate`.
+/// Value of `WWW-Authenticate`.
 fn authenticate(door: &Admission, error: Option<&str>) -> String {
     let mut parts = Vec::new();
     match door.keeper.issuer() {
@@ -82,7 +82,7 @@ fn authenticate(door: &Admission, error: Option<&str>) -> String {
     format!("Bearer {}", parts.join(", "))
 }
 
-/// Address of a resource's metadata: the resource's path goes behind the well-known one.
+/// Address of a resource's metadata: the well-known path, followed by the resource's path.
 fn address(resource: &str) -> String {
     match url::Url::parse(resource) {
         Ok(url) => {

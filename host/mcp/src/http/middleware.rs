@@ -1,5 +1,5 @@
-//! Admission of every request of `/mcp` before it is read as MCP: who sends it, is there room, did its
-//! body come. What there is room for is shared by identity, and by address without one.
+//! Admission of every request to `/mcp` before it is parsed as MCP: authentication, limits, and receipt of the body.
+//! Limits are shared among identities, or among addresses without an identity.
 
 use std::pin::Pin;
 use std::sync::Arc;
@@ -35,13 +35,14 @@ use crate::auth::{Authenticator, Bearer, Refused};
 use crate::sanitize;
 use crate::sender::Sender;
 
-/// The header that names a session.
+/// Header with the session id.
 const SESSION: &str = "mcp-session-id";
-/// Time limit of the writer's sign of life.
+/// Timeout of the check that the writer responds.
 const PULSE: Duration = Duration::from_secs(2);
-/// Time between looks whether a token has expired that a stream or session began with. Requests are checked each.
+/// Interval at which the tokens of running streams and sessions are checked for expiry. Requests are checked
+/// individually.
 const EXPIRY_INTERVAL: Duration = Duration::from_secs(1);
-/// Time between attempts to get an issuer's keys before the first token comes.
+/// Interval between attempts to fetch an issuer's keys before the first token arrives.
 const AGAIN: Duration = Duration::from_secs(31);
 
 /// State of the admission.
@@ -55,18 +56,18 @@ pub(super) struct Admission {
     pub(super) sessions: Arc<Sessions>,
     gate: Arc<Gate>,
     in_flight: InFlight,
-    /// Streams that wait for notifications.
+    /// Open streams for notifications.
     streams: InFlight,
     bodies: Bodies,
     pace: Pace,
     rate: ArcSwapOption<Rate>,
-    /// True from the request to stop on: load balancers are sent elsewhere.
+    /// True from the stop signal on, so that load balancers use other hosts.
     leaving: AtomicBool,
-    /// True once nobody is let in.
+    /// True once no more requests are admitted.
     stopping: AtomicBool,
-    /// Answers that refused, by status.
+    /// Number of refusals, by status.
     refusals: [AtomicU64; STATUSES.len()],
-    /// Requests whose answers are not sent yet.
+    /// Requests whose responses have not been sent yet.
     unanswered: TaskTracker,
 }
 
@@ -99,12 +100,12 @@ impl Admission {
         }
     }
 
-    /// The limits of what may be at once.
+    /// Current limits.
     pub(super) fn caps(&self) -> Arc<Caps> {
         self.caps.load_full()
     }
 
-    /// Takes over other limits, but for those that connections and readers of bodies have from the start.
+    /// Sets new limits, except for those that are fixed for the server's lifetime.
     pub(super) fn bound(&self, caps: &Caps) {
         let now = self.caps();
         let next = now.with_live(caps);
@@ -118,12 +119,12 @@ impl Admission {
         self.caps.store(Arc::new(next));
     }
 
-    /// Checks that calls can be made; the error says why not.
+    /// Checks that calls can be made. The error says why not.
     pub(super) async fn readiness(&self) -> Result<(), &'static str> {
         if let Some(issuer) = self.keeper.issuer()
             && issuer.has_keys().await.is_err()
         {
-            return Err("the issuer's keys cannot be had");
+            return Err("the issuer's keys cannot be fetched");
         }
         match tokio::time::timeout(PULSE, self.gate.is_working()).await {
             Ok(true) => Ok(()),
@@ -154,7 +155,7 @@ impl Admission {
         }
     }
 
-    /// Counts an answer, if it refuses.
+    /// Counts a response, if it is a refusal.
     pub(super) fn count(&self, status: StatusCode) {
         let place = STATUSES.iter().position(|known| *known == status.as_u16());
         if let Some(refusals) = place.and_then(|place| self.refusals.get(place)) {
@@ -162,7 +163,7 @@ impl Admission {
         }
     }
 
-    /// Gets the issuer's keys before the first token needs them.
+    /// Fetches the issuer's keys before the first token needs them.
     pub(super) async fn fetch_keys(&self) {
         let Some(issuer) = self.keeper.issuer() else {
             return;
@@ -170,23 +171,23 @@ impl Admission {
         while let Err(err) = issuer.has_keys().await {
             tracing::warn!(
                 err = format!("{:#}", anyhow::Error::from(err)),
-                "the issuer's keys cannot be had yet"
+                "the issuer's keys cannot be fetched yet"
             );
             tokio::time::sleep(AGAIN).await;
         }
     }
 
-    /// Is not ready any more, and lets in whoever comes all the same.
+    /// Reports not ready from now on, but still admits requests.
     pub(super) fn leave(&self) {
         self.leaving.store(true, Ordering::Release);
     }
 
-    /// Lets nobody in any more.
+    /// Admits no more requests.
     pub(super) fn stop(&self) {
         self.stopping.store(true, Ordering::Release);
     }
 
-    /// Waits until everything that was let in is answered.
+    /// Waits until all admitted requests are answered.
     pub(super) async fn answered(&self) {
         self.unanswered.close();
         self.unanswered.wait().await;
@@ -202,22 +203,22 @@ impl Admission {
         self.stopping.load(Ordering::Acquire)
     }
 
-    /// Identity of the sender. The error response says what would help.
+    /// Authenticates the sender. The error response says what would help.
     async fn identify(&self, headers: &HeaderMap) -> Result<Option<Bearer>, Response> {
         let mut given = headers.get_all(header::AUTHORIZATION).iter();
         let authorization = given.next().and_then(|value| value.to_str().ok());
         if given.next().is_some() {
-            // A proxy in front may have looked at another one.
+            // A proxy in front may have checked the other header.
             let refused = Refused::Invalid("it came with two Authorization headers".to_owned());
             return Err(metadata::challenge(self, &refused));
         }
         self.keeper.identify(authorization).await.map_err(|refused| {
-            tracing::debug!(%refused, "a request does not get in");
+            tracing::debug!(%refused, "a request is not admitted");
             metadata::challenge(self, &refused)
         })
     }
 
-    /// Checks that an identity may send requests of MCP at all.
+    /// Checks that an identity may send MCP requests at all.
     fn may_call(&self, identity: Option<&Identity>) -> Result<(), Response> {
         match identity {
             Some(identity) if identity.rights().calls == Calls::None => Err(metadata::challenge(
@@ -228,7 +229,7 @@ impl Admission {
         }
     }
 
-    /// Serves a request as long as the token that it came with is one.
+    /// Serves a request as long as its token is valid.
     async fn unless_revoked(
         &self,
         revoked: Option<&CancellationToken>,
@@ -245,7 +246,7 @@ impl Admission {
         }
     }
 
-    /// Ends what tokens let in that are none any more, for ever.
+    /// Ends the sessions of tokens that are no longer valid, forever.
     pub(super) async fn end_revoked(&self) {
         let Some(keyring) = self.keeper.keyring() else {
             return std::future::pending().await;
@@ -267,7 +268,7 @@ impl Admission {
         }
     }
 
-    /// Reads a body, in its sender's share of the memory for bodies.
+    /// Reads a body, within its sender's share of the memory for bodies.
     async fn body(&self, body: Body, share: &Share) -> Result<(Bytes, Room), Response> {
         let caps = self.caps();
         let limit = caps.body;
@@ -289,7 +290,7 @@ impl Admission {
         }
     }
 
-    /// A place for the session that a message begins, if it begins one.
+    /// Reserves a place for the session that a message starts, if it starts one.
     async fn place(&self, begins_session: bool, share: &Share) -> Result<Option<Place>, Response> {
         if !begins_session {
             return Ok(None);
@@ -324,7 +325,7 @@ impl Admission {
     }
 }
 
-/// Lets a request in, or answers why not.
+/// Admits a request, or refuses it with the reason.
 pub(super) async fn pass(State(door): State<Arc<Admission>>, request: Request, next: Next) -> Response {
     let_in(&door, request, next)
         .await
@@ -335,7 +336,7 @@ async fn let_in(door: &Arc<Admission>, request: Request, next: Next) -> Result<R
     if request.method() == Method::GET && page::is_wanted(request.headers()) {
         return Ok(page::show());
     }
-    // Taken before looking, so that who stops sees either this request or its refusal.
+    // Taken before the check, so that the shutdown sees either this request or its refusal.
     let unanswered = door.unanswered.token();
     if door.is_stopping() {
         return Err(answer::stopping());
@@ -364,7 +365,7 @@ async fn let_in(door: &Arc<Admission>, request: Request, next: Next) -> Result<R
         revoked: revoked.clone(),
     });
     if parts.method != Method::POST {
-        // A stream that waits for notifications is nothing to wait for at the end.
+        // The shutdown does not wait for streams of notifications.
         drop(unanswered);
         let slot = door.streams.take(share.as_str());
         let slot = slot.map_err(|full| door.too_many_streams(full))?;
@@ -386,13 +387,13 @@ async fn let_in(door: &Arc<Admission>, request: Request, next: Next) -> Result<R
         .map_err(|full| door.full(full))?;
     let pass = door.pace.enter(&share).await;
     let (body, room) = door.body(body, &share).await?;
-    // Only a request that came whole keeps its connection's place.
+    // Only a request that arrived completely keeps its connection's seat.
     let busy = busy(Work::Call);
     let body = sanitize::repair(&body).map_or(body, Bytes::from);
     let outline = Outline::of(&body).filter(|outline| !outline.has_odd_id());
     let outline = outline.ok_or_else(|| faults::unreadable(&body))?;
-    // Headers that repeat arguments could not be compared with them while nobody knows what a tool takes. Params are read
-    // for that only as long as packs are being prepared.
+    // Headers that repeat arguments cannot be checked while a tool's schema is unknown. Params are therefore parsed
+    // here, but only while packs are being prepared.
     if !door.gate.catalog().preparing().packs.is_empty()
         && let Some(tool) = outline.tool()
         && !door.gate.knows_of(&tool).await
@@ -413,20 +414,20 @@ async fn let_in(door: &Arc<Admission>, request: Request, next: Next) -> Result<R
     Ok(held(response, Kept { session, _rest: rest }, revoked))
 }
 
-/// Counts every answer that refuses, wherever it comes from.
+/// Counts every refusal, whichever layer it comes from.
 pub(super) async fn count(State(door): State<Arc<Admission>>, request: Request, next: Next) -> Response {
     let response = next.run(request).await;
     door.count(response.status());
     response
 }
 
-/// Resources that a response holds until it is sent or given up.
+/// Resources that a response holds until it is sent or abandoned.
 struct Kept<T> {
     session: Option<InUse>,
     _rest: T,
 }
 
-/// A response that holds something until it is sent or given up.
+/// Response that holds a resource until it is sent or abandoned.
 fn held<T: Send + Unpin + 'static>(
     response: Response,
     kept: Kept<T>,
@@ -446,9 +447,9 @@ fn held<T: Send + Unpin + 'static>(
 
 struct Holding<T> {
     body: Body,
-    /// Everything of it was handed on.
+    /// True once the whole response was passed on.
     is_whole: bool,
-    /// The end of the token that the request came with, which breaks the answer off.
+    /// Revocation of the request's token, which aborts the response.
     revoked: Option<Pin<Box<WaitForCancellationFutureOwned>>>,
     kept: Kept<T>,
 }
@@ -473,7 +474,7 @@ impl<T: Unpin> HttpBody for Holding<T> {
             && revoked.as_mut().poll(cx).is_ready()
         {
             self.revoked = None;
-            let gone = std::io::Error::other("the token of this request is none any more");
+            let gone = std::io::Error::other("the token of this request was removed or has expired");
             return Poll::Ready(Some(Err(axum::Error::new(gone))));
         }
         let polled = Pin::new(&mut self.body).poll_frame(cx);

@@ -1,4 +1,4 @@
-//! Many clients over streamable HTTP: who gets in, how much at once, and an orderly end.
+//! MCP over streamable HTTP for many clients: authentication, limits, and graceful shutdown.
 
 mod answer;
 mod bodies;
@@ -47,74 +47,75 @@ use pulse::Pulse;
 
 /// Content type of `/metrics`.
 const PROMETHEUS: &str = "text/plain; version=0.0.4; charset=utf-8";
-/// Bytes that the head of any request may have, because the connection's buffer cannot be smaller.
+/// Minimum size limit of a request's head in bytes, because the connection's buffer cannot be smaller.
 const MIN_HEAD: usize = 8 << 10;
-/// Path of MCP.
+/// Path of the MCP endpoint.
 const PATH: &str = "/mcp";
 
-/// Reason why HTTP is not served.
+/// Reason why the HTTP server cannot start.
 #[derive(Debug, Error)]
 pub enum HttpError {
-    /// Other machines could reach it, and it asks nobody who they are.
+    /// The address is reachable from other machines, and no authentication is configured.
     #[error(
-        "{0} is not a loopback address, and nobody is asked who they are; set server.auth.token_file or \
+        "{0} is not a loopback address, and callers are not authenticated; set server.auth.token_file or \
          server.auth.issuer, or serve at 127.0.0.1"
     )]
     Exposed(SocketAddr),
     /// The address cannot be bound.
     #[error("{address} cannot be bound")]
     Bind {
-        /// Which address.
+        /// Address to bind.
         address: SocketAddr,
         #[source]
         source: std::io::Error,
     },
-    /// The issuer's keys cannot be had in the way that is configured.
+    /// The issuer's keys cannot be fetched with this configuration.
     #[error("server.auth cannot be used")]
     Issuer(#[source] KeyError),
-    /// The pages cannot be made.
+    /// The pages for people cannot be created.
     #[error("the console cannot be served: {0}")]
     Pages(String),
 }
 
-/// Parts of a server over HTTP.
+/// Settings of an HTTP server.
 pub struct Serving {
-    /// The address.
+    /// Address to listen on.
     pub address: SocketAddr,
-    /// Names under which clients reach it, beside those of this machine.
+    /// Additional host names under which clients reach the server.
     pub hosts: Vec<String>,
-    /// Origins of web pages that may use it.
+    /// Origins of web pages that may use the server.
     pub origins: Vec<String>,
-    /// The operator's own tokens.
+    /// Operator's tokens.
     pub tokens: Option<Arc<Keyring>>,
-    /// The issuer, and what its tokens must say.
+    /// Settings of the issuer and the requirements for its tokens.
     pub auth: Auth,
-    /// The limits, now and later.
+    /// Limits, which may change while the server runs.
     pub caps: watch::Receiver<Caps>,
-    /// Pages for people, if there are any.
+    /// Pages for people, if enabled.
     pub pages: Option<Pages>,
 }
 
-/// Proves who the bearer of a token is. `None` for a token that is none.
+/// Authenticates a token. `None` if the token is not valid.
 pub type Prove = Arc<dyn Fn(String) -> BoxFuture<'static, Option<Proven>> + Send + Sync>;
-/// A proven identity, what hears that its token was revoked, and the time after which the token is over by itself.
+/// A proven identity, a token that is cancelled on revocation, and the expiry time.
 pub type Proven = (Identity, Option<CancellationToken>, Option<i64>);
 
-/// Pages for people beside MCP. Hosts and origins are checked before them; whom they let in is their own business.
+/// Pages for people, served beside MCP. Host and origin are checked first. The pages authenticate their users
+/// themselves.
 pub struct Pages {
-    /// Makes the pages of what proves identities, if the server asks for tokens, and of what ends their streams.
+    /// Creates the pages from the authentication, if tokens are required, and from the signal that ends their streams.
     pub make: MakePages,
-    /// Path to which a browser that asks for `/` is led.
+    /// Path that a browser is redirected to from `/`.
     pub path: &'static str,
-    /// True if the pages are all that is served: neither MCP nor metrics.
+    /// True if only the pages are served, and neither MCP nor metrics.
     pub alone: bool,
 }
 
-/// Makes pages.
+/// Constructor of pages.
 pub type MakePages = Box<dyn FnOnce(Option<Prove>, CancellationToken) -> anyhow::Result<Router> + Send>;
 
-/// Serves `/mcp`, `/healthz`, `/readyz` and `/metrics` until the process is asked to stop, and then until what was
-/// admitted is answered. `ready` hears the address once it is bound, which matters when the port was 0.
+/// Serves `/mcp`, `/healthz`, `/readyz` and `/metrics` until the process receives a stop signal and all admitted
+/// requests are answered. `ready` gets the bound address, which matters if the port was 0.
 pub async fn serve(
     mut serving: Serving,
     gate: Arc<Gate>,
@@ -138,7 +139,7 @@ pub async fn serve(
     let longest = (caps.header.max(MIN_HEAD), caps.body);
     let routes = routes(handler, &door, longest.1, &stop, pages)?;
     let app = guarded(routes, Arc::clone(&door), longest.0, is_alone);
-    // A signal that comes as soon as somebody reads that this serves is not lost.
+    // Signals that arrive right after the server reports ready must not be lost.
     let asked = listen::asked_to_stop();
     ready(bound);
     let fetching = {
@@ -178,7 +179,7 @@ fn door(serving: Serving, caps: Caps, bound: SocketAddr, gate: Arc<Gate>) -> Res
         hosts.push(bound.ip().to_string());
     }
     let mut origins = serving.origins;
-    // Browsers send an origin, other clients do not: pages from elsewhere are refused.
+    // Browsers send an origin, other clients do not. Pages with unknown origins are refused.
     let own = ["localhost", "127.0.0.1", "[::1]"];
     origins.extend(own.map(|host| format!("http://{host}:{}", bound.port())));
     Ok(Admission::new(
@@ -191,7 +192,7 @@ fn door(serving: Serving, caps: Caps, bound: SocketAddr, gate: Arc<Gate>) -> Res
     ))
 }
 
-/// Everything that is served: MCP with what belongs to it, and pages if there are any.
+/// All routes: MCP with its related endpoints, and pages if enabled.
 fn routes(
     handler: impl Fn() -> Handler + Send + Sync + 'static,
     door: &Arc<Admission>,
@@ -219,7 +220,7 @@ fn routes(
     })
 }
 
-/// MCP, and what its clients ask for beside it.
+/// Routes for MCP clients.
 fn mcp(
     handler: impl Fn() -> Handler + Send + Sync + 'static,
     door: &Arc<Admission>,
@@ -235,7 +236,7 @@ fn mcp(
     let service = StreamableHttpService::new(move || Ok(handler()), Arc::clone(&door.sessions), config);
     Router::new()
         .route_service(PATH, service)
-        // On its own path alone: whoever asks for another one is told that there is nothing.
+        // Only on its own path, so that requests for other paths get a 404.
         .route_layer(from_fn_with_state(Arc::clone(door), middleware::pass))
         .route("/metrics", get(metrics))
         .route(metadata::ADDRESS, get(metadata::show))
@@ -243,7 +244,7 @@ fn mcp(
         .with_state(Arc::clone(door))
 }
 
-/// Proves identities as the door does, if it asks for tokens.
+/// Authentication for pages, if the server requires tokens.
 fn prover(door: &Arc<Admission>) -> Option<Prove> {
     if door.keeper.is_open() {
         return None;
@@ -261,7 +262,7 @@ fn prover(door: &Arc<Admission>) -> Option<Prove> {
     }))
 }
 
-/// The routes behind the checks that every request passes.
+/// Wraps routes in the checks that every request must pass.
 fn guarded(routes: Router, door: Arc<Admission>, longest_head: usize, is_alone: bool) -> Router {
     let known = Arc::new(Hosts::new(&door.hosts, &door.origins));
     routes
@@ -269,13 +270,13 @@ fn guarded(routes: Router, door: Arc<Admission>, longest_head: usize, is_alone: 
             true => answer::no_mcp_there(),
             false => answer::nothing_there(PATH),
         })
-        // Around everything, what is not there included: no page learns anything by a name that leads here.
+        // Outermost, and also for unknown paths, so that DNS rebinding reveals nothing.
         .layer(from_fn_with_state(known, hosts::check))
         .layer(from_fn_with_state(longest_head, head::check))
         .layer(from_fn_with_state(door, middleware::count))
 }
 
-/// Metrics, for a sender that may make calls.
+/// Serves the metrics to a sender that may make calls.
 async fn metrics(State(door): State<Arc<Admission>>, headers: HeaderMap) -> Response {
     match door.metrics(&headers).await {
         Ok(text) => ([(CONTENT_TYPE, PROMETHEUS)], text).into_response(),
@@ -283,7 +284,7 @@ async fn metrics(State(door): State<Arc<Admission>>, headers: HeaderMap) -> Resp
     }
 }
 
-/// Readiness for calls: the host is not stopping, its writer works, and tokens can be checked.
+/// Readiness for calls: the host is not stopping, its writer responds, and tokens can be checked.
 async fn readiness(door: Arc<Admission>, pulse: &Pulse) -> Response {
     let ready = if door.is_leaving() {
         Err("stopping")

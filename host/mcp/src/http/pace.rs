@@ -1,8 +1,8 @@
-//! Pace of one identity: its requests that are worked on at once while another identity calls, too.
+//! Limit on one identity's concurrent requests while other identities are calling.
 //!
-//! Work on a request begins before the gate has lines for it: reading, parsing, and later writing the answer take turns
-//! on few threads as they come. So an identity with as many requests in flight as there are cores but one has the next
-//! wait at the door, before it costs anything, until one of those is done or has stalled. A core is left to others.
+//! Work on a request starts before it reaches the gate's queues: reading, parsing and later writing the answer share a
+//! few threads in order of arrival. An identity may therefore have at most one request fewer at work than there are
+//! cores. Its next request waits, at no cost, until one of those ends or stalls. This leaves a core for others.
 
 use std::collections::{HashMap, VecDeque};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -11,12 +11,12 @@ use std::time::{Duration, Instant};
 use tokio::sync::oneshot;
 use tollgate_core::share::Share;
 
-/// Time after which a request that is worked on keeps no later one back: it has stalled, or waits for a program or
-/// for other identities.
+/// Time after which a running request no longer delays later ones. It has stalled, or waits for a program or for other
+/// identities.
 const STALLED_AFTER: Duration = Duration::from_millis(50);
-/// Time for which a sender counts as calling.
+/// Time for which an identity counts as calling.
 const RECENTLY: Duration = Duration::from_millis(100);
-/// Identities that are remembered. Those without a request make room.
+/// Maximum number of remembered identities. Those without a request are dropped.
 const MAX_SHARES: usize = 1_024;
 
 /// Identities with requests in flight.
@@ -27,13 +27,13 @@ pub(super) struct Pace {
 }
 
 struct Lane {
-    /// Start times of the requests that are worked on.
+    /// Start times of the running requests.
     running: Vec<Instant>,
     waiting: VecDeque<oneshot::Sender<()>>,
     last: Instant,
 }
 
-/// A request that is worked on. Dropping it lets the next one of its identity begin.
+/// Permission for a running request. Dropping it lets the next request of its identity start.
 pub(super) struct Pass {
     share: Share,
     began: Instant,
@@ -49,10 +49,10 @@ impl Pace {
         }
     }
 
-    /// Waits until a request may begin, which is at once if nobody else calls.
+    /// Waits until a request may start. Returns immediately if no other identity is calling.
     pub(super) async fn enter(&self, share: &Share) -> Pass {
         if let Some(mut ready) = self.line_up(share) {
-            // A place comes free when a request is done, which says so, and when one has stalled, which does not.
+            // A request that ends wakes the next one. A stalled request does not, so this checks periodically.
             while tokio::time::timeout(STALLED_AFTER, &mut ready).await.is_err() && self.must_wait(share) {}
         }
         let began = Instant::now();
@@ -66,7 +66,7 @@ impl Pace {
         }
     }
 
-    /// Receiver to wait on, if the identity has enough requests at work and others call.
+    /// Receiver to wait on, if the identity has enough running requests and others are calling.
     fn line_up(&self, share: &Share) -> Option<oneshot::Receiver<()>> {
         let now = Instant::now();
         let mut lanes = self.lanes();
@@ -91,7 +91,7 @@ impl Pace {
         self.is_ahead(&self.lanes(), share, Instant::now())
     }
 
-    /// True if an identity has enough requests at work, and others call.
+    /// Returns whether an identity has enough running requests and others are calling.
     fn is_ahead(&self, lanes: &HashMap<Share, Lane>, share: &Share, now: Instant) -> bool {
         let at_work = lanes.get(share).map_or(0, |lane| lane.at_work(now));
         let mut others = lanes.iter().filter(|(other, _)| *other != share);
@@ -104,7 +104,7 @@ impl Pace {
 }
 
 impl Lane {
-    /// Number of requests that are worked on and have not stalled.
+    /// Number of running requests that have not stalled.
     fn at_work(&self, now: Instant) -> usize {
         let at_work = |began: &&Instant| now.saturating_duration_since(**began) < STALLED_AFTER;
         self.running.iter().filter(at_work).count()
@@ -124,7 +124,7 @@ impl Drop for Pass {
             if let Some(index) = lane.running.iter().position(|began| *began == self.began) {
                 lane.running.swap_remove(index);
             }
-            // The receiver of a request that began because others had stalled, or that was given up, is gone.
+            // If a request started because others stalled, or was abandoned, its receiver is gone.
             while lane.at_work(Instant::now()) < self.pace.most
                 && let Some(next) = lane.waiting.pop_front()
                 && next.send(()).is_err()
@@ -152,9 +152,9 @@ mod tests {
             .collect();
         let _his = at_once(&bob).expect("one of few");
         assert!(at_once(&ada).is_none());
-        // Hers stall, and then one more may begin.
+        // Ada's requests stall, so one more may start.
         hers.push(pace.enter(&ada).await);
-        // The next one waits for one of hers.
+        // The next one waits for one of Ada's.
         let mut next = Box::pin(pace.enter(&ada));
         assert!(next.as_mut().now_or_never().is_none());
         hers.pop();

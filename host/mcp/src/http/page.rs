@@ -1,11 +1,11 @@
-//! The page for somebody who opens the server's address in a browser. MCP clients never ask for one.
+//! Page for a person who opens the server's address in a browser. MCP clients never request it.
 
 use axum::http::{HeaderMap, header};
 use axum::response::{IntoResponse as _, Response};
 
 use super::PATH;
 
-/// True if a browser asks: for HTML, and not for a stream of messages.
+/// Returns whether a browser sent the request: it accepts HTML and not an event stream.
 pub(super) fn is_wanted(headers: &HeaderMap) -> bool {
     let accepts = |wanted: &str| {
         let accepted = headers.get_all(header::ACCEPT).iter();
@@ -20,7 +20,7 @@ pub(super) fn is_wanted(headers: &HeaderMap) -> bool {
     accepts("text/html") && !accepts("text/event-stream")
 }
 
-/// The page. Nothing in it depends on who asks.
+/// Serves the page. Its content does not depend on the sender.
 pub(super) fn show() -> Response {
     let version = env!("CARGO_PKG_VERSION");
     let page = format!(

@@ -1,4 +1,4 @@
-//! A look at the host that many may ask for and that costs something: taken once a second at most.
+//! Cached readiness check. The check is expensive and may be requested often, so it runs at most once a second.
 
 use std::time::{Duration, Instant};
 
@@ -7,16 +7,16 @@ use tokio::sync::Mutex;
 /// Time for which an answer is valid.
 const GOOD: Duration = Duration::from_secs(1);
 
-/// Readiness for calls; the error says why not.
+/// Readiness for calls. The error says why not.
 pub(super) type Ready = Result<(), &'static str>;
 
-/// The last look.
+/// Result of the last check.
 #[derive(Debug, Default)]
 pub(super) struct Pulse(Mutex<Option<(Instant, Ready)>>);
 
 impl Pulse {
-    /// Result of the last look, if it was just now, and of this one otherwise. Those who ask at the same time
-    /// share one.
+    /// Returns the result of the last check if it is recent, and otherwise runs a new check. Concurrent callers share
+    /// one check.
     pub(super) async fn feel(&self, look: impl Future<Output = Ready>) -> Ready {
         let mut last = self.0.lock().await;
         match *last {

@@ -1,6 +1,5 @@
-//! Places of connections: at most so many, and of one peer at most some of them. When all are taken, a newcomer gets
-//! the place of a connection that has not said who it is, or of one that does nothing, so that nobody shuts the door
-//! for others by holding connections open.
+//! Seats for connections, limited in total and per peer. When all are taken, a new connection gets the seat of one that
+//! is unauthenticated or idle. Holding connections open therefore cannot lock others out.
 
 use std::cmp::Reverse;
 use std::collections::HashMap;
@@ -13,21 +12,22 @@ use tollgate_core::identity::Identity;
 
 use super::caps::Caps;
 
-/// A server that asks nobody who they are lets connections that got an answer stay at least for this time.
+/// Minimum time that a connection stays open after an answer, on a server without authentication.
 const GRACE: Duration = Duration::from_secs(5);
-/// A connection without a request for this long is idle: its client may be about to send the next one.
+/// Time without a request after which a connection is idle. Before that, its client may be about to send the next
+/// request.
 const IDLE: Duration = Duration::from_secs(1);
 
-/// The one connection of an identity is idle after this long, and is given up only if nobody has two.
+/// Time after which an identity's only connection is idle. It is closed only if no identity has two.
 const ONLY_IDLE: Duration = Duration::from_secs(60);
 
-/// The connections of a server.
+/// Connections of a server.
 #[derive(Debug)]
 pub(super) struct Seats {
     most: usize,
-    /// Most of one peer. `None`: on loopback there is no limit but `most`, because a proxy is one peer.
+    /// Limit per peer. `None` means no limit but `most` on loopback, because a proxy is one peer.
     most_of_peer: Option<usize>,
-    /// Nobody is asked who they are.
+    /// True if the server does not authenticate.
     is_open: bool,
     taken: Mutex<Taken>,
 }
@@ -39,16 +39,16 @@ struct Taken {
     of_peer: HashMap<IpAddr, usize>,
 }
 
-/// Place of one connection.
+/// Seat of one connection.
 #[derive(Debug)]
 pub(super) struct Seat {
-    /// The peer's address; of IPv6, the network that one customer has.
+    /// Address of the peer. For IPv6, the network that one customer has.
     pub(super) peer: IpAddr,
-    /// The address that the connection came to.
+    /// Address that the connection arrived at.
     pub(super) local: IpAddr,
     opened: Instant,
     state: Mutex<State>,
-    /// Somebody else has the place now.
+    /// Cancelled when the seat is given to another connection.
     pub(super) given_up: CancellationToken,
 }
 
@@ -57,33 +57,33 @@ struct State {
     /// Proven sender of the last request.
     owner: Option<Identity>,
     is_answered: bool,
-    /// Requests that were let in and are not answered yet.
+    /// Admitted requests that have not been answered yet.
     calls: usize,
-    /// Streams that wait for notifications.
+    /// Open streams for notifications.
     streams: usize,
-    /// Time at which the last of both ended.
+    /// Time at which the last request or stream ended.
     idle_since: Instant,
-    /// Since when the peer has read nothing of what waits for it.
+    /// Time since which the peer has read nothing of the waiting data.
     stalled_since: Option<Instant>,
 }
 
-/// Work that holds a connection busy.
+/// Work that keeps a connection busy.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Work {
-    /// A request that wants an answer.
+    /// A request that needs an answer.
     Call,
-    /// A stream that lasts.
+    /// A long-lived stream.
     Stream,
 }
 
-/// A connection at work. Dropping it ends that.
+/// Marks a connection as busy until dropped.
 #[derive(Debug)]
 pub(super) struct Busy {
     seat: Arc<Seat>,
     work: Work,
 }
 
-/// A taken place. Dropping it makes room.
+/// A taken seat. Dropping it frees the seat.
 #[derive(Debug)]
 pub(super) struct Place {
     number: u64,
@@ -91,8 +91,8 @@ pub(super) struct Place {
     seats: Arc<Seats>,
 }
 
-/// Order in which connections are given up for others: the first ones first; of those, one of whoever holds the most;
-/// then one that was idle for a while, and the older ones before.
+/// Order in which connections are closed for others. First by class; within a class, the owner with the most
+/// connections; then connections that were idle for a while; then the oldest.
 type Rank = (u8, Reverse<usize>, bool, Instant);
 
 impl Seats {
@@ -105,7 +105,7 @@ impl Seats {
         })
     }
 
-    /// A place for a connection, perhaps another's. The error is how many there are.
+    /// Takes a seat for a connection, closing another one if necessary. The error is the current number of connections.
     pub(super) fn take(self: &Arc<Self>, peer: SocketAddr, local: IpAddr) -> Result<Place, usize> {
         let now = Instant::now();
         let peer = network(peer.ip());
@@ -137,7 +137,7 @@ impl Seats {
         }
     }
 
-    /// Ends the connection that is given up most willingly, if there is one.
+    /// Closes the connection with the lowest claim to its seat, if any may be closed.
     fn give_up(&self, taken: &mut Taken, now: Instant, of: Option<IpAddr>) -> Option<()> {
         let mut owned: HashMap<Option<Identity>, usize> = HashMap::new();
         for seat in taken.seats.values() {
@@ -162,8 +162,8 @@ impl Seats {
         Some(())
     }
 
-    /// `None` if a connection is not given up for others at all. `count` is how many its owner has, `most` how many
-    /// the one has who has the most.
+    /// Rank of a connection. `None` if it must not be closed for others. `count` is the number of connections of its
+    /// owner, `most` the largest number of any owner.
     fn rank(
         &self,
         state: &State,
@@ -183,7 +183,7 @@ impl Seats {
             let rank = (u8::from(may_stay), Reverse(0), false, opened);
             return (!may_stay || since(opened) >= GRACE).then_some(rank);
         }
-        // Whoever has most of the places has no claim to keep idle ones or streams in them.
+        // An owner of more than half of the seats has no claim to keep idle connections or streams.
         let has_too_many = count > self.most / 2 && (count > 1 || !is_known);
         if is_idle {
             let is_only = is_known && count == 1;
@@ -211,7 +211,7 @@ impl Taken {
 }
 
 impl Place {
-    /// The connection's seat.
+    /// Seat of the connection.
     pub(super) fn seat(&self) -> &Arc<Seat> {
         &self.seat
     }
@@ -242,7 +242,7 @@ impl Seat {
         }
     }
 
-    /// Notes who sent a request that was let in, and keeps the place for them until that is over.
+    /// Records the sender of an admitted request, and keeps the seat until the work ends.
     pub(super) fn let_in(self: &Arc<Self>, owner: Option<&Identity>, work: Work) -> Busy {
         let mut state = lock(&self.state);
         if state.owner.as_ref() != owner {
@@ -255,12 +255,12 @@ impl Seat {
         }
     }
 
-    /// Notes that a request got an answer, whatever it is.
+    /// Records that a request was answered, whatever the answer.
     pub(super) fn answered(&self) {
         lock(&self.state).is_answered = true;
     }
 
-    /// Notes whether the peer does not read what is written to it.
+    /// Records whether the peer fails to read what is written to it.
     pub(super) fn stalled(&self, is_stalled: bool) {
         let mut state = lock(&self.state);
         state.stalled_since = is_stalled.then(|| state.stalled_since.unwrap_or_else(Instant::now));
@@ -284,7 +284,7 @@ impl Drop for Busy {
     }
 }
 
-/// Network of a peer: an address of IPv4, or a network of IPv6, whose addresses it may change at will.
+/// Network of a peer: an IPv4 address, or an IPv6 network, because a peer can change its address within the network.
 fn network(peer: IpAddr) -> IpAddr {
     match peer.to_canonical() {
         IpAddr::V6(address) if !address.is_loopback() => {
@@ -340,7 +340,7 @@ mod tests {
         );
         let newest = take(&seats, "127.0.0.1").unwrap();
         assert!(is_gone(&asking) && !is_gone(&newer));
-        // The place of who was sent away is not given back twice.
+        // A closed connection must not free its seat a second time.
         drop((silent, asking));
         assert_eq!(lock(&seats.taken).seats.len(), 3);
         drop((known, newer, newest));
@@ -356,7 +356,7 @@ mod tests {
         let _other = other.seat.let_in(Some(&Identity::for_tests("bob")), Work::Stream);
         assert_eq!(take(&seats, "127.0.0.1").unwrap_err(), 2);
         drop(call);
-        // Just now it was busy, so that the next request may be on its way.
+        // The connections were busy just now, so their next requests may be on the way.
         assert_eq!(take(&seats, "127.0.0.1").unwrap_err(), 2);
         idle(&one, IDLE);
         assert_eq!(
@@ -369,7 +369,7 @@ mod tests {
         assert!(is_gone(&one) && !is_gone(&other));
     }
 
-    /// Makes a connection idle for so long.
+    /// Makes a connection idle for a time.
     fn idle(place: &Place, time: Duration) {
         lock(&place.seat.state).idle_since = Instant::now().checked_sub(time).unwrap();
     }
@@ -383,19 +383,19 @@ mod tests {
             idle(&place, time);
             place
         };
-        // Hers are the youngest, and his only one is older than all.
+        // Ada's connections are the youngest, and Bob's only one is the oldest of all.
         let bob = held("bob", 10 * ONLY_IDLE);
         let carol = [held("carol", 9 * ONLY_IDLE), held("carol", 8 * ONLY_IDLE)];
         let hers: Vec<Place> = (2..5).map(|number| held("ada", number * IDLE)).collect();
         let mut newcomers = Vec::new();
         for gone in 1..=2 {
             let next = take(&seats, "127.0.0.1").unwrap();
-            // It is hers as well, and works.
+            // This connection is Ada's as well, and is busy.
             newcomers.push((next.seat.let_in(Some(&ada()), Work::Call), next));
             assert_eq!(hers.iter().filter(|place| is_gone(place)).count(), gone);
             assert!(!is_gone(&bob) && !carol.iter().any(is_gone));
         }
-        // Her last idle one, then one of two, and his never.
+        // Ada's idle connections are closed first, then one of two. Bob's only one is never closed.
         for _ in 0..2 {
             let next = take(&seats, "127.0.0.1").unwrap();
             newcomers.push((next.seat.let_in(Some(&ada()), Work::Call), next));
@@ -444,7 +444,7 @@ mod tests {
         };
         let _one = [answered("192.0.2.1"), answered("192.0.2.1")];
         assert_eq!(take(&seats, "192.0.2.1").unwrap_err(), 2);
-        // A network of IPv6 is one peer.
+        // An IPv6 network counts as one peer.
         let _other = [answered("2001:db8::1"), answered("2001:db8::ffff:2")];
         assert_eq!(take(&seats, "2001:db8::3").unwrap_err(), 2);
         drop((_one, _other));

@@ -1,8 +1,8 @@
-//! Sessions of clients that begin with `initialize`: each belongs to who began it, there are so many at
-//! most, and one that nobody uses ends.
+//! Sessions of clients that begin with `initialize`. Each session belongs to its creator. Their number is limited, and
+//! idle sessions end.
 //!
-//! Identities share the places. When all are taken, one that has fewer than another gets a place of the one that has
-//! the most: that of the session which was idle for longest, or of one that only waits for notifications.
+//! Identities share the places. When all are taken, an identity with fewer sessions gets a place from the identity with
+//! the most. The session that was idle for longest ends, or else one that only waits for notifications.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -19,24 +19,24 @@ use tokio_util::sync::CancellationToken;
 use tollgate_core::identity::Identity;
 use tollgate_core::share::Share;
 
-/// Number of attempts to make a place that somebody else takes.
+/// Number of attempts to get a freed place that others may take first.
 const ATTEMPTS: usize = 8;
-/// Time for a client to come back to a session whose connections broke off, before the calls that it left
-/// behind are given up. Clients are told to come back after 3 s.
+/// Time for a client to return to a session whose connections were lost, before its remaining calls are cancelled.
+/// Clients are told to reconnect after 3 s.
 const COMEBACK_TIMEOUT: Duration = Duration::from_secs(5);
 
 tokio::task_local! {
-    /// The request that is being served. Outside of one, the host itself is at work.
+    /// Request that is being served. Unset while the host itself is at work.
     static REQUEST: Requester;
 }
 
-/// Sender of a request, and the place for a session that it may begin.
+/// Sender of a request, and the place for a session that it may start.
 struct Requester {
     identity: Option<Identity>,
     place: Mutex<Option<Place>>,
 }
 
-/// The sessions of a server.
+/// Sessions of a server.
 pub(super) struct Sessions {
     local: LocalSessionManager,
     owned: Mutex<HashMap<SessionId, Owned>>,
@@ -55,13 +55,13 @@ type Places = Arc<Mutex<HashMap<Share, usize>>>;
 
 struct Owned {
     owner: Option<Identity>,
-    /// Requests that use it now.
+    /// Requests that use the session now.
     calls: usize,
-    /// Streams that wait for notifications now.
+    /// Open streams for notifications.
     streams: usize,
     last_used: Instant,
     place: Option<Place>,
-    /// Cancelled when nobody waits for the calls that are left.
+    /// Cancelled when nothing waits for the remaining calls.
     given_up: CancellationToken,
 }
 
@@ -84,16 +84,16 @@ impl Owned {
     }
 }
 
-/// A place for a session. Dropping it makes room.
+/// A place for a session. Dropping it frees the place.
 pub(super) struct Place {
     share: Share,
     places: Places,
-    /// Cancelled when the token is none any more that the session begins with.
+    /// Cancelled when the token that started the session is no longer valid.
     revoked: Option<CancellationToken>,
 }
 
 impl Place {
-    /// The place of a session that ends with a token.
+    /// Sets the token with which the session ends.
     #[must_use]
     pub(super) fn until(mut self, revoked: Option<CancellationToken>) -> Place {
         self.revoked = revoked;
@@ -118,11 +118,11 @@ impl Drop for Place {
 pub(super) enum Use {
     /// A call.
     Call,
-    /// Waiting for notifications, or the end of the session.
+    /// A stream of notifications, or the end of the session.
     Stream,
 }
 
-/// A session in use. Dropping it begins its idle time.
+/// A session in use. Dropping it starts its idle time.
 pub(super) struct InUse {
     id: SessionId,
     purpose: Use,
@@ -130,7 +130,7 @@ pub(super) struct InUse {
 }
 
 impl InUse {
-    /// Cancelled when the session is over, or nobody came back to it.
+    /// Cancelled when the session has ended or its client did not return.
     pub(super) fn given_up(&self) -> CancellationToken {
         let owned = self.sessions.owned();
         owned
@@ -138,7 +138,7 @@ impl InUse {
             .map_or_else(CancellationToken::new, |owned| owned.given_up.clone())
     }
 
-    /// Notes that the answer did not leave whole: its client may be gone.
+    /// Records that the answer was not sent completely, so its client may be gone.
     pub(super) fn broke_off(&self) {
         if self.purpose == Use::Call && tokio::runtime::Handle::try_current().is_ok() {
             let (sessions, id) = (Arc::clone(&self.sessions), self.id.clone());
@@ -159,7 +159,7 @@ impl Drop for InUse {
 impl Sessions {
     pub(super) fn new(most: usize, idle: Duration) -> Sessions {
         let mut local = LocalSessionManager::default();
-        // What counts as idle is decided here, where calls that take long are known.
+        // Idleness is decided here, where long calls are known.
         local.session_config.keep_alive = None;
         Sessions {
             local,
@@ -169,20 +169,20 @@ impl Sessions {
         }
     }
 
-    /// Sets the number of sessions and their idle time. Existing sessions stay.
+    /// Sets the maximum number of sessions and their idle time. Existing sessions stay.
     pub(super) fn bound(&self, most: usize, idle: Duration) {
         self.bounds.store(Arc::new(Bounds { most, idle }));
     }
 
-    /// The number there is.
+    /// Number of sessions.
     pub(super) fn count(&self) -> usize {
         self.owned().len()
     }
 
-    /// A place for one more session. If there is none, a session ends of the share that has the most, unless that has
-    /// hardly more than this one.
+    /// Takes a place for one more session. If there is none, ends a session of the share that has the most, unless that
+    /// share has hardly more than this one.
     pub(super) async fn place(&self, share: &Share) -> Option<Place> {
-        // Whoever comes at the same time may take the place that was made.
+        // Concurrent requests may take the freed place.
         for _ in 0..ATTEMPTS {
             let holder = match self.take(share) {
                 Ok(place) => return Some(place),
@@ -197,7 +197,7 @@ impl Sessions {
         None
     }
 
-    /// Takes a place, or says who has most, if that is so many that one of them is due to this share.
+    /// Takes a place. The error is the share with the most places, if it has at least two more than this share.
     fn take(&self, share: &Share) -> Result<Place, Option<Share>> {
         let mut places = lock(&self.places);
         if places.values().sum::<usize>() >= self.bounds.load().most {
@@ -214,8 +214,8 @@ impl Sessions {
         })
     }
 
-    /// The session of a share that is missed least: idle for longest, or else one that only waits. One that works goes
-    /// only if its share has more than it would have if all had the same.
+    /// Session of a share to end: the one that was idle for longest, or else one that only waits for notifications. A
+    /// session with calls ends only if its share has more than an equal part of the places.
     fn dispensable(&self, holder: &Share) -> Option<SessionId> {
         let (count, shares) = {
             let places = lock(&self.places);
@@ -232,7 +232,7 @@ impl Sessions {
             .map(|(id, _)| id.clone())
     }
 
-    /// Serves a request as its sender's. `place` is for the session that it begins.
+    /// Runs a request with its sender as the current requester. `place` is for the session that it may start.
     pub(super) async fn serving<T>(
         identity: Option<Identity>,
         place: Option<Place>,
@@ -242,7 +242,7 @@ impl Sessions {
         REQUEST.scope(Requester { identity, place }, request).await
     }
 
-    /// Marks a session as used, if it is its sender's.
+    /// Marks a session as used, if it belongs to the sender.
     pub(super) fn use_by(
         self: &Arc<Self>,
         id: &str,
@@ -262,7 +262,7 @@ impl Sessions {
         })
     }
 
-    /// Ends the sessions that nobody used for long. Returns when the next may be due.
+    /// Ends sessions that were idle for too long. Returns the time until the next may be due.
     pub(super) async fn end_idle(&self) -> Duration {
         let now = Instant::now();
         let longest = self.bounds.load().idle;
@@ -281,7 +281,7 @@ impl Sessions {
         (longest / 4).clamp(Duration::from_millis(100), Duration::from_secs(15))
     }
 
-    /// Ends the sessions whose token is none any more.
+    /// Ends sessions whose token is no longer valid.
     pub(super) async fn end_revoked(&self) {
         let is_revoked = |owned: &Owned| {
             let revoked = owned.place.as_ref().and_then(|place| place.revoked.as_ref());
@@ -300,7 +300,7 @@ impl Sessions {
         }
     }
 
-    /// Gives up the calls of a session that nobody uses for so long. The session itself stays.
+    /// Cancels the calls of a session that stays unused for a time. The session itself stays.
     async fn await_comeback(&self, id: &SessionId, timeout: Duration) {
         tokio::time::sleep(timeout).await;
         if let Some(owned) = self.owned().get_mut(id)
@@ -309,7 +309,7 @@ impl Sessions {
         {
             tracing::debug!(
                 session = &**id,
-                "nobody came back to a session; its calls are given up"
+                "no client came back to a session; its calls are given up"
             );
             std::mem::take(&mut owned.given_up).cancel();
         }
@@ -320,7 +320,7 @@ impl Sessions {
         self.local.close_session(id).await
     }
 
-    /// True if a session exists for the sender.
+    /// Returns whether a session exists for the sender.
     fn exists(&self, id: &SessionId) -> bool {
         self.owned().get(id).is_some_and(|owned| {
             REQUEST
@@ -366,7 +366,7 @@ impl SessionManager for Sessions {
         Ok(self.exists(id) && self.local.has_session(id).await?)
     }
 
-    /// Ends a session. Somebody else's is as good as none.
+    /// Ends a session. A session of another identity is treated as missing.
     async fn close_session(&self, id: &SessionId) -> Result<(), Self::Error> {
         if !self.exists(id) {
             return Ok(());

@@ -1,4 +1,4 @@
-//! Sigstore bundles: signatures by an identity that an issuer confirmed, or by a key. Checked without a connection.
+//! Sigstore bundles: signatures by an issuer's identity or by a key. Checked offline.
 
 use serde::Deserialize;
 use sigstore_verify::trust_root::TrustedRoot;
@@ -9,16 +9,16 @@ use super::provider;
 use crate::digest::Digest;
 use crate::text::{fits, plain};
 
-/// Start of the media types of bundles.
+/// Prefix of the media types of bundles.
 pub(crate) const MEDIA_TYPE: &str = "application/vnd.dev.sigstore.bundle";
-/// Statements that mean "I published this". Others, such as reports of flaws, are signed by honest people as well.
+/// Statements that mean "I published this". Honest people also sign others, such as vulnerability reports.
 const PREDICATES: &[&str] = &[
     "https://sigstore.dev/cosign/sign/v1",
     "https://slsa.dev/provenance/v0.2",
     "https://slsa.dev/provenance/v1",
 ];
 
-/// Checks a bundle by an identity. The error says why it does not count.
+/// Checks a bundle by an identity. The error says why it is not accepted.
 pub(crate) fn check_identity(
     root: &TrustedRoot,
     issuer: &str,
@@ -31,7 +31,7 @@ pub(crate) fn check_identity(
     by_identity(root, issuer, identity, digest, &bundle)
 }
 
-/// Checks a bundle by a key. A log is not asked for, because the operator named the key.
+/// Checks a bundle by a key. A log entry is not required, because the operator named the key.
 pub(crate) fn check_key(
     root: &TrustedRoot,
     key: &DerPublicKey,

@@ -1,4 +1,4 @@
-//! Signatures by a key, as cosign keeps them: a text with the manifest's digest, under a tag made of that digest.
+//! Signatures by a key in cosign's layout: a text with the manifest's digest, under a tag derived from that digest.
 
 use serde::Deserialize;
 use serde_json::json;
@@ -34,7 +34,7 @@ pub(crate) fn payload(reference: &Reference, digest: &Digest) -> Vec<u8> {
     payload.to_string().into_bytes()
 }
 
-/// Checks a signature. The error says why it does not count.
+/// Checks a signature. The error says why it is not accepted.
 pub(crate) fn check(
     key: &DerPublicKey,
     digest: &Digest,
@@ -57,7 +57,7 @@ pub(crate) fn check(
     }
     provider::install();
     let signature = SignatureBytes::from_base64(signature).map_err(|_| "it is not base64".to_owned())?;
-    // The signature first: nothing is read of a text that its signer did not sign.
+    // The signature is checked first, so that unsigned text is never parsed.
     let key = VerificationKey::from_spki(key).map_err(|err| err.to_string())?;
     key.verify(payload.as_bytes(), &signature)
         .map_err(|_| "another key made it".to_owned())?;

@@ -1,4 +1,4 @@
-//! Signatures: finding them in a registry, and keeping them so that they can be checked again without it.
+//! Signatures: finding them in a registry, and storing them for later offline checks.
 
 pub(crate) mod bundle;
 pub(crate) mod cosign;
@@ -12,12 +12,12 @@ use crate::digest::Digest;
 use crate::error::RegistryError;
 use crate::manifest::malformed;
 
-/// Most signatures of one component that are looked at.
+/// Maximum number of checked signatures of one component.
 const SIGNATURES_LIMIT: usize = 32;
-/// Most bytes of one signature.
+/// Maximum bytes of one signature.
 const SIGNATURE_LIMIT: u64 = 256 << 10;
 
-/// A manifest with its signatures. Checking them needs no registry, so a host checks them again at each load.
+/// A manifest with its signatures. Checking them needs no registry, so a host repeats the check at each load.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Evidence {
@@ -27,11 +27,11 @@ pub struct Evidence {
     pub signatures: Vec<Signature>,
 }
 
-/// A signature of one of the two forms.
+/// A signature in one of two forms.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case", deny_unknown_fields)]
 pub enum Signature {
-    /// A signed text that names the digest, as cosign keeps it under a tag.
+    /// A signed text that names the digest, which cosign stores under a tag.
     Simple {
         /// Signed text.
         payload: String,
@@ -50,7 +50,8 @@ impl Evidence {
 }
 
 impl Client {
-    /// Collects the signatures of a manifest. Without an answer from the registry, it is not the same as unsigned.
+    /// Collects the signatures of a manifest. Fails if the registry does not answer, because that does not mean
+    /// unsigned.
     pub fn evidence(&self, pulled: &Pulled) -> Result<Evidence, RegistryError> {
         let mut signatures = self.simple_signatures(pulled)?;
         signatures.extend(self.bundles(pulled)?);

@@ -1,4 +1,4 @@
-//! Signatures checked by ring, which is the project's one library of cryptography.
+//! Signature checks with ring, the project's only cryptography library.
 
 use ring::digest::{Context, SHA256, SHA384, SHA512};
 use ring::signature as algorithms;
@@ -45,7 +45,8 @@ impl CryptoProvider for Ring {
             .map_err(|_| Error::Verification("the signature does not fit the key and the content".to_owned()))
     }
 
-    /// ring hashes what it checks. A bundle of this form is refused, and no bundle beside a manifest has it.
+    /// ring hashes the content itself. A bundle with prehashed content is refused, and no bundle of a manifest has this
+    /// form.
     fn verify_prehashed(&self, scheme: SigningScheme, _: &[u8], _: &[u8], _: &[u8]) -> Result<()> {
         Err(Error::UnsupportedAlgorithm(format!(
             "{} over a hash is not supported",
@@ -76,8 +77,8 @@ fn algorithm(scheme: SigningScheme) -> Result<&'static dyn VerificationAlgorithm
     })
 }
 
-/// Has the library of signatures use ring. Installing it again changes nothing.
+/// Makes the signature library use ring. Repeated calls have no effect.
 pub(crate) fn install() {
-    // Fails if it is there, which is the aim.
+    // Fails if a provider is already installed.
     let _ = install_default_provider(&Ring);
 }

@@ -1,4 +1,4 @@
-//! Signing what is published, with a key in a file.
+//! Signing of published components, with a key in a file.
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
@@ -26,7 +26,7 @@ enum Pair {
 }
 
 impl SigningKey {
-    /// Reads a key in PEM, as `openssl genpkey` writes it.
+    /// Parses a key in PEM, as `openssl genpkey` writes it.
     pub fn from_pem(what: &str, pem: &str) -> Result<SigningKey, RegistryError> {
         let failed = |why: &str| RegistryError::Key {
             what: what.to_owned(),
@@ -65,7 +65,7 @@ impl SigningKey {
         Ok(STANDARD.encode(signature))
     }
 
-    /// True if this key made a signature of a text.
+    /// Returns whether this key made a signature of a text.
     fn made(&self, signature: &str, text: &[u8]) -> bool {
         let Ok(signature) = STANDARD.decode(signature) else {
             return false;
@@ -82,8 +82,8 @@ impl SigningKey {
 }
 
 impl Client {
-    /// Adds a signature of a manifest, beside those that are there. One signature of a key is enough: more would reach the limits of
-    /// whoever reads them.
+    /// Adds a signature of a manifest to the existing ones. A key signs only once, because more signatures would reach
+    /// the limits of readers.
     pub(crate) fn push_signature(
         &self,
         reference: &Reference,

@@ -1,4 +1,4 @@
-//! Data that looks at the work tree of a workspace keep for later looks.
+//! Cached data of work tree scans, kept for each workspace.
 
 mod stamp;
 mod sum;
@@ -10,48 +10,49 @@ use std::time::Instant;
 pub(crate) use stamp::Stamp;
 pub(crate) use sum::Sum;
 
-/// Data of earlier looks at a workspace, for reuse by later ones.
+/// Data of earlier scans of a workspace.
 #[derive(Debug, Default)]
 pub(crate) struct Memory {
     /// Sums of commits.
     pub(crate) commits: HashMap<String, Sum>,
-    /// Hashes of files that differed when they were last looked at.
+    /// Hashes of files that differed in the last scan.
     pub(crate) hashes: Hashes,
-    /// Contents of files that differ or lately did, by hash, so that the next change of them can be told.
+    /// Contents of files that differ or recently did, by hash, for diffs of their next change.
     pub(crate) contents: HashMap<String, Arc<[u8]>>,
-    /// Facts of the index that Git does not show.
+    /// Differences in the index that Git does not show.
     pub(crate) index: Known,
     /// Texts of ignore files, by commit and path.
     pub(crate) rules: HashMap<(String, String), Vec<u8>>,
     /// Files that test runs write.
     pub(crate) of_tests: OfTests,
-    /// The latest look that took too long, such as one in which Git waits for a pipe that is named like a file of its own.
+    /// Time of the last scan that timed out, for example because Git waited for a pipe in place of one of its own
+    /// files.
     pub(crate) timed_out: Option<Instant>,
 }
 
-/// Hashes of files by path, with the metadata that they had.
+/// Hashes of files by path, with the metadata at the time of hashing.
 pub(crate) type Hashes = HashMap<Vec<u8>, (Stamp, String)>;
 
-/// Untracked files that test runs made, or changed though nobody had edited them before.
+/// Untracked files that test runs created, or changed without an earlier edit.
 pub(crate) type OfTests = BTreeSet<String>;
 
-/// A file as a commit or the work tree has it.
+/// A file in a commit or in the work tree.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct File {
-    /// Mode, as `100644`.
+    /// Mode, such as `100644`.
     pub(crate) mode: String,
-    /// Hash of the content. Absent where Git does not tell it.
+    /// Hash of the content. Absent if Git does not report it.
     pub(crate) hash: Option<String>,
 }
 
-/// An entry of the index that `git status` does not look at closely.
+/// An index entry that `git status` does not fully check.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct IndexEntry {
     pub(crate) path: Vec<u8>,
     pub(crate) file: File,
-    /// True if Git was told not to look at the file.
+    /// True if Git was told not to check the file.
     pub(crate) is_flagged: bool,
-    /// True if the file may be absent, as files outside of a sparse checkout are.
+    /// True if the file may be absent, like files outside a sparse checkout.
     pub(crate) is_skipped: bool,
 }
 

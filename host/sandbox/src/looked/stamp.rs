@@ -1,11 +1,11 @@
-//! Metadata by which a file is known again without being read.
+//! Metadata that identifies an unchanged file without reading it.
 
 use std::fmt;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use cap_std::fs::{Metadata, MetadataExt as _};
 
-/// Age from which on a file's times say whether it was changed since.
+/// Age from which a file's times show whether it was changed since.
 const SETTLED: Duration = Duration::from_secs(2);
 
 /// Metadata of a file that changes with its content.
@@ -27,7 +27,7 @@ impl Stamp {
         }
     }
 
-    /// True if a later change would show in the times: the clock of the file system has moved on.
+    /// True if a later change would show in the times, because the file system's clock has moved on.
     pub(crate) fn is_settled(&self, now: SystemTime) -> bool {
         let newest = self.modified.0.max(self.changed.0);
         let now = now.duration_since(UNIX_EPOCH).unwrap_or_default();

@@ -1,7 +1,7 @@
-//! A hash of a set of files to which files can be added and from which they can be taken.
+//! Incremental hash of a set of files: files can be added to it and removed from it.
 //!
-//! So the state of a work tree needs only the files that differ from a commit whose sum is known, and committing what
-//! is there does not change the state.
+//! The state of a work tree then needs only the files that differ from a commit whose sum is known, and committing
+//! the present files does not change the state.
 
 use tollgate_core::hash;
 
@@ -20,7 +20,7 @@ impl Sum {
         }
     }
 
-    /// Takes a file away that was added.
+    /// Removes a file that was added.
     pub(crate) fn take(&mut self, path: &[u8], mode: &str, content: &str) {
         for (sum, lane) in self.0.iter_mut().zip(lanes(path, mode, content)) {
             *sum = sum.wrapping_sub(lane);

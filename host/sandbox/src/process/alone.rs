@@ -1,7 +1,7 @@
-//! Programs that may start no others: the system refuses them new processes.
+//! Programs that may not start others: a system call filter refuses them new processes.
 //!
-//! Git has more ways to start programs than a list of them would ever have. With this, none works, in
-//! whatever file it is configured.
+//! Git has more ways to start programs than any list could cover. With this filter none of them works, whichever file
+//! configures it.
 #![allow(unsafe_code, reason = "a filter is put in place between fork and exec")]
 
 use std::collections::BTreeMap;
@@ -13,7 +13,7 @@ use seccompiler::{
     BpfProgram, SeccompAction, SeccompCmpArgLen, SeccompCmpOp, SeccompCondition, SeccompFilter, SeccompRule,
 };
 
-/// Lets a program that is about to be started have threads, but no children.
+/// Allows a program that is about to start to have threads, but no child processes.
 pub(super) fn confine(command: &mut Command) -> std::io::Result<()> {
     let filters = filters().map_err(std::io::Error::other)?;
     let install = move || {
@@ -24,19 +24,19 @@ pub(super) fn confine(command: &mut Command) -> std::io::Result<()> {
                 {
                     return Err(err);
                 }
-                // A system that has no filters relies on the allow-lists alone.
+                // On a system without filters only the allow-lists apply.
                 _ => {}
             }
         }
         Ok(())
     };
-    // SAFETY: the closure makes two system calls for each filter, on memory that was filled before the
-    // fork: it allocates nothing and takes no lock.
+    // SAFETY: the closure makes two system calls for each filter, on memory that was filled before the fork: it
+    // allocates nothing and takes no lock.
     unsafe { command.pre_exec(install) };
     Ok(())
 }
 
-/// Calls that make a process without flags, where the system has them.
+/// System calls that create a process without flags, where they exist.
 #[cfg(target_arch = "x86_64")]
 const OLD: &[libc::c_long] = &[libc::SYS_fork, libc::SYS_vfork];
 #[cfg(not(target_arch = "x86_64"))]
@@ -46,8 +46,8 @@ fn is_absent(err: &std::io::Error) -> bool {
     matches!(err.raw_os_error(), Some(libc::EINVAL | libc::ENOSYS))
 }
 
-/// The system calls that make processes are refused: those with flags unless they make a thread, and
-/// `clone3`, whose flags no filter sees, as if the system were too old for it.
+/// Filters that refuse the system calls that create processes: those with flags unless they create a thread, and
+/// `clone3`, whose flags no filter can read, as if the system did not have it.
 fn filters() -> Result<[BpfProgram; 2], seccompiler::BackendError> {
     let thread = u64::from(libc::CLONE_THREAD.unsigned_abs());
     let no_thread = SeccompCondition::new(0, SeccompCmpArgLen::Qword, SeccompCmpOp::MaskedEq(thread), 0)?;

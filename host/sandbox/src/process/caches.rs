@@ -1,25 +1,25 @@
-//! Private folder for what one program would otherwise cache in the workspace.
+//! Private cache folder of one program, in place of caches in the workspace.
 //!
-//! Interpreters and checkers trust their caches. A forged `__pycache__` that Git ignores makes a red suite green, so
-//! each program gets empty caches of its own, which go when it ends.
+//! Interpreters and checkers trust their caches. A forged `__pycache__` that Git ignores turns a red suite green, so
+//! each program gets its own empty caches, which are removed when it ends.
 
 use tempfile::TempDir;
 
-/// Variables that name a folder of caches, and the folder's name.
+/// Variables that name a cache folder, and the name of the folder.
 const FOLDERS: [(&str, &str); 3] = [
-    // Bytecode, that of pytest's rewritten assertions as well. It is neither read nor written elsewhere.
+    // Bytecode, including that of pytest's rewritten assertions. It is neither read nor written elsewhere.
     ("PYTHONPYCACHEPREFIX", "pycache"),
     ("MYPY_CACHE_DIR", "mypy"),
     ("RUFF_CACHE_DIR", "ruff"),
 ];
-/// Caches that are switched off: compiled modules of `@babel/register`, of `tsx` and of Node itself.
+/// Caches that are turned off: compiled modules of `@babel/register`, of `tsx` and of Node itself.
 const OFF: [(&str, &str); 3] = [
     ("BABEL_DISABLE_CACHE", "1"),
     ("TSX_DISABLE_CACHE", "1"),
     ("NODE_DISABLE_COMPILE_CACHE", "1"),
 ];
 
-/// Folder of one program, removed with this value.
+/// Cache folder of one program, removed when this is dropped.
 #[derive(Debug)]
 pub(super) struct Caches(TempDir);
 
@@ -32,7 +32,7 @@ impl Caches {
             .map(Caches)
     }
 
-    /// Variables that lead programs to the folder. A command that sets one of them itself has its own way.
+    /// Variables that point programs to the folder. A command that sets one of them itself overrides it.
     pub(super) fn variables(&self) -> Vec<(String, String)> {
         let folders = FOLDERS
             .iter()

@@ -1,8 +1,8 @@
-//! The children of this process: those it started, and orphans that came to it because their supervisor died.
+//! Children of this process: those it started, and orphans that it inherited because their supervisor died.
 //!
-//! A program can kill its supervisor, which has the same user. This process is a child subreaper too, so that whatever
-//! the program left is its child then, however it left its group or its session. Who is a child and was not
-//! started by this process is such an orphan.
+//! A program can kill its supervisor, which runs as the same user. This process is a child subreaper too, so it
+//! inherits all remaining processes of the program, even those that left its group or session. A child that this
+//! process did not start is such an orphan.
 
 use std::collections::BTreeSet;
 use std::io;
@@ -12,26 +12,26 @@ use std::time::{Duration, Instant};
 
 use rustix::process::{Pid, Resource, Rlimit, Signal, WaitOptions};
 
-/// Number of looks in a row that must find no orphan. A list of children can miss one while others end.
+/// Number of consecutive checks that must find no orphan. A list of children can miss one while others end.
 const QUIET: u32 = 3;
-/// Time between two looks at orphans once there is none.
+/// Pause between checks for orphans once none is found.
 const PAUSE: Duration = Duration::from_millis(1);
 
-/// Which children are not orphans.
+/// Children that are not orphans.
 static KNOWN: Mutex<Known> = Mutex::new(Known {
     own: BTreeSet::new(),
     strangers: None,
 });
 
 struct Known {
-    /// Children that this process started and still waits for.
+    /// Children that this process started and has not waited for.
     own: BTreeSet<u32>,
-    /// Children that existed before the first program, as after `exec` in a shell that had started some. Their
-    /// orphans come here too.
+    /// Children that existed before the first program, for example after `exec` in a shell that had started some.
+    /// Their orphans are inherited too.
     strangers: Option<BTreeSet<u32>>,
 }
 
-/// A child that this process started, so that it is not taken for an orphan.
+/// Child that this process started, registered so that it is not taken for an orphan.
 #[derive(Debug)]
 pub struct Started(u32);
 
@@ -41,7 +41,7 @@ impl Drop for Started {
     }
 }
 
-/// Starts a child. The lock keeps everybody from taking it for an orphan before its number is known.
+/// Starts a child. The lock prevents it from being taken for an orphan before its process id is known.
 pub fn start<C>(
     spawn: impl FnOnce() -> io::Result<C>,
     number: impl FnOnce(&C) -> Option<u32>,
@@ -53,7 +53,7 @@ pub fn start<C>(
     Ok((child, Started(number)))
 }
 
-/// Makes orphans of supervisors children of this process, and starts a supervisor.
+/// Makes this process inherit the orphans of supervisors, and starts a supervisor.
 pub(super) fn start_supervisor(command: &mut Command) -> io::Result<(Child, Started)> {
     adopt()?;
     start(|| command.spawn(), |child| Some(child.id()))
@@ -69,19 +69,19 @@ fn adopt() -> io::Result<()> {
     Ok(())
 }
 
-/// Takes leave of a child of this process if it has ended. Until then its number stays its own.
+/// Reaps a child of this process if it has ended. Until then its process id is not reused.
 pub(super) fn has_ended(child: &mut Child, started: &mut Option<Started>) -> bool {
     let mut known = known();
     let ended = !matches!(child.try_wait(), Ok(None));
     if ended && let Some(started) = started.take() {
         known.own.remove(&started.0);
-        // The lock is held already.
+        // The lock is already held.
         std::mem::forget(started);
     }
     ended
 }
 
-/// Kills all orphans, and whoever they leave, until there is none. Whether that was done in time.
+/// Kills all orphans, and the orphans that those leave, until there are none. Returns whether that was done in time.
 pub(super) fn end_orphans(until: Instant) -> bool {
     let mut quiet = 0;
     while quiet < QUIET {
@@ -99,8 +99,8 @@ pub(super) fn end_orphans(until: Instant) -> bool {
     true
 }
 
-/// Kills the orphans that are there now. Whether there was any. Nobody else waits for them, so that their numbers
-/// stay theirs meanwhile.
+/// Kills the current orphans. Returns whether there were any. Only this function reaps them, so their process ids are
+/// not reused meanwhile.
 fn end_those_there() -> bool {
     let known = known();
     let mut any = false;
@@ -109,7 +109,7 @@ fn end_those_there() -> bool {
             continue;
         }
         any = true;
-        // One that cannot be killed is another user's by now.
+        // A process that cannot be killed now belongs to another user.
         let _ = rustix::process::kill_process(child, Signal::KILL);
         let _ = rustix::process::waitpid(Some(child), WaitOptions::NOHANG);
     }
@@ -123,7 +123,7 @@ impl Known {
         if is_known(&self.own) || self.strangers.as_ref().is_none_or(is_known) {
             return false;
         }
-        // The orphans of a container's other processes come to its first one.
+        // In a container, the first process inherits the orphans of all other processes.
         let is_first = rustix::process::getpid() == Pid::INIT;
         let is_alone = !is_first && self.strangers.as_ref().is_some_and(BTreeSet::is_empty);
         is_alone || is_marked(number)
@@ -138,11 +138,11 @@ fn number(pid: Pid) -> u32 {
     pid.as_raw_nonzero().get().unsigned_abs()
 }
 
-/// A limit that the system keeps for each process and has no use for: what carries it comes from a supervisor.
-/// Children inherit it, `exec` keeps it, and only root could raise it again.
+/// Unused resource limit that marks processes that come from a supervisor. Children inherit it, `exec` keeps it, and
+/// only root could raise it again.
 const MARK: u64 = 0x7011_6a7e;
 
-/// Marks this process and all that come from it.
+/// Marks this process and all its descendants.
 pub(super) fn mark() -> rustix::io::Result<()> {
     let mark = Rlimit {
         current: Some(MARK),
@@ -169,8 +169,8 @@ pub(super) fn is_held(pid: u32) -> bool {
     matches!(state, Some('T' | 't'))
 }
 
-/// The children of this process, from the lists that the system keeps for its threads, or from the
-/// parents of all processes where it keeps none.
+/// Children of this process, from the lists that the system keeps for its threads, or from the parents of all
+/// processes if it keeps none.
 pub(super) fn of_this_process() -> Vec<Pid> {
     let threads = numbers("/proc/self/task");
     let lists = threads
@@ -188,7 +188,7 @@ pub(super) fn of_this_process() -> Vec<Pid> {
     children.into_iter().filter_map(Pid::from_raw).collect()
 }
 
-/// The entries of a directory that are numbers.
+/// Entries of a directory that are numbers.
 fn numbers(directory: &str) -> Vec<i32> {
     std::fs::read_dir(directory)
         .into_iter()
@@ -197,8 +197,7 @@ fn numbers(directory: &str) -> Vec<i32> {
         .collect()
 }
 
-/// The parent of a process, from the line the system keeps on it. Its name, in parentheses, may hold
-/// anything.
+/// Parent of a process, from the system's status line. The process name, in parentheses, may contain anything.
 fn parent(pid: i32) -> Option<i32> {
     let stat = text(&format!("/proc/{pid}/stat"))?;
     stat.rsplit_once(')')?.1.split_whitespace().nth(1)?.parse().ok()

@@ -1,10 +1,10 @@
-//! The environment of programs: a few variables of the host's own, and values that never change.
+//! Environment of programs: a few of the host's own variables, and fixed values.
 
 use std::path::Path;
 
 use tollgate_sdk::permit::git_environment;
 
-/// Handed on if the host has them: where things are, and whose they are.
+/// Variables passed on if the host has them: paths, and the user.
 const HANDED_ON: &[&str] = &[
     "PATH",
     "HOME",
@@ -14,9 +14,9 @@ const HANDED_ON: &[&str] = &[
     "CARGO_HOME",
     "RUSTUP_HOME",
 ];
-/// The same for every program: English and without colours or questions.
+/// Variables with fixed values for every program: English, without colours or prompts.
 const FIXED: &[(&str, &str)] = &[("LANG", "C.UTF-8"), ("LC_ALL", "C.UTF-8"), ("TERM", "dumb")];
-/// Directories in which programs are looked for without a PATH.
+/// Directories that are searched for programs if there is no PATH.
 const DEFAULT_PATH: &str = "/usr/local/bin:/usr/bin:/bin";
 
 /// Environment of programs, and the directories in which they are found.
@@ -27,8 +27,8 @@ pub struct Environment {
 }
 
 impl Environment {
-    /// Made from the host's own environment, of which most is left out. What is not UTF-8 is too, and
-    /// so are relative places in PATH: they would be places in the workspace.
+    /// Creates the environment from the host's own, of which most is left out. Values that are not UTF-8 are left out
+    /// too, and so are relative entries of PATH, which would be folders of the workspace.
     pub fn new(own: impl Fn(&str) -> Option<String>) -> Environment {
         let path: Vec<String> = own("PATH")
             .unwrap_or_else(|| DEFAULT_PATH.to_owned())
@@ -52,8 +52,8 @@ impl Environment {
         }
     }
 
-    /// The environment of one program. Git gets more, which makes it safe to run in a repository that
-    /// somebody else prepared.
+    /// Environment of one program. Git gets more variables, which make it safe to run in a repository of unknown
+    /// origin.
     pub(super) fn of(&self, program: &str, more: &[(String, String)]) -> Vec<(String, String)> {
         let mut entries = self.entries.clone();
         if program == "git" {
@@ -63,13 +63,13 @@ impl Environment {
         entries
     }
 
-    /// A variable that every program gets.
+    /// Variable that every program gets.
     pub(super) fn variable(&self, name: &str) -> Option<&str> {
         let found = self.entries.iter().find(|(known, _)| known == name);
         found.map(|(_, value)| value.as_str())
     }
 
-    /// The first program of this name on the PATH.
+    /// First program with this name on the PATH.
     pub fn find(&self, program: &str) -> Option<String> {
         let is_program = |path: &String| {
             Path::new(path).is_file()

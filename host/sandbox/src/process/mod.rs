@@ -1,8 +1,8 @@
-//! Programs that `run` tools start: found without a shell, run under a supervisor, watched by the call.
+//! Programs that `run` tools start: found without a shell, run under a supervisor, monitored by the call.
 //!
-//! The supervisor is this program itself, as the parent of what is run. It kills all that came from a
-//! program, down to processes that left its group, when the program ends, when its time is up, when
-//! the call is cancelled, and when the host is gone. If a program kills or stops its supervisor, the host does the same.
+//! The supervisor is this executable, run as the parent of the program. It kills all processes that came from the
+//! program, including those that left its group, when the program ends, when its time is up, when the call is
+//! cancelled, and when the host is gone. If a program kills or stops its supervisor, the host does the same.
 
 mod alone;
 mod caches;
@@ -32,11 +32,11 @@ pub use environment::Environment;
 pub use supervisor::{SUBCOMMAND, run_child};
 use wire::{Said, Task};
 
-/// Interval of looking at a running program's time.
+/// Interval of checking a running program's time.
 const TICK: Duration = Duration::from_millis(20);
-/// After how many looks the supervisor is looked at.
+/// Number of checks between two checks of the supervisor.
 const LOOKS: u32 = 5;
-/// Time for the supervisor to end everything, and for the host after it.
+/// Time for the supervisor to end all processes, and then for the host.
 const PATIENCE: Duration = Duration::from_secs(5);
 /// Most bytes of all arguments.
 const MAX_ARGUMENTS: usize = 128 << 10;
@@ -45,7 +45,7 @@ const MAX_ARGUMENTS: usize = 128 << 10;
 #[derive(Debug, Clone)]
 pub struct Launcher {
     executable: PathBuf,
-    /// Environment of programs; `None` if none may start.
+    /// Environment of programs. `None` if none may start.
     environment: Option<Environment>,
     umask: u32,
 }
@@ -57,11 +57,11 @@ pub struct Job<'a> {
     pub dir: &'a Dir,
     /// Program and arguments.
     pub argv: Vec<String>,
-    /// Variables beside those that every program of its name gets.
+    /// Variables besides those that every program with its name gets.
     pub variables: Vec<(String, String)>,
     /// True if the program may not start others.
     pub alone: bool,
-    /// Bytes that each of its processes may have beside files it has mapped; `None` if nobody limits them.
+    /// Memory limit of each of its processes in bytes, without mapped files. `None` if there is no limit.
     pub memory: Option<u64>,
     /// Standard input.
     pub stdin: Vec<u8>,
@@ -80,17 +80,17 @@ pub enum Stream {
     Err,
 }
 
-/// Sees every byte that a program prints, and hears from time to time that it still runs.
+/// Receives every byte that a program prints, and periodic calls while it runs.
 pub trait Sink {
-    /// The next bytes of a stream.
+    /// Receives the next bytes of a stream.
     fn bytes(&mut self, stream: Stream, bytes: &[u8]);
     /// Called while the program runs.
     fn tick(&mut self);
 }
 
 impl Launcher {
-    /// Starts programs under supervisors that run `executable`, which is this program. What programs
-    /// create gets the rights that `umask` leaves. Without an environment nothing is ever started.
+    /// Launcher that starts programs under supervisors, which run `executable`, the path of this program. Files that
+    /// programs create get the permissions that `umask` leaves. Without an environment no program ever starts.
     pub fn new(executable: PathBuf, environment: Option<Environment>, umask: u32) -> Launcher {
         Launcher {
             executable,
@@ -99,12 +99,12 @@ impl Launcher {
         }
     }
 
-    /// Starts nothing, whatever it is asked for.
+    /// Launcher that refuses every program.
     pub fn refusing() -> Launcher {
         Launcher::new(PathBuf::new(), None, 0o077)
     }
 
-    /// Runs a program to its end, or to the call's.
+    /// Runs a program until it ends, or until the call's deadline.
     pub fn run(
         &self,
         job: Job<'_>,
@@ -114,14 +114,14 @@ impl Launcher {
         check(&job.argv)?;
         let Some(environment) = &self.environment else {
             return Err(ProcessError::Denied(
-                "no program runs here; `packs check` runs programs with --programs only".to_owned(),
+                "programs are not run here; `packs check` runs them only with --programs".to_owned(),
             ));
         };
         if deadline.is_cancelled() {
             return Err(ProcessError::Cancelled);
         }
         let program = find(environment, &job.argv)?;
-        // Git that starts no other program has no caches of this kind.
+        // Git without child programs has no such caches.
         let caches = if job.alone {
             None
         } else {
@@ -169,14 +169,14 @@ impl Launcher {
         command
             .arg(SUBCOMMAND)
             .env_clear()
-            // Opened once and never looked up again, so nobody can put another directory in its place.
+            // Opened once and never looked up again, so that no other directory can take its place.
             .current_dir(format!("/proc/self/fd/{}", job.dir.as_raw_fd()))
             .process_group(0)
             .stdin(Stdio::from(OwnedFd::from(theirs)))
             .stdout(Stdio::piped())
             .stderr(Stdio::piped());
         let (mut supervisor, started) = children::start_supervisor(&mut command)?;
-        // The other end is the supervisor's alone: its death is the end of the socket.
+        // Only the supervisor holds the other end: its death closes the socket.
         drop(command);
         let limit = job.output_limit.min(MAX_OUTPUT) as usize;
         let stdout = supervisor.stdout.take().map(OwnedFd::from);
@@ -196,15 +196,16 @@ fn failed(err: std::io::Error) -> ProcessError {
     ProcessError::Internal
 }
 
-/// Without a folder of its own a program would trust the caches of the workspace, so it does not start.
+/// Error because the cache folder could not be created. Without it a program would trust the caches of the workspace,
+/// so it does not start.
 fn no_caches(err: std::io::Error) -> ProcessError {
     ProcessError::NotStarted(format!(
         "no temporary folder could be created for its caches: {err}"
     ))
 }
 
-/// A program's path. A name is looked up in the host's own PATH, never in the workspace; only a test that the operator
-/// registered has a path.
+/// Path of a program. A name is looked up in the host's own PATH, never in the workspace. Only a test that the
+/// operator registered has a path.
 fn find(environment: &Environment, argv: &[String]) -> Result<String, ProcessError> {
     let Some(program) = argv.first() else {
         return Err(ProcessError::Invalid("no program is named".to_owned()));
@@ -219,7 +220,9 @@ fn find(environment: &Environment, argv: &[String]) -> Result<String, ProcessErr
 
 fn check(argv: &[String]) -> Result<(), ProcessError> {
     if argv.iter().any(|word| word.contains('\0')) {
-        return Err(ProcessError::Invalid("an argument has a NUL in it".to_owned()));
+        return Err(ProcessError::Invalid(
+            "an argument contains a NUL character".to_owned(),
+        ));
     }
     if argv.iter().map(|word| word.len() + 1).sum::<usize>() > MAX_ARGUMENTS {
         return Err(ProcessError::Invalid(format!(
@@ -239,7 +242,7 @@ struct Running {
 }
 
 impl Running {
-    /// Reads what the program prints until its supervisor says how it ended. Whether its time was up.
+    /// Reads the program's output until its supervisor reports the end. Returns whether its time was up.
     fn watch(
         &mut self,
         until: Instant,
@@ -253,7 +256,7 @@ impl Running {
             if asked_to_end.is_none() && (now >= until || deadline.is_over()) {
                 late = true;
                 asked_to_end = Some(now);
-                // The supervisor takes the end of its input for the end of the program's time.
+                // The supervisor takes the end of its input as the end of the program's time.
                 self.socket.shutdown(Shutdown::Write)?;
             }
             let is_held = || look.is_multiple_of(LOOKS) && children::is_held(self.supervisor.id());
@@ -267,7 +270,7 @@ impl Running {
                 match wire::receive(&mut self.socket) {
                     Ok(Some(Said::Started)) => {}
                     Ok(said) => return Ok((said, late)),
-                    // It was stopped in the middle of a word, and stands still since then.
+                    // The supervisor was stopped in the middle of a message.
                     Err(err) if err.kind() == std::io::ErrorKind::WouldBlock => return Ok((None, late)),
                     Err(err) => return Err(err),
                 }
@@ -288,11 +291,11 @@ impl Running {
                 tracing::warn!("a program's supervisor was killed or stopped, and the program with it");
                 Ok(Ending::Signalled(Signal::KILL.as_raw()))
             }
-            Some(Said::Started) | None => Err(failed(std::io::Error::other("it ended without a word"))),
+            Some(Said::Started) | None => Err(failed(std::io::Error::other("it ended without a message"))),
         }
     }
 
-    /// Which of standard output, standard error and the supervisor have something to say.
+    /// Tells which of standard output, standard error and the supervisor have data.
     fn wait(&self, time: Duration) -> std::io::Result<(bool, bool, bool)> {
         let mut fds = vec![PollFd::new(&self.socket, PollFlags::IN)];
         let pipes = [&self.stdout, &self.stderr];
@@ -317,7 +320,7 @@ impl Running {
         Ok((out, err, said))
     }
 
-    /// Reads what is left in the pipes. Everybody who could write to them is dead by now.
+    /// Reads the rest of the pipes. All possible writers are dead by now.
     fn drain(&mut self, sink: &mut dyn Sink) -> std::io::Result<()> {
         let until = Instant::now() + PATIENCE;
         while (self.stdout.fd.is_some() || self.stderr.fd.is_some()) && Instant::now() < until {
@@ -325,20 +328,21 @@ impl Running {
             self.stdout.take(ready.0, sink)?;
             self.stderr.take(ready.1, sink)?;
             if !ready.0 && !ready.1 {
-                // The socket has ended, so nothing was waited for: somebody was given a pipe and is no descendant.
+                // The socket has ended, so the wait returned at once: a process that is not a descendant was given a
+                // pipe.
                 std::thread::sleep(Duration::from_millis(1));
             }
         }
         Ok(())
     }
 
-    /// True if the supervisor, which is gone, was ended by a signal. By itself it never is.
+    /// True if the supervisor, which is gone, was killed by a signal. Its own exits are never by a signal.
     fn was_killed(&mut self) -> bool {
         matches!(self.supervisor.try_wait(), Ok(Some(status)) if status.signal().is_some())
     }
 
-    /// Leaves no process behind. A supervisor that reported has seen to that and only needs to exit. Any other is
-    /// killed if it is still there, and what it leaves is this process's to kill.
+    /// Leaves no process behind. A supervisor that reported the end has killed all processes and only needs to exit.
+    /// Any other supervisor is killed if it still exists, and this process kills the processes that it leaves.
     fn end(&mut self, has_reported: bool) {
         // Nothing more can be done about a process that cannot be killed.
         let _ = self.socket.shutdown(Shutdown::Both);
@@ -347,7 +351,7 @@ impl Running {
         }
         let _ = self.supervisor.kill();
         let until = Instant::now() + PATIENCE;
-        // Its children come to this process before it can be taken leave of, and not always before its socket closes.
+        // This process inherits its children before it can be reaped, but not always before its socket closes.
         if !self.is_gone_by(until) || !children::end_orphans(until) {
             tracing::error!("not every process of a program could be ended");
         }
@@ -366,7 +370,7 @@ impl Running {
     }
 }
 
-/// One stream on its way to the sink and into a bounded memory.
+/// One stream on its way to the sink and to a bounded buffer.
 struct Piped {
     stream: Stream,
     fd: Option<OwnedFd>,
@@ -382,7 +386,7 @@ impl Piped {
         }
     }
 
-    /// Takes one helping in, if there is one.
+    /// Reads one chunk, if there is data.
     fn take(&mut self, ready: bool, sink: &mut dyn Sink) -> std::io::Result<()> {
         let Some(fd) = self.fd.as_ref().filter(|_| ready) else {
             return Ok(());

@@ -1,7 +1,7 @@
-//! The parent of a program, in a process of its own: it leaves nothing of the program behind.
+//! The supervisor: parent of a program, in a separate process, which leaves no process of the program behind.
 //!
-//! It adopts whatever the program's descendants leave orphaned, so even one that starts a session of
-//! its own stays below it and is killed with the rest.
+//! The supervisor adopts the orphans of the program's descendants, so a descendant that starts its own session still
+//! stays below it and is killed with the rest.
 
 use std::io::{Read, Write};
 use std::os::fd::AsFd;
@@ -22,22 +22,22 @@ use rustix::process::{
 use super::wire::{self, Said, Task};
 use super::{alone, children};
 
-/// Time of looking for children without a pause: some start a successor and end at once.
+/// Time of checking for children without a pause: some start a successor and end at once.
 const CHASE: Duration = Duration::from_secs(1);
-/// Time of trying to kill children that this user may not kill, or cannot find.
+/// Time of trying to kill children that this user may not kill, or that cannot be found.
 const REFUSED: Duration = Duration::from_secs(2);
-/// Time of a program that starts no others to tidy up after itself.
+/// Time for a program without child processes to clean up.
 const FAREWELL: Duration = Duration::from_millis(200);
-/// Time between two looks at those that stay.
+/// Pause between checks for remaining children.
 const PAUSE: Duration = Duration::from_millis(5);
 
-/// The hidden subcommand that runs [`run_child`].
+/// Hidden subcommand that runs [`run_child`].
 pub const SUBCOMMAND: &str = "supervise-program";
 
-/// Reason why the program's time is over.
+/// Reason for which the program must end.
 enum Event {
     Ended(Said),
-    /// The host wants no more of it, or is gone.
+    /// The host cancelled it, or is gone.
     Unwanted,
 }
 
@@ -54,7 +54,7 @@ pub fn run_child() -> anyhow::Result<()> {
             return Ok(wire::say(&socket, &Said::NotStarted(why))?);
         }
     };
-    // The host may be gone by now; then there is nobody to tell, and everything ends below.
+    // The host may be gone by now. In that case nothing is reported, and all processes are killed below.
     let _ = wire::say(&socket, &Said::Started);
     let (events, event) = mpsc::channel();
     watch_host(socket.try_clone()?, events.clone());
@@ -64,7 +64,7 @@ pub fn run_child() -> anyhow::Result<()> {
         ended = dismiss(pid, &event);
     }
     if !kill_everything(pid) {
-        // The program took from this process what it needs. The host sees its death, and does the rest.
+        // The program took a resource that this process needs. The host detects its death and does the rest.
         kill_process(rustix::process::getpid(), Signal::KILL)?;
     }
     let said = match ended {
@@ -75,10 +75,10 @@ pub fn run_child() -> anyhow::Result<()> {
     Ok(())
 }
 
-/// Asks a program to end, before it is killed: Git takes its lock files away, which would keep everybody else from the
-/// repository. It has started nobody who could use the time.
+/// Asks a program to end before it is killed, so that Git removes its lock files, which would block others from the
+/// repository. The program has no child process that could misuse the time.
 fn dismiss(program: Pid, event: &mpsc::Receiver<Event>) -> Event {
-    // One that has ended already is not waited for yet, so the number is still its own.
+    // The program has not been reaped yet, so its process id is not reused.
     let _ = kill_process(program, Signal::TERM);
     event.recv_timeout(FAREWELL).unwrap_or(Event::Unwanted)
 }
@@ -91,15 +91,16 @@ fn prepare(task: &Task) -> anyhow::Result<()> {
         maximum: Some(0),
     };
     rustix::process::setrlimit(Resource::Core, none)?;
-    // One that is below another host has less already, which marks it as well.
+    // A process below another host has a lower limit already, which marks it as well.
     let _ = children::mark();
-    // Keeps the program, which is the same user's, from tracing this process and from taking its files.
+    // Prevents the program, which runs as the same user, from tracing this process and accessing its files.
     rustix::process::set_dumpable_behavior(DumpableBehavior::NotDumpable)?;
     keep_files();
     Ok(())
 }
 
-/// Keeps what this process and the host have open from the program, files that the host was started with included.
+/// Hides the open files of this process and of the host from the program, including files that the host was started
+/// with.
 fn keep_files() {
     let first_after_standard: libc::c_long = 3;
     let last = libc::c_long::from(i32::MAX);
@@ -132,7 +133,7 @@ fn start(task: &Task, input: Vec<u8>) -> std::io::Result<Pid> {
     }
     let mut child = program.spawn()?;
     if let Some(mut stdin) = child.stdin.take() {
-        // A program that does not read its input is no failure.
+        // It is not an error if a program does not read its input.
         std::thread::spawn(move || drop(stdin.write_all(&input)));
     }
     i32::try_from(child.id())
@@ -141,8 +142,8 @@ fn start(task: &Task, input: Vec<u8>) -> std::io::Result<Pid> {
         .ok_or_else(|| std::io::Error::other("a process without a number"))
 }
 
-/// Has the system end the program when this process is killed. Its own children are the host's to kill then. One without
-/// any may tidy up.
+/// Makes the system kill the program when this process is killed. The host then kills the program's children. A
+/// program without children may clean up.
 fn die_with_this(program: &mut Command, alone: bool) {
     let own = rustix::process::getpid();
     let signal = if alone { Signal::TERM } else { Signal::KILL };
@@ -150,7 +151,7 @@ fn die_with_this(program: &mut Command, alone: bool) {
         rustix::process::set_parent_process_death_signal(Some(signal))?;
         match rustix::process::getppid() {
             Some(parent) if parent == own => Ok(()),
-            // Killed before it could be asked for.
+            // The parent was killed before the request.
             _ => Err(std::io::ErrorKind::BrokenPipe.into()),
         }
     };
@@ -158,14 +159,14 @@ fn die_with_this(program: &mut Command, alone: bool) {
         unsafe_code,
         reason = "only the child itself can ask for it, between fork and exec"
     )]
-    // SAFETY: two system calls, neither of which allocates, locks or reads what another thread could have left
-    // half changed.
+    // SAFETY: two system calls, neither of which allocates, locks or reads what another thread could have left half
+    // changed.
     unsafe {
         program.pre_exec(ask)
     };
 }
 
-/// Refuses a program more memory than this. Files that it only maps do not count: Git maps packs of any size.
+/// Limits the memory of a program. Mapped files do not count, because Git maps packs of any size.
 fn limit_memory(program: &mut Command, bytes: u64) {
     let limit = Rlimit {
         current: Some(bytes),
@@ -181,7 +182,7 @@ fn limit_memory(program: &mut Command, bytes: u64) {
     };
 }
 
-/// Tells when the host closes its side of the socket.
+/// Reports when the host closes its side of the socket.
 fn watch_host(mut socket: UnixStream, events: mpsc::Sender<Event>) {
     std::thread::spawn(move || {
         let mut byte = [0];
@@ -190,7 +191,7 @@ fn watch_host(mut socket: UnixStream, events: mpsc::Sender<Event>) {
     });
 }
 
-/// Tells when the program ends. It is not let go yet, so that its number stays its own.
+/// Reports when the program ends. The program is not reaped yet, so its process id is not reused.
 fn wait_for(program: Pid, events: mpsc::Sender<Event>) {
     std::thread::spawn(move || {
         let ended = loop {
@@ -212,16 +213,16 @@ fn ending(status: &WaitIdStatus) -> Said {
     }
 }
 
-/// Kills the program's group, then whoever left it, until nobody is left. The orphans of those who are
-/// killed become children of this process, so it is enough to go on killing children. Who became another user
-/// cannot be killed, and is given up. False if there are children that this process cannot find.
+/// Kills the program's group, then all processes that left it, until none is left. The orphans of killed processes
+/// become children of this process, so it is enough to keep killing children. Children that changed to another user
+/// cannot be killed and are given up. False if there are children that this process cannot find.
 fn kill_everything(program: Pid) -> bool {
-    // An empty group is no failure.
+    // An empty group is not an error.
     let _ = kill_process_group(program, Signal::KILL);
     let mut quiet_since = Instant::now();
     loop {
         match rustix::process::wait(WaitOptions::NOHANG) {
-            // Nobody is left.
+            // No process is left.
             Err(rustix::io::Errno::CHILD) => return true,
             Ok(Some(_)) => quiet_since = Instant::now(),
             _ => {

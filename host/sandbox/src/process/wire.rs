@@ -1,5 +1,5 @@
-//! Messages between host and supervisor over a socket: a task with its input one way, what
-//! became of it the other. The host's end of the socket is also its sign of life.
+//! Messages between host and supervisor over a socket: a task with its input in one direction, the outcome in the
+//! other. The host's end of the socket also signals that the host is alive.
 
 use std::io::{Read, Write};
 
@@ -8,15 +8,15 @@ use serde::{Deserialize, Serialize};
 /// Task of the supervisor.
 #[derive(Debug, Serialize, Deserialize)]
 pub(super) struct Task {
-    /// A path.
+    /// Path of the program.
     pub(super) program: String,
     pub(super) arguments: Vec<String>,
-    /// All of it.
+    /// Complete environment.
     pub(super) environment: Vec<(String, String)>,
     pub(super) umask: u32,
     /// True if the program may not start others.
     pub(super) alone: bool,
-    /// Bytes that each of its processes may have beside files it has mapped.
+    /// Memory limit of each of its processes in bytes, without mapped files.
     pub(super) memory: Option<u64>,
 }
 
@@ -32,7 +32,7 @@ pub(super) enum Said {
 
 /// Largest message to the supervisor, in bytes.
 const MAX_TASK: usize = 64 << 20;
-/// Largest message of the supervisor's.
+/// Largest message from the supervisor, in bytes.
 const MAX_SAID: usize = 64 << 10;
 
 pub(super) fn send(mut socket: impl Write, task: &Task, stdin: &[u8]) -> std::io::Result<()> {
@@ -40,7 +40,7 @@ pub(super) fn send(mut socket: impl Write, task: &Task, stdin: &[u8]) -> std::io
     write(&mut socket, stdin)
 }
 
-/// A task and its input.
+/// Receives a task and its input.
 pub(super) fn accept(mut socket: impl Read) -> std::io::Result<(Task, Vec<u8>)> {
     let task = serde_json::from_slice(&read(&mut socket, MAX_TASK)?)?;
     Ok((task, read(&mut socket, MAX_TASK)?))
@@ -50,7 +50,7 @@ pub(super) fn say(mut socket: impl Write, said: &Said) -> std::io::Result<()> {
     write(&mut socket, &serde_json::to_vec(said)?)
 }
 
-/// The next message, or `None` if none will come.
+/// Receives the next message. `None` if none will come.
 pub(super) fn receive(mut socket: impl Read) -> std::io::Result<Option<Said>> {
     match read(&mut socket, MAX_SAID) {
         Ok(message) => Ok(serde_json::from_slice(&message)?),
@@ -68,7 +68,7 @@ pub(super) fn receive(mut socket: impl Read) -> std::io::Result<Option<Said>> {
 
 fn write(socket: &mut impl Write, message: &[u8]) -> std::io::Result<()> {
     let length = u32::try_from(message.len()).map_err(std::io::Error::other)?;
-    // At once, because whoever writes may be stopped at any time.
+    // Written at once, because the writer may be stopped at any time.
     let whole = [&length.to_be_bytes(), message].concat();
     socket.write_all(&whole)
 }

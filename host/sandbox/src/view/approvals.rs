@@ -1,7 +1,7 @@
 //! `approvals`: decisions that a component waits for.
 //!
-//! What a pack asks is written in its transaction. A policy has a snapshot only, so what it asks goes to the sitting and
-//! is written with the row of the call that it judges.
+//! A pack's request is written in the pack's transaction. A policy has only a snapshot, so its request goes to the
+//! sitting and is written with the row of the judged call.
 
 use serde_json::{Map, Value};
 use tollgate_core::clock::Clock;
@@ -109,7 +109,7 @@ impl approvals::Host for View<'_> {
     }
 }
 
-/// A name that nobody proved. It must not look like an identity.
+/// Unauthenticated name, in a form that cannot look like an identity.
 fn unproven(name: String) -> String {
     match name.contains(':') {
         true => format!("claimed:{name}"),
@@ -118,7 +118,7 @@ fn unproven(name: String) -> String {
 }
 
 impl View<'_> {
-    /// The sitting of a policy that judges a call before it runs. Whoever may not write gets an error.
+    /// Sitting of a policy that judges a call before it runs. Other callers that may not write get an error.
     fn judging(&self) -> Result<Option<&Sitting>, ApprovalError> {
         if self.facts.is_policy {
             return Ok(self.facts.sitting.as_ref());
@@ -129,7 +129,7 @@ impl View<'_> {
         }
     }
 
-    /// The request as it is seen, and the row to write if it is a new one.
+    /// Current state of the request, and the row to write if it is new.
     fn ask_on(
         &self,
         request: &ApprovalRequest,
@@ -144,7 +144,7 @@ impl View<'_> {
         if let Some(newest) = newest.as_ref().filter(|newest| newest.stands(request, now_ms)) {
             let seen = newest.seen(now_ms);
             let is_open = seen.status == ApprovalStatus::Pending;
-            // Written again it changes nothing, and says which open request the call is about.
+            // Writing it again changes nothing, but records which open request the call is about.
             let again = sitting.filter(|_| is_open).map(|_| NewApproval {
                 id: seen.id.clone(),
                 component: component.to_owned(),
@@ -167,7 +167,7 @@ impl View<'_> {
         Ok((new.seen(), Some(new)))
     }
 
-    /// The decision that a component reports.
+    /// Decision that a component reports.
     fn answer(
         &self,
         status: Status,
@@ -186,7 +186,7 @@ impl View<'_> {
         };
         let cut = |said: String, max: usize| text::clean_prose(text::cut(&said, max));
         let caller = &self.facts.asked_by;
-        // A proven answerer is shown by the identity, whatever name the call gives.
+        // An authenticated approver is shown by its identity, whatever name the call gives.
         let proven = caller
             .identity
             .as_ref()
@@ -209,7 +209,7 @@ impl View<'_> {
         let is_short = self.effect == Effect::Run && self.transactions != Transactions::Open;
         self.session.as_host(|| {
             if !is_short {
-                // SQLite may have given the transaction up.
+                // SQLite may have rolled back the transaction.
                 return if self.session.in_transaction() {
                     body()
                 } else {
@@ -228,7 +228,7 @@ impl View<'_> {
         })
     }
 
-    /// Result of a statement. A policy that judges a result has a snapshot, unless the call writes.
+    /// Converts the result of a statement. A policy that judges a result has only a snapshot, unless the call writes.
     fn stored<T>(&self, result: StoreResult<T>) -> Result<T, ApprovalError> {
         result.map_err(|err: StoreError| {
             if err.failure() == StoreFailure::NotWritable && self.facts.is_policy {
@@ -240,7 +240,7 @@ impl View<'_> {
     }
 }
 
-/// The request in the SDK's terms. People see texts without hidden characters.
+/// Request in the SDK's types. Hidden characters are removed from texts that people see.
 fn read(request: Request) -> Result<ApprovalRequest, ApprovalError> {
     let detail = object(&request.detail, "the detail")?;
     let answering = request

@@ -1,4 +1,4 @@
-//! `artifacts`: content that a component leaves beside its operation's row.
+//! `artifacts`: content that a component stores beside its operation's row.
 
 use tollgate_core::effect::Effect;
 use tollgate_sdk::ArtifactError;

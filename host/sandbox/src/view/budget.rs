@@ -1,9 +1,9 @@
 //! `budget`: the envelope of the call, and units of its named budgets.
 //!
-//! A `write` call holds the write lock, so what it sets aside is known to it alone and what it books is
-//! part of its transaction. A `run` call holds no lock: what it sets aside is a row, so that other
-//! calls and hosts see it, and so that it comes back when the call or its host ends. A policy has a snapshot only, so
-//! the call that it judges takes what the policy books, in the call's own commit.
+//! A `write` call holds the write lock, so its reservations are kept in memory and its bookings are part of its
+//! transaction. A `run` call holds no lock: its reservation is a row, so that other calls and hosts see it, and so
+//! that it is released when the call or its host ends. A policy has only a snapshot, so the judged call takes the
+//! units that the policy books, in the call's own commit.
 
 use std::collections::BTreeMap;
 
@@ -81,14 +81,7 @@ impl budget::Host for View<'_> {
             (Effect::Run, _) => self.reserve_in_row(envelope, name, amount),
             (Effect::Write, _) => {
                 self.in_call(|| self.reservable(envelope, &name, amount))?;
-                let units = signed(amount);
-                let resource = self.table.push(Reservation {
-                    name: name.clone(),
-                    units,
-                    id: None,
-                })?;
-                *self.held.entry(name).or_default() += units;
-                Ok(resource)
+                self.hold(name, amount)
             }
         }
     }
@@ -128,7 +121,7 @@ impl budget::HostReservation for View<'_> {
                 self.in_call(|| Ok(self.session.budgets().book(envelope, name, units)?))?;
             }
             Some(id) => self.in_transaction(|| {
-                // Its row goes with the envelope, or with a host that was taken for dead.
+                // The row is deleted with the envelope, or with a host that was declared dead.
                 if !self.session.budgets().give_back(id)? {
                     return Err(BudgetError::NoEnvelope);
                 }
@@ -149,7 +142,7 @@ impl budget::HostReservation for View<'_> {
         let reservation = self.table.delete(this)?;
         match &reservation.id {
             None => self.release_held(&reservation),
-            // What cannot be given back now is given back at the end of the call.
+            // Units that cannot be released now are released at the end of the call.
             Some(id) => {
                 if let Err(err) = self.in_transaction(|| Ok(self.session.budgets().give_back(id)?)) {
                     tracing::warn!(op_id = self.facts.op_id, %err, "a reservation stays until the end of its call");
@@ -161,7 +154,7 @@ impl budget::HostReservation for View<'_> {
 }
 
 impl View<'_> {
-    /// Holds units that the judged call takes, if they are there on the snapshot. The call's commit decides.
+    /// Reserves units that the judged call will take, if the snapshot has them. The call's commit decides.
     fn reserve_for_call(
         &mut self,
         envelope: &str,
@@ -183,17 +176,10 @@ impl View<'_> {
         if let Err(Exhausted(budget)) = self.with_held(&name, budget).reserve(amount) {
             return Err(BudgetError::Exhausted(name, budget));
         }
-        let units = signed(amount);
-        let resource = self.table.push(Reservation {
-            name: name.clone(),
-            units,
-            id: None,
-        })?;
-        *self.held.entry(name).or_default() += units;
-        Ok(resource)
+        self.hold(name, amount)
     }
 
-    /// Checks that so many units can be reserved, inside the transaction that reserves them.
+    /// Checks that this many units can be reserved, inside the transaction that reserves them.
     fn reservable(&self, envelope: &str, name: &str, amount: u64) -> Result<(), BudgetError> {
         let standing = self.session.envelopes().standing(envelope)?;
         if standing.is_none_or(|standing| standing.state != State::Open) {
@@ -204,7 +190,7 @@ impl View<'_> {
         let Err(Exhausted(_)) = self.with_held(name, budget).reserve(amount) else {
             return Ok(());
         };
-        // Some of it may be held by hosts that are gone.
+        // Dead hosts may hold some of the units.
         for host in self
             .session
             .budgets()
@@ -246,7 +232,7 @@ impl View<'_> {
         })?)
     }
 
-    /// Runs `body` inside the `write` call's own transaction, which SQLite may have given up.
+    /// Runs `body` inside the `write` call's own transaction, which SQLite may have rolled back.
     fn in_call<T>(&self, body: impl FnOnce() -> Result<T, BudgetError>) -> Result<T, BudgetError> {
         if !self.session.in_transaction() {
             return Err(StoreError::no_session().into());
@@ -254,7 +240,7 @@ impl View<'_> {
         self.session.as_host(body)
     }
 
-    /// Runs `body` in the `run` call's open transaction, or else in a short one of its own.
+    /// Runs `body` in the `run` call's open transaction, or otherwise in a short one of its own.
     fn in_transaction<T>(&self, body: impl FnOnce() -> Result<T, BudgetError>) -> Result<T, BudgetError> {
         if self.transactions == Transactions::Open {
             return self.in_call(body);
@@ -278,6 +264,18 @@ impl View<'_> {
             reserved: budget.reserved.saturating_add(held),
             ..budget
         }
+    }
+
+    /// Adds units to those that the call holds until its row is written.
+    fn hold(&mut self, name: String, amount: u64) -> Result<Resource<Reservation>, BudgetError> {
+        let units = signed(amount);
+        let resource = self.table.push(Reservation {
+            name: name.clone(),
+            units,
+            id: None,
+        })?;
+        *self.held.entry(name).or_default() += units;
+        Ok(resource)
     }
 
     fn release_held(&mut self, reservation: &Reservation) {

@@ -15,7 +15,7 @@ pub(super) fn unknown(why: &str) -> TestedTree {
 }
 
 impl View<'_> {
-    /// Compares the work tree of a workspace with the one of an operation that may be seen.
+    /// Compares the work tree of a workspace with that of an operation that the caller may see.
     pub(super) fn compare(&self, op_id: &str, workspace: &str) -> Result<TestedTree, LedgerError> {
         let session = self.session;
         let pack = self.namespace.pack();

@@ -1,4 +1,4 @@
-//! `connections`: whether what a caller holds over its connection is still held.
+//! `connections`: tells whether a caller's connection, and with it what the caller holds, still exists.
 
 use tollgate_core::effect::Effect;
 use tollgate_core::hash;
@@ -28,7 +28,7 @@ impl connections::Host for View<'_> {
             return Ok(None);
         }
         let name = name(host.id(), connection);
-        // The host remembers it before the row does, so that no end is missed.
+        // Recorded in the host before the row is written, so that the end is never missed.
         host.watch(connection);
         let session = self.session;
         session.as_host(|| session.connections().watch(&name, host.id(), connection))?;

@@ -1,4 +1,4 @@
-//! `ledger`: adding to the current operation's record, and looking at past ones.
+//! `ledger`: additions to the current operation's record, and queries of past operations.
 
 use tollgate_core::clock::Clock;
 use tollgate_core::effect::Effect;
@@ -22,9 +22,9 @@ use crate::process::Launcher;
 use crate::work_tree::{self, Change};
 use crate::workspaces::Access;
 
-/// Most operations of one answer.
+/// Most operations in one answer.
 const MAX_LIMIT: u32 = 200;
-/// Number of newest operations that are looked at when no index leads to the wanted ones.
+/// Number of newest operations that are searched if no index leads to the requested ones.
 const NEWEST: i64 = 10_000;
 
 pub(crate) struct View<'a> {
@@ -126,7 +126,7 @@ impl ledger::Host for View<'_> {
             .seen
             .as_ref()
             .filter(|seen| seen.workspace == workspace);
-        // It asks Git, for which no transaction waits.
+        // Runs Git, for which no transaction may wait.
         let (Some(reach), Some(envelope), Some(now), Transactions::None) =
             (reach, &self.facts.envelope_id, now, self.transactions)
         else {
@@ -147,7 +147,7 @@ impl ledger::Host for View<'_> {
                 tracing::warn!(
                     op_id = self.facts.op_id,
                     why,
-                    "a change of the work tree is not told"
+                    "a change of the work tree is not reported"
                 );
                 Ok(None)
             }
@@ -238,7 +238,7 @@ impl View<'_> {
         }
     }
 
-    /// Operations as a policy sees them, also by code, each with all verdicts on it.
+    /// Operations as a policy sees them, including error codes and all verdicts.
     pub(super) fn judged_rows(
         &self,
         filter: Filter,
@@ -277,7 +277,8 @@ impl View<'_> {
         Ok(found.into_iter().map(operation).collect())
     }
 
-    /// Operations as a policy sees them: calls inside calls as well, and those of the request that were judged before.
+    /// Operations as a policy sees them, including members of batches and the calls of the request that were judged
+    /// before.
     fn judged(&self, filter: &OperationFilter, limit: u32) -> StoreResult<Vec<StoredOperation>> {
         let mut earlier = match &self.facts.sitting {
             Some(sitting) => sitting.earlier(filter),
@@ -313,8 +314,7 @@ fn told(change: &Change) -> WorkTreeChange {
     }
 }
 
-/// Filter of a component, starting late enough that the answer does not depend on the size of
-/// the ledger.
+/// Filter of a component, restricted so that the response time does not depend on the size of the ledger.
 fn bounded(filter: Filter, session: &Session) -> StoreResult<OperationFilter> {
     let mut after = filter
         .after
@@ -343,7 +343,7 @@ fn bounded(filter: Filter, session: &Session) -> StoreResult<OperationFilter> {
     })
 }
 
-/// A slot as a component says it, with its key.
+/// Key and slot from a component's request.
 fn wanted_slot(wanted: WireSlot) -> (String, Slot) {
     let slot = Slot {
         slots: wanted.slots,

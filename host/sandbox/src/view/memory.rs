@@ -1,4 +1,4 @@
-//! `memory`: what a policy remembers over all calls that it judges.
+//! `memory`: state that a policy keeps across all calls that it judges.
 
 use tollgate_sdk::policy::{MemoryChange, MemoryError, Remembered};
 use tollgate_store::storage::{Namespace, Session, StoreResult};

@@ -1,4 +1,4 @@
-//! The capabilities that components import, one module each. Each is linked as a view on any state that can lend it one.
+//! Capabilities that components import, one module each. Each is linked as a view on any state that can provide one.
 
 pub(crate) mod approvals;
 pub(crate) mod artifacts;

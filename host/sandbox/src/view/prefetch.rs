@@ -1,10 +1,10 @@
-//! Looking ahead in workspaces: a thread lists and reads what a component said it will ask for, while the
-//! component works on what it has.
+//! Prefetching in workspaces: a thread lists and reads the files that a component announced, while the component
+//! works.
 //!
-//! Nobody waits for the thread to begin. What it has not looked at when it is asked for, the component's own
-//! thread looks at itself, so that a hint can make a call faster and never slower by more than the hint. Only
-//! a listing that the thread is in the middle of is waited for: to look at a hundred files twice takes longer.
-//! Who waits looks at what comes next meanwhile, so that both are at work until everything was seen.
+//! The component does not wait for the thread to start a request. If the thread has not started on a request, the
+//! component's own thread does it, so a hint can slow a call down only by its own cost. The component only waits for
+//! a listing that is in progress, because reading a hundred files twice takes longer. While it waits, it works on the
+//! next requests, so both threads stay busy until everything has been read.
 
 use std::collections::VecDeque;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -16,28 +16,27 @@ use tollgate_sdk::{FileEntry, Listing, WorkspaceError};
 
 use crate::workspaces::Workspace;
 
-/// Most requests that are kept in mind.
+/// Most announced requests that are remembered.
 const MAX_EXPECTED: usize = 10_000;
-/// Bytes of answers nobody asked for yet, above which the thread rests.
+/// Bytes of unused results above which the thread pauses.
 const MAX_HELD: usize = 8 << 20;
 /// Number of requests that the thread leaves to the component, which is about to make them.
 const LEAD: usize = 2;
-/// Among how many of the next requests one is looked for.
+/// Number of upcoming requests among which a request is looked up.
 const REACH: usize = 16;
-/// Longest time that a listing is waited for which the thread is in the middle of. It would not be there
-/// sooner if it was begun again.
+/// Longest wait for a listing that is in progress. Starting it again would not be faster.
 const PATIENCE: Duration = Duration::from_secs(1);
-/// Interval at which a waiting component looks at its call's deadline.
+/// Interval at which a waiting component checks its call's deadline.
 const TICK: Duration = Duration::from_millis(5);
 
-/// A request that will come.
+/// An announced request.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Upcoming {
-    /// A listing from the beginning, of at most so many entries.
+    /// Listing from the beginning, of at most this many entries.
     List(String, u32),
-    /// The same, unless the directory's fingerprint is what is known.
+    /// Listing, unless the directory still has the known fingerprint.
     ListUnless(String, Option<u64>, u32),
-    /// A file's beginning, of at most so many bytes.
+    /// Beginning of a file, of at most this many bytes.
     Read(String, u32),
 }
 
@@ -47,7 +46,7 @@ impl Upcoming {
     }
 }
 
-/// Result of a look.
+/// Result of a prefetch.
 enum Seen {
     Listed(Result<Vec<FileEntry>, WorkspaceError>),
     ListedUnless(Result<Option<Listing>, WorkspaceError>),
@@ -55,7 +54,7 @@ enum Seen {
 }
 
 impl Seen {
-    /// Looks, and gives up once `go_on` says no.
+    /// Runs a request, and gives up once `go_on` returns false.
     fn of(workspace: &Workspace, what: &Upcoming, go_on: &dyn Fn() -> bool) -> Seen {
         let tree = &workspace.tree;
         match what {
@@ -67,7 +66,7 @@ impl Seen {
         }
     }
 
-    /// About how many bytes it holds.
+    /// Approximate size in bytes.
     fn size(&self) -> usize {
         let listed = |entries: &[FileEntry]| {
             let sizes = entries
@@ -84,7 +83,7 @@ impl Seen {
     }
 }
 
-/// The hints of one call. Its thread starts with the first of them and ends with the call.
+/// Announced requests of one call. The thread starts with the first one and ends with the call.
 #[derive(Default)]
 pub struct Prefetcher(Option<Arc<Shared>>);
 
@@ -92,27 +91,27 @@ pub struct Prefetcher(Option<Arc<Shared>>);
 struct Shared {
     plan: Mutex<Plan>,
     changed: Condvar,
-    /// A listing is there that is waited for.
+    /// Signals that an awaited listing is complete.
     listed: Condvar,
-    /// The call is over, or files may have changed: nobody asks for what is looked at.
+    /// True if the call is over, or files may have changed, so that results are not needed.
     is_over: AtomicBool,
 }
 
 #[derive(Default)]
 struct Plan {
     expected: VecDeque<Expected>,
-    /// Progress of the thread in it. It shares a lock with the component, so that it does not search there.
+    /// Progress of the thread in the queue. The component shares the lock, so the thread does not search there.
     reached: usize,
-    /// Number of requests taken from its front, less those that were put there.
+    /// Number of requests taken from the front, minus those put there.
     passed: i64,
-    /// The number of the next request that is added.
+    /// Number of the next request that is added.
     number: u64,
-    /// Bytes of what was seen and not asked for yet.
+    /// Bytes of results that were not used yet.
     held: usize,
-    /// The thread rests because that is too much.
+    /// True if the thread pauses because that is too much.
     is_full: bool,
     rests: bool,
-    /// The component waits for a listing.
+    /// True if the component waits for a listing.
     waits: bool,
 }
 
@@ -130,7 +129,7 @@ enum State {
 }
 
 impl Prefetcher {
-    /// Keeps requests in mind that will come before those that are left.
+    /// Announces requests that will come before the remaining ones.
     pub fn expect(&mut self, workspace: &Arc<Workspace>, next: impl DoubleEndedIterator<Item = Upcoming>) {
         let shared = match &self.0 {
             Some(shared) => shared,
@@ -149,7 +148,7 @@ impl Prefetcher {
         shared.wake(&mut plan);
     }
 
-    /// A listing from its beginning, which may have been expected.
+    /// Listing from the beginning, prefetched if it was announced.
     pub fn list(
         &self,
         workspace: &Arc<Workspace>,
@@ -164,7 +163,7 @@ impl Prefetcher {
         }
     }
 
-    /// A listing unless the directory is as it was, which may have been expected.
+    /// Listing unless the directory is unchanged, prefetched if it was announced.
     pub fn list_unless(
         &self,
         workspace: &Arc<Workspace>,
@@ -180,7 +179,7 @@ impl Prefetcher {
         }
     }
 
-    /// A file's beginning, which may have been expected.
+    /// Beginning of a file, prefetched if it was announced.
     pub fn read(
         &self,
         workspace: &Arc<Workspace>,
@@ -200,8 +199,8 @@ impl Prefetcher {
             .unwrap_or_else(|| Seen::of(workspace, what, &|| !deadline.is_over()))
     }
 
-    /// Result for a request that is now made, if it was expected about here and looked at. It and
-    /// what was expected before it are forgotten.
+    /// Result for a request that is made now, if it was announced near this position and prefetched. Removes this and
+    /// all earlier requests.
     fn take(&self, workspace: &Arc<Workspace>, what: &Upcoming, deadline: &Deadline) -> Option<Seen> {
         let shared = self.0.as_ref()?;
         let mut plan = shared.plan();
@@ -222,7 +221,7 @@ impl Prefetcher {
         seen
     }
 
-    /// Forgets all hints, because files may change.
+    /// Forgets all announced requests, because files may change.
     pub fn forget(&mut self) {
         self.0.take().inspect(|shared| shared.end());
     }
@@ -235,7 +234,7 @@ impl Drop for Prefetcher {
 }
 
 impl Plan {
-    /// Puts a request before all others. The last one goes if they are too many.
+    /// Puts a request before all others. Drops the last one if there are too many.
     fn add(&mut self, workspace: &Arc<Workspace>, what: Upcoming) {
         self.expected.push_front(Expected {
             number: self.number,
@@ -252,13 +251,13 @@ impl Plan {
         }
     }
 
-    /// True if the thread is in the middle of the first request.
+    /// True if the thread is working on the first request.
     fn is_looking(&self) -> bool {
         let first = self.expected.front();
         first.is_some_and(|first| matches!(first.state, State::Looking))
     }
 
-    /// Gives up the first request, and what was seen of it.
+    /// Removes the first request and its result.
     fn pass(&mut self) -> Option<Seen> {
         let first = self.expected.pop_front();
         self.passed += 1;
@@ -274,8 +273,8 @@ impl Plan {
         Some(seen)
     }
 
-    /// The next request to look at, and where to find it again: not one that the component is about to make
-    /// itself, if there are others.
+    /// Next request to prefetch, and its position. Avoids requests that the component is about to make itself, if
+    /// there are others.
     fn next(&mut self) -> Option<Work> {
         self.is_full = self.held >= MAX_HELD;
         if self.is_full {
@@ -289,7 +288,7 @@ impl Plan {
         self.begin(at)
     }
 
-    /// The next listing to look at while another one is waited for.
+    /// Next listing to prefetch while another one is awaited.
     fn next_listing(&mut self) -> Option<Work> {
         if self.held >= MAX_HELD {
             return None;
@@ -299,7 +298,7 @@ impl Plan {
         is_listing.then(|| self.begin(at))?
     }
 
-    /// The first request that nobody looked at, behind `first` and where the thread is.
+    /// First request that has not been started, after `first` and the thread's position.
     fn open_from(&self, first: usize) -> Option<usize> {
         let from = self.reached.max(first);
         let further = self.expected.iter().skip(from).position(Expected::is_open)?;
@@ -321,7 +320,7 @@ impl Plan {
         })
     }
 
-    /// Keeps what was seen, unless it was asked for meanwhile.
+    /// Stores a result, unless the request was made in the meantime.
     fn keep(&mut self, place: &Place, seen: Seen) {
         let at = usize::try_from(place.key - self.passed).ok();
         if let Some(expected) = at.and_then(|at| self.expected.get_mut(at))
@@ -339,7 +338,7 @@ impl Expected {
     }
 }
 
-/// A request to look at.
+/// A request to prefetch.
 struct Work {
     workspace: Arc<Workspace>,
     what: Upcoming,
@@ -352,7 +351,7 @@ impl Work {
     }
 }
 
-/// Which request it is, and where: its index and what was passed before add up to the same at any time.
+/// Identity and position of a request: the sum of its index and the number of requests passed before stays constant.
 struct Place {
     number: u64,
     key: i64,
@@ -375,7 +374,7 @@ impl Shared {
         self.wake(&mut plan);
     }
 
-    /// Waits for the first request if the thread is in the middle of it, and looks at others meanwhile.
+    /// Waits for the first request if the thread is working on it, and prefetches others meanwhile.
     fn wait<'a>(&'a self, mut plan: MutexGuard<'a, Plan>, deadline: &Deadline) -> MutexGuard<'a, Plan> {
         while plan.is_looking() && !deadline.is_over() {
             let Some(work) = plan.next_listing() else {
@@ -387,7 +386,7 @@ impl Shared {
         plan
     }
 
-    /// Waits for the first request when there is nothing else to look at.
+    /// Waits for the first request when there is nothing else to prefetch.
     fn wait_idly<'a>(&'a self, mut plan: MutexGuard<'a, Plan>, deadline: &Deadline) -> MutexGuard<'a, Plan> {
         let until = Instant::now() + PATIENCE;
         plan.waits = true;
@@ -408,7 +407,7 @@ impl Shared {
         plan
     }
 
-    /// Work of the thread.
+    /// Main loop of the thread.
     fn look(&self) {
         let mut plan = self.plan();
         let go_on = || !self.is_over.load(Ordering::Relaxed);

@@ -21,7 +21,7 @@ use crate::progress::{Narrator, Progress};
 use crate::view::prefetch::Prefetcher;
 use crate::workspaces::Access;
 
-/// Part of its call's time that a program leaves, so that the reply can report the end.
+/// Part of its call's time that a program must leave, so that the reply can report the end.
 const RESERVE: Duration = Duration::from_millis(500);
 
 /// Longest list of words in a refusal, in bytes.
@@ -87,7 +87,7 @@ impl View<'_> {
         };
         let mut watcher = Watcher {
             narrator: Narrator::new(self.progress, &wanted.program),
-            // What packs ask Git is no log that anybody reads.
+            // Output of Git for packs is not stored as a log.
             log: match &git {
                 Some(_) => None,
                 None => self.artifacts.create(ArtifactKind::Log).unwrap_or_else(no_log),
@@ -114,7 +114,7 @@ impl View<'_> {
         })
     }
 
-    /// Counts a program that is about to start, or says why it must not.
+    /// Counts a program that is about to start, or returns why it must not.
     fn count(&self, programs: &dyn CountPrograms, counted: Counted) -> Result<(), ProcessError> {
         let count = || programs.count(self.session, self.deadline, counted);
         match self.session.as_host(count) {
@@ -128,7 +128,7 @@ impl View<'_> {
     }
 }
 
-/// Kind that a command counts as. A registered test is one, whatever else permits it.
+/// Kind under which a command is counted. A registered test counts as one even if another rule permits it.
 fn counted(info: &WorkspaceInfo, permitted: &Permitted) -> Option<Counted> {
     match permitted {
         Permitted::Program(argv) if info.tests.iter().any(|test| test.argv == *argv) => Some(Counted::Test),
@@ -155,7 +155,7 @@ fn how_it_ended(ending: Ending) -> Ran {
     }
 }
 
-/// Tells the client that a program runs, and keeps what it prints.
+/// Reports the running program to the client, and stores its output.
 struct Watcher<'a> {
     narrator: Narrator<'a>,
     log: Option<ArtifactWriter>,
@@ -177,19 +177,19 @@ impl Sink for Watcher<'_> {
 }
 
 impl Watcher<'_> {
-    /// The artifact that the log became.
+    /// Artifact id of the log.
     fn keep(self) -> Option<String> {
         self.log?.keep().map_or_else(no_log, Some)
     }
 }
 
-/// A log that cannot be kept is no reason not to run a program.
+/// A program runs even if its log cannot be stored.
 fn no_log<T>(err: std::io::Error) -> Option<T> {
     tracing::warn!(%err, "a program's output is not kept");
     None
 }
 
-/// A refusal with the line that would allow the program.
+/// Refusal with the configuration line that would allow the program.
 fn denied(workspace: &str, wanted: &Wanted, refused: Refused) -> String {
     match refused {
         Refused::Program => {
@@ -197,7 +197,7 @@ fn denied(workspace: &str, wanted: &Wanted, refused: Refused) -> String {
             let argv: Vec<String> = argv.map(|word| format!("{word:?}")).collect();
             let argv = argv.join(", ");
             format!(
-                "`{}` is no program the pack was granted, nor, with these arguments, a test of `{workspace}`; to \
+                "`{}` is not a program granted to the pack and, with these arguments, not a registered test of `{workspace}`; to \
                  register it as a test, add `tests.NAME = [{}]` to [workspaces.{workspace}]",
                 wanted.program.escape_debug(),
                 text::clean(text::cut(&argv, MAX_LINE)),

@@ -15,14 +15,14 @@ pub(crate) struct View<'a> {
     pub(crate) session: &'a Session,
     pub(crate) transactions: &'a mut Transactions,
     pub(crate) commits: &'a mut u32,
-    /// The call's end. While a transaction is open it is the transaction's.
+    /// Deadline of the call, or of its open transaction.
     pub(crate) deadline: &'a Deadline,
     pub(crate) transaction_time: Duration,
     pub(crate) table: &'a mut ResourceTable,
 }
 
 impl View<'_> {
-    /// A statement outside `transaction` wants the call's own transaction around it.
+    /// Checks that the call's own transaction is open, which a statement outside `transaction` needs.
     fn whole_call(&self) -> Result<(), SqlError> {
         match self.transactions {
             Transactions::WholeCall => Ok(()),
@@ -147,8 +147,8 @@ impl storage::HostTransaction for View<'_> {
                 false => err.into(),
             });
         }
-        // All who write wait for it, so it lasts no longer than a `write` call. A guest that does anything else
-        // then is stopped wherever it is: in its own code, in SQL, asleep, or waiting for a program.
+        // All writers wait for this transaction, so it lasts no longer than a `write` call. A guest that takes longer
+        // is stopped wherever it is: in its own code, in SQL, asleep, or waiting for a program.
         self.deadline.narrow(self.transaction_time);
         *self.transactions = Transactions::Open;
         Ok(handle)

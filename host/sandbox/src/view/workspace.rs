@@ -14,9 +14,9 @@ use crate::bindings::tollgate::host::workspace::{
 use crate::view::prefetch::{Prefetcher, Upcoming};
 use crate::workspaces::{Access, DeferredWrite};
 
-/// Most bytes that one call may want written after its commit.
+/// Most bytes that one call may have written after its commit.
 const MAX_HELD_BACK: usize = 16 << 20;
-/// Most files of it.
+/// Most files that one call may have written after its commit.
 const MAX_FILES: usize = 1_000;
 
 pub(crate) struct View<'a> {
@@ -28,7 +28,7 @@ pub(crate) struct View<'a> {
 }
 
 impl View<'_> {
-    /// Checks a write at once and carries it out, or holds it back until the call's commit.
+    /// Validates a write at once, and either executes it or defers it until the call's commit.
     fn change(&mut self, name: &str, path: &str, content: &[u8], append: bool) -> Result<(), WorkspaceError> {
         let reach = self.access.workspace(name)?;
         let change = FileWrite::new(path, content, append)?;
@@ -62,7 +62,7 @@ impl View<'_> {
     }
 }
 
-/// A refusal with the line that would allow the write, if one would.
+/// Refusal with the configuration line that would allow the write, if there is one.
 fn not_allowed(path: &str, offered: &WorkspaceInfo, asked: &[String]) -> String {
     let asks = |prefix: &&String| {
         let only = WorkspaceInfo {
@@ -73,15 +73,15 @@ fn not_allowed(path: &str, offered: &WorkspaceInfo, asked: &[String]) -> String 
     };
     let shown = path.escape_debug();
     let Some(prefix) = asked.iter().find(asks) else {
-        return format!("`{shown}` is not below what the pack asks to write in its manifest");
+        return format!("`{shown}` is not below a path that the pack's manifest asks to write");
     };
-    // Who asks for everything needs no more than the place of this file.
+    // A request for everything needs only the folder of this file.
     let least = match (prefix.trim_start_matches("./"), path.split_once('/')) {
         ("" | ".", Some((folder, _))) => format!("{folder}/"),
         ("" | ".", None) => path.to_owned(),
         (prefix, _) => prefix.to_owned(),
     };
-    // A prefix that means a file is put right instead of kept beside the folder.
+    // A prefix that means a file replaces the folder instead of being added.
     let kept = offered.write_prefixes.iter();
     let kept = kept.filter(|prefix| format!("{prefix}/") != least);
     let all = kept.chain([&least]);
@@ -176,7 +176,7 @@ impl workspace::Host for View<'_> {
     }
 
     fn read_ahead(&mut self, name: String, next: Vec<WireUpcoming>) -> wasmtime::Result<()> {
-        // What cannot be reached is refused when it is asked for.
+        // Unreachable workspaces are refused when the request is made.
         if let Ok(reach) = self.access.workspace(&name) {
             let next = next.into_iter().map(|upcoming| match upcoming {
                 WireUpcoming::List((directory, limit)) => Upcoming::List(directory, limit),
@@ -199,7 +199,7 @@ impl workspace::Host for View<'_> {
     }
 
     fn convert_error(&mut self, err: WorkspaceError) -> wasmtime::Result<Error> {
-        // A look that was given up is no news to a guest whose time is up.
+        // An aborted read adds nothing for a guest whose time is up.
         if self.deadline.is_over() {
             return Err(Trap::Interrupt.into());
         }

@@ -1,4 +1,4 @@
-//! Change of a work tree from one state to another: paths, numbers of lines, and a unified diff.
+//! Change of a work tree from one state to another: paths, line counts, and a unified diff.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 use std::fmt::Write as _;
@@ -11,12 +11,12 @@ use super::{Differs, Entry, Look, SUBMODULE};
 
 /// Largest file whose lines are compared.
 pub(super) const MAX_FILE: u64 = 1 << 20;
-/// Largest diff. What is left out is named.
+/// Size limit of a diff. Files that are left out are named.
 const MAX_PATCH: usize = 8 << 20;
-/// Most paths that a row of the ledger names, and most bytes of the short form.
+/// Most paths in a row of the ledger, and most bytes of the short form.
 pub const MAX_PATHS: usize = 500;
 const MAX_SHORT: usize = 4 << 10;
-/// Git's name of no tree at all.
+/// Git's name for the empty tree.
 const EMPTY_TREE: &str = "4b825dc642cb6eb9a060e54bf8d69288fbee4904";
 
 /// A change of a work tree.
@@ -28,7 +28,7 @@ pub struct Change {
     pub insertions: u64,
     /// Lines that were removed.
     pub deletions: u64,
-    /// Files whose lines are not counted: too large, no text, or content that nobody has any more.
+    /// Files whose lines are not counted: too large, not text, or with content that is no longer available.
     pub uncounted: u64,
     /// Files that were not compared, because too many differ from the last commit.
     pub uncompared: u64,
@@ -39,12 +39,12 @@ pub struct Change {
 }
 
 impl Change {
-    /// Changed paths as a JSON array, with `cut` in the statistics if there are more.
+    /// Changed paths as a JSON array. `unlisted_paths` in the statistics says how many more there are.
     pub fn changed_paths(&self) -> String {
         self.changed_paths_and(&[])
     }
 
-    /// The same, followed by other names, each once.
+    /// Changed paths, followed by other names, without duplicates.
     pub fn changed_paths_and(&self, names: &[String]) -> String {
         let paths = self.paths.iter().take(MAX_PATHS);
         let mut all: Vec<&str> = paths.map(|(_, path)| path.as_str()).collect();
@@ -58,7 +58,8 @@ impl Change {
         json!(all).to_string()
     }
 
-    /// Statistics as a JSON object. `cut` says that they leave something out, and `uncounted_files` how much.
+    /// Statistics as a JSON object. `cut` says that the line counts are incomplete, `uncounted_files` and
+    /// `uncompared_files` say why, and `unlisted_paths` is the number of paths past the limit.
     pub fn stats(&self) -> String {
         let mut stats = json!({
             "files_changed": self.paths.len(),
@@ -79,7 +80,7 @@ impl Change {
         stats.to_string()
     }
 
-    /// A line for each path: `+ a.py`, `~ b.rs`, `- c.go`, and how many are left out.
+    /// One line for each path: `+ a.py`, `~ b.rs`, `- c.go`, and the number of further paths.
     pub fn short(&self) -> String {
         let mut short = String::new();
         for (told, (mark, path)) in self.paths.iter().enumerate() {
@@ -110,12 +111,12 @@ struct Side {
     is_dirty: bool,
 }
 
-/// The change between two looks. The error says why it cannot be told.
+/// Change between two scans. The error says why it cannot be determined.
 pub(super) fn between(look: &Look<'_>, before: &Sighting, now: &Sighting) -> Result<Change, String> {
     let (old, new) = (differs(before)?, differs(now)?);
     let (old_limit, old_more) = old.cut();
     let (new_limit, new_more) = new.cut();
-    // Beyond the first path that one side lacks, nobody knows what differs.
+    // Past the first path that one side left out, the differences are unknown.
     let limit = old_limit.into_iter().chain(new_limit).min();
     let (old, new) = (&old.files, &new.files);
     let is_known = |path: &&String| limit.is_none_or(|limit| *path <= limit);
@@ -171,10 +172,10 @@ fn side(file: &Option<(String, String)>, is_dirty: bool) -> Option<Side> {
     Some(Side { mode, hash, is_dirty })
 }
 
-/// Both sides of files, by path.
+/// Both sides of each file, by path.
 type Sides = BTreeMap<String, (Option<Side>, Option<Side>)>;
 
-/// Files that differ between two commits, as each has them.
+/// Files that differ between two commits, as each commit has them.
 fn commits(look: &Look<'_>, old: Option<&str>, new: Option<&str>) -> Result<Sides, String> {
     if old == new {
         return Ok(BTreeMap::new());
@@ -270,7 +271,7 @@ impl Change {
     }
 }
 
-/// Contents by hash, as far as there are any: of files in the work tree as looks found them, of others from the repository.
+/// Contents by hash, as far as available: those of work tree files from scans, all others from the repository.
 fn contents(look: &Look<'_>, sides: &[Changed]) -> Result<HashMap<String, Vec<u8>>, String> {
     let mut contents = HashMap::new();
     let mut wanted = BTreeSet::new();
@@ -298,7 +299,8 @@ fn contents(look: &Look<'_>, sides: &[Changed]) -> Result<HashMap<String, Vec<u8
     Ok(contents)
 }
 
-/// Reads `HASH blob SIZE`, a line feed, the content and a line feed, for each object. What is missing has no content.
+/// Parses `HASH blob SIZE`, a line feed, the content and a line feed, for each object. A missing object has no
+/// content.
 fn blobs(output: &[u8], contents: &mut HashMap<String, Vec<u8>>) {
     let mut rest = output;
     while let Some(end) = rest.iter().position(|byte| *byte == b'\n') {

@@ -19,25 +19,25 @@ use crate::looked::{File, Hashes, Memory, Stamp};
 
 /// Most files that one command hashes.
 const HASHED_AT_ONCE: usize = 1_000;
-/// Most files that cannot be read before a look fails.
+/// Most unreadable files before a scan fails.
 const MAX_UNREADABLE: usize = 20;
 
-/// Folders among the differences that are read in a way of their own.
+/// Folders among the differences that need special handling.
 pub(super) struct Special {
     /// Tracked files of submodules.
     pub(super) submodules: Submodules,
-    /// Folders that only a rule hides which is in no commit.
+    /// Folders that only an uncommitted rule hides.
     pub(super) hidden: HashSet<Vec<u8>>,
 }
 
-/// Result of a pass over the differences.
+/// State of a pass over the differences.
 struct Pass<'a> {
     special: &'a Special,
-    /// Hashes of files for the next look.
+    /// Hashes of files for the next scan.
     known: &'a mut Hashes,
     folders: Folders<'a>,
     links: BTreeSet<Vec<u8>>,
-    /// Differences that nobody listed.
+    /// Further differences that Git did not list.
     more: Vec<Difference>,
 }
 
@@ -86,12 +86,13 @@ impl Look<'_> {
         Ok(())
     }
 
-    /// Hashes what is no regular file, and a file that is as another look found it. Of others the metadata is returned.
+    /// Hashes anything that is not a regular file, and reuses the hash of a file that is unchanged since another
+    /// scan. Returns the metadata of all others.
     fn read(&self, path: &[u8], file: &mut File, pass: &mut Pass<'_>) -> Result<Option<Stamp>, String> {
         if file.hash.is_some() {
             return Ok(None);
         }
-        // A file that went in the meantime has no hash and counts as removed.
+        // A file that disappeared in the meantime has no hash and counts as removed.
         let Ok(metadata) = self.metadata(path) else {
             return Ok(None);
         };
@@ -109,7 +110,7 @@ impl Look<'_> {
         Ok(file.hash.is_none().then_some(stamp))
     }
 
-    /// Hashes the files that no look hashed before.
+    /// Hashes the files that no scan hashed before.
     fn hash_all(
         &self,
         unknown: Vec<(Vec<u8>, Stamp, &mut File)>,
@@ -145,7 +146,7 @@ impl Look<'_> {
             .symlink_metadata(OsStr::from_bytes(path))
     }
 
-    /// Content of what is not a regular file: target of a link, files of a submodule or of a nested repository.
+    /// Content of anything but a regular file: target of a link, files of a submodule or of a nested repository.
     fn by_kind(
         &self,
         path: &[u8],
@@ -181,7 +182,7 @@ impl Look<'_> {
         Ok((!metadata.is_file()).then(|| "special".to_owned()))
     }
 
-    /// Hashes files. One that cannot be read gets a placeholder.
+    /// Hashes files. An unreadable file gets a placeholder.
     fn hash(&self, paths: &[Vec<u8>], hashes: &mut Vec<String>) -> Result<(), String> {
         let mut rest = paths;
         let mut unreadable = 0;
@@ -226,7 +227,7 @@ impl Pass<'_> {
             return self.folders.hash(dir, place);
         };
         let split = self.folders.split(dir, place, tracked)?;
-        // Builds and the like, which a test run may leave behind.
+        // For example build output, which a test run may leave.
         self.more.extend(split.untracked.map(|hash| Difference {
             path: [place, b"/"].concat(),
             before: None,
@@ -240,7 +241,7 @@ impl Pass<'_> {
     }
 }
 
-/// Mode of a file that Git does not know.
+/// Mode of a file that Git does not track.
 pub(super) fn mode_of(metadata: &Metadata) -> &'static str {
     match metadata {
         metadata if metadata.is_symlink() => LINK,
@@ -250,7 +251,7 @@ pub(super) fn mode_of(metadata: &Metadata) -> &'static str {
     }
 }
 
-/// A path as Git reads it from a list of lines.
+/// Path as Git reads it from a list of lines.
 fn quoted(path: &[u8]) -> Vec<u8> {
     let is_plain = |byte: &u8| !matches!(byte, b'"' | b'\\' | 0..=0x1f | 0x7f);
     if path.iter().all(is_plain) {

@@ -1,5 +1,6 @@
-//! Files that Git does not list because of a rule which is in no commit: in `.git/info/exclude`, or in a `.gitignore` that
-//! is new or changed. Such a rule hides nothing here. The user's own excludes, outside of the repository, do.
+//! Files that Git does not list because of an uncommitted ignore rule: in `.git/info/exclude`, or in a `.gitignore`
+//! that is new or changed. Such rules do not hide files from a scan. The user's own excludes, outside the repository,
+//! do.
 
 use std::collections::HashSet;
 
@@ -9,17 +10,17 @@ use super::Look;
 use super::status::Difference;
 use crate::looked::{File, Memory};
 
-/// Name of the files with rules.
+/// Name of ignore files.
 const RULES: &[u8] = b".gitignore";
-/// Folders that test tools make with an ignore file of their own.
+/// Folders that test tools create with an ignore file inside.
 const CACHES: [&[u8]; 3] = [b".pytest_cache", b".mypy_cache", b".ruff_cache"];
-/// Beginning of each path that Git is asked about: without it, a name with a colon in front is a pattern.
+/// Prefix of each path passed to Git: without it, a name that starts with a colon is a pattern.
 const PLACE: &[u8] = b"./";
 /// Texts of ignore files that are kept.
 const MAX_TEXTS: usize = 200;
 
 impl Look<'_> {
-    /// Adds ignored paths whose rule is in no commit. Returns the folders among them.
+    /// Adds ignored paths whose rule is uncommitted. Returns the folders among them.
     pub(super) fn add_hidden(
         &self,
         prefix: &str,
@@ -60,7 +61,7 @@ impl Look<'_> {
         Ok(folders)
     }
 
-    /// Paths among these whose rule is in no commit.
+    /// Paths whose ignore rule is uncommitted.
     fn hidden(
         &self,
         prefix: &str,
@@ -72,10 +73,10 @@ impl Look<'_> {
             .iter()
             .flat_map(|path| [PLACE, path.as_slice(), b"\0"].concat())
             .collect();
-        // None of them is in the index, which can be long.
+        // None of the paths is in the index, which can be long.
         let arguments = ["-v", "-z", "--no-index", "--stdin"];
         let (output, ending, _) = self.git("check-ignore", &arguments, asked)?;
-        // 1 says that none of them is ignored any more.
+        // Exit status 1 means that none of them is ignored any more.
         if !matches!(ending, Ending::Exited(0 | 1)) {
             return Err(format!(
                 "git check-ignore failed in workspace {}",
@@ -94,7 +95,7 @@ impl Look<'_> {
         Ok(hidden)
     }
 
-    /// True if a rule is in the commit, or outside of the repository.
+    /// True if a rule is committed, or outside the repository.
     fn is_settled(
         &self,
         prefix: &str,
@@ -120,7 +121,7 @@ impl Look<'_> {
         Ok(has(text, pattern) && self.keeps_exceptions(prefix, &key.1, text))
     }
 
-    /// True if a file of rules still has the exceptions that its committed text has: a rule would hide more without them.
+    /// True if an ignore file still has the exceptions of its committed text: without them, a rule would hide more.
     fn keeps_exceptions(&self, prefix: &str, source: &str, committed: &[u8]) -> bool {
         let exceptions = || lines(committed).filter(|line| line.starts_with(b"!"));
         let Some(source) = source
@@ -134,7 +135,7 @@ impl Look<'_> {
     }
 }
 
-/// True for the exclude file of a repository. Others are the user's.
+/// True for the exclude file of a repository. All others belong to the user.
 fn is_exclude_file(source: &str) -> bool {
     source.ends_with("/info/exclude")
 }
@@ -148,7 +149,7 @@ fn name(path: &[u8]) -> &[u8] {
     path.rsplit(|byte| *byte == b'/').next().unwrap_or_default()
 }
 
-/// Content of the only object that `git cat-file --batch` printed; empty if it is missing.
+/// Content of the only object that `git cat-file --batch` printed. Empty if it is missing.
 fn text(output: &[u8]) -> Vec<u8> {
     let end = output.iter().position(|byte| *byte == b'\n').unwrap_or_default();
     let heading = String::from_utf8_lossy(output.get(..end).unwrap_or_default()).into_owned();
@@ -165,7 +166,7 @@ fn lines(text: &[u8]) -> impl Iterator<Item = &[u8]> {
     text.split(|byte| *byte == b'\n').map(<[u8]>::trim_ascii_end)
 }
 
-/// True if a text of rules has a pattern.
+/// True if the text of an ignore file has a pattern.
 fn has(text: &[u8], pattern: &[u8]) -> bool {
     lines(text).any(|line| line == pattern.trim_ascii_end())
 }

@@ -1,5 +1,5 @@
-//! Files that changed while tests ran. Tests write files themselves, and nobody can say which process wrote one. So only a
-//! file counts as edited that somebody edited before, and that no test run ever made or changed.
+//! Files that changed while tests ran. Tests write files themselves, and the writing process cannot be identified. So
+//! a file counts as edited only if it was edited before, and if no test run ever created or changed it.
 
 use std::collections::BTreeMap;
 
@@ -9,12 +9,12 @@ use super::{Differs, Entry, remembered};
 use crate::looked::OfTests;
 use crate::workspaces::Workspace;
 
-/// Most files of test runs whose names are kept. With more, no change in a test run counts as an edit.
+/// Most file names of test runs that are kept. With more, no change in a test run counts as an edit.
 const MAX_OF_TESTS: usize = 20_000;
-/// Beginning of the modes of regular files.
+/// Prefix of the modes of regular files.
 const REGULAR: &str = "100";
 
-/// Untracked files that changed while tests ran, with what earlier states tell of each.
+/// Untracked files that changed while tests ran, with what earlier states show about each.
 #[derive(Debug, Default)]
 pub struct ChangedInRun {
     files: BTreeMap<String, Told>,
@@ -29,7 +29,7 @@ struct Told {
 }
 
 impl ChangedInRun {
-    /// Compares the looks before and after a run. Remembers the files that the run made.
+    /// Compares the scans before and after a run. Remembers the files that the run created.
     pub fn of(workspace: &Workspace, before: &Sighting, after: &Sighting) -> ChangedInRun {
         ChangedInRun::between(&mut remembered(workspace).of_tests, before, after)
     }
@@ -49,7 +49,7 @@ impl ChangedInRun {
         }
     }
 
-    /// Hears of states of the work tree, the newest first. Returns whether older ones can tell more.
+    /// Takes earlier states of the work tree, newest first. Returns whether older ones can add anything.
     pub fn hear(&mut self, cause: Cause, differs: Option<&str>) -> bool {
         let Some(older) = differs.and_then(|differs| serde_json::from_str::<Differs>(differs).ok()) else {
             return false;
@@ -66,12 +66,13 @@ impl ChangedInRun {
         self.can_be_edits()
     }
 
-    /// True unless tests made or changed all of the files.
+    /// True unless tests created or changed all of the files.
     pub fn can_be_edits(&self) -> bool {
         self.files.values().any(|told| !told.by_tests)
     }
 
-    /// Returns whether one of the files was edited before, and never by tests. Remembers the others as files of tests.
+    /// Returns whether one of the files was edited before, and never by tests. Remembers the others as files of
+    /// tests.
     pub fn decide(self, workspace: &Workspace) -> bool {
         self.settle(&mut remembered(workspace).of_tests)
     }
@@ -98,7 +99,7 @@ fn now<'a>(differs: &'a Differs, path: &str) -> Option<&'a (String, String)> {
     differs.files.get(path)?.now.as_ref()
 }
 
-/// True for an entry of a regular file that is not in the commit. A folder that is hashed as one has no files to tell apart.
+/// True for an entry of an untracked regular file. A folder that is hashed as a whole has no separate files.
 fn is_untracked_file((path, entry): &(&String, &Entry)) -> bool {
     let is_regular = entry
         .now
@@ -107,7 +108,7 @@ fn is_untracked_file((path, entry): &(&String, &Entry)) -> bool {
     entry.head.is_none() && is_regular && !path.ends_with('/')
 }
 
-/// Untracked files that are there after a run and were not before.
+/// Untracked files that exist after a run and did not before.
 fn made<'a>(old: &'a Differs, new: &'a Differs) -> impl Iterator<Item = &'a String> {
     let (limit, _) = old.cut();
     let is_known = move |path: &String| limit.is_none_or(|limit| path <= limit);
@@ -117,7 +118,7 @@ fn made<'a>(old: &'a Differs, new: &'a Differs) -> impl Iterator<Item = &'a Stri
         .filter(move |path| is_known(path) && now(old, path).is_none())
 }
 
-/// Untracked files that are other ones after a run, or gone.
+/// Untracked files that were replaced by a run, or removed.
 fn changed<'a>(old: &'a Differs, new: &'a Differs) -> impl Iterator<Item = &'a String> {
     let (limit, _) = new.cut();
     let is_known = move |path: &String| limit.is_none_or(|limit| path <= limit);
@@ -176,7 +177,7 @@ mod tests {
             !counts(&mut of_tests, &[("new.py", "1")], &[WRITTEN, OPENED]),
             "as it was"
         );
-        // Nobody knows who made what was there at the opening.
+        // The origin of files that existed at the opening is unknown.
         let there: State<'_> = (Cause::Opened, WRITTEN.1);
         assert!(!counts(&mut of_tests, &[("new.py", "2")], &[there]));
         let of_call: State<'_> = (Cause::Call, WRITTEN.1);
@@ -189,7 +190,7 @@ mod tests {
         let coverage: State<'_> = (Cause::TestRun, &[("new.py", "1"), (".coverage", "1")]);
         let after = [("new.py", "1"), (".coverage", "2")];
         assert!(!counts(&mut of_tests, &after, &[coverage, WRITTEN, OPENED]));
-        // Not even after somebody edited it.
+        // Not even after it was edited.
         let edited: State<'_> = (Cause::Observed, &[("new.py", "1"), (".coverage", "x")]);
         assert!(!counts(
             &mut of_tests,

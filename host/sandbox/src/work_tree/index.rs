@@ -1,5 +1,5 @@
-//! Facts that the index of a work tree hides from `git status`: files that Git was told not to look at
-//! (`update-index --assume-unchanged` and `--skip-worktree`), files that were only taken out of the index, submodules
+//! Differences that the index of a work tree hides from `git status`: files that Git was told not to check
+//! (`update-index --assume-unchanged` and `--skip-worktree`), files that were removed only from the index, submodules
 //! and links.
 
 use std::collections::{HashMap, HashSet};
@@ -11,21 +11,21 @@ use crate::looked::{File, IndexEntry, Known, Memory, Stamp};
 /// Tracked files of each submodule, by its path.
 pub(super) type Submodules = HashMap<Vec<u8>, HashSet<Vec<u8>>>;
 
-/// A file of which nothing is known yet.
+/// A file whose properties are still unknown.
 const UNKNOWN: File = File {
     mode: String::new(),
     hash: None,
 };
 
 impl Look<'_> {
-    /// Adds what `git status` leaves out or shows as the index has it. Hashes follow.
+    /// Adds differences that `git status` omits or shows with the state of the index. Hashes are added later.
     pub(super) fn add_unlisted(&self, differences: &mut Vec<Difference>, memory: &Memory) {
         let is_untracked = |found: &&Difference| found.is_untracked;
         let paths = differences.iter().filter(is_untracked);
         let untracked: HashSet<Vec<u8>> = paths.map(|found| found.path.clone()).collect();
         let mut listed = HashMap::new();
         for (at, found) in differences.iter_mut().enumerate() {
-            // It is out of the index, and an ignore file hides that it is still there.
+            // It was removed from the index, and an ignore file hides that it still exists.
             let is_hidden = found.now.is_none() && !untracked.contains(&found.path);
             if is_hidden
                 && self
@@ -56,7 +56,7 @@ impl Look<'_> {
         }
     }
 
-    /// Reads the index anew if it was written since.
+    /// Reads the index again if it was written since.
     pub(super) fn read_index(&self, prefix: &str, memory: &mut Memory) -> Result<(), String> {
         let index = self.workspace.git_index().map(|metadata| Stamp::of(&metadata));
         if index.is_some() && memory.index.index == index {
@@ -70,7 +70,7 @@ impl Look<'_> {
         Ok(())
     }
 
-    /// Files that the submodules of the work tree track, of which the index says nothing.
+    /// Files that the work tree's submodules track, about which the index says nothing.
     pub(super) fn submodules(&self, prefix: &str, memory: &Memory) -> Result<Submodules, String> {
         let mut submodules = memory.index.submodules();
         if submodules.is_empty() {
@@ -108,7 +108,7 @@ impl Known {
     }
 }
 
-/// Entries of interest of `git ls-files -v -s -z`: `tag mode hash stage`, a tab, and the path.
+/// Parses the entries of interest in `git ls-files -v -s -z`: `tag mode hash stage`, a tab, and the path.
 fn parse(output: &[u8], prefix: &[u8]) -> Vec<IndexEntry> {
     let entries = output.split(|byte| *byte == 0);
     let read = |entry: &[u8]| {

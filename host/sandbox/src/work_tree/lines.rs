@@ -1,13 +1,13 @@
-//! Difference of two texts by lines, and its unified form.
+//! Line-based diff of two texts in unified form.
 
 use std::fmt::Write as _;
 use std::ops::Range;
 
-/// Lines around a change.
+/// Context lines around a change.
 const CONTEXT: usize = 3;
-/// Most single edits that the shortest script is searched for. Beyond, the differing middle is replaced as a whole.
+/// Most edits in the search for the shortest script. Past that, the differing middle is replaced as a whole.
 const MAX_EDITS: usize = 1_000;
-/// Bytes that are looked at to tell text from other content.
+/// Number of bytes that are checked to distinguish text from other content.
 const SNIFFED: usize = 8_000;
 
 /// Two contents that differ.
@@ -28,7 +28,7 @@ fn lines(content: &[u8]) -> Option<Vec<&str>> {
 }
 
 impl<'a> Lines<'a> {
-    /// Compares two texts. `None` if one of them is not text.
+    /// Compares two texts. `None` if either is not text.
     pub(super) fn of(old: &'a [u8], new: &'a [u8]) -> Option<Lines<'a>> {
         let (old, new) = (lines(old)?, lines(new)?);
         let changes = changes(&old, &new);
@@ -47,7 +47,7 @@ impl<'a> Lines<'a> {
     pub(super) fn hunks(&self, patch: &mut String) {
         let mut rest = self.changes.as_slice();
         while let Some((first, _)) = rest.first() {
-            // Changes whose contexts touch are one hunk.
+            // Changes whose contexts touch form one hunk.
             let mut count = 1;
             let mut end = first.end;
             while let Some((next, _)) = rest
@@ -99,7 +99,7 @@ impl<'a> Lines<'a> {
     }
 }
 
-/// The ranges in which two lists of lines differ.
+/// Ranges in which two lists of lines differ.
 fn changes(old: &[&str], new: &[&str]) -> Vec<(Range<usize>, Range<usize>)> {
     let start = old.iter().zip(new).take_while(|(a, b)| a == b).count();
     let end = old[start..]
@@ -133,7 +133,7 @@ fn changes(old: &[&str], new: &[&str]) -> Vec<(Range<usize>, Range<usize>)> {
 /// Pairs of equal lines in a longest common sequence, by Myers' algorithm. `None` if too much differs.
 fn matches(a: &[&str], b: &[&str]) -> Option<Vec<(usize, usize)>> {
     let limit = (a.len() + b.len()).min(MAX_EDITS);
-    // Furthest place in `a` on each diagonal, from `-limit - 1` on.
+    // Furthest position in `a` on each diagonal, from `-limit - 1` on.
     let middle = limit + 1;
     let mut furthest = vec![0_usize; 2 * middle + 1];
     let mut history = Vec::new();
@@ -148,7 +148,7 @@ fn matches(a: &[&str], b: &[&str]) -> Option<Vec<(usize, usize)>> {
             } else {
                 furthest[at - 1] + 1
             };
-            // `y = x - k`, which may be past the end for places outside.
+            // `y = x - k`, which may be past the end for positions outside.
             let Some(mut y) = (x + edits).checked_sub(2 * step) else {
                 continue;
             };

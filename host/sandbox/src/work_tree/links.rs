@@ -1,4 +1,4 @@
-//! Links that lead out of a workspace: what is behind one counts, by sizes and times, so that work behind a link shows.
+//! Links that lead out of a workspace. Their targets count by sizes and times, so that work behind a link shows.
 
 use std::collections::BTreeSet;
 use std::ffi::OsStr;
@@ -18,7 +18,7 @@ use crate::looked::{File, Stamp};
 const MAX_LINKS: usize = 100;
 
 impl Look<'_> {
-    /// Differences for what is behind links that lead out of the workspace.
+    /// Differences for the targets of links that lead out of the workspace.
     pub(super) fn behind_links(
         &self,
         links: &BTreeSet<Vec<u8>>,
@@ -76,7 +76,7 @@ impl Look<'_> {
     }
 }
 
-/// True if a link at a place below the workspace may lead out of it. What is behind other links is told anyway.
+/// True if a link at a place below the workspace may lead out of it. Targets of other links are covered anyway.
 fn leads_out(place: &Path, target: &Path) -> bool {
     let mut depth = place.components().count().saturating_sub(1);
     for part in target.components() {

@@ -1,7 +1,7 @@
-//! State of a workspace's work tree, read with Git for the host itself: which files there are and what is in them.
+//! State of a workspace's work tree, read with Git for the host itself: the files and their contents.
 //!
-//! A look costs one `git status`, and one `git hash-object` if files differ that no look hashed before. The sum over the
-//! files of a commit is kept, so that only what differs from it is added.
+//! A scan costs one `git status`, and one `git hash-object` if files differ that no earlier scan hashed. The sum over
+//! the files of a commit is cached, so that only the differences from it are added.
 
 mod change;
 mod contents;
@@ -33,24 +33,24 @@ use contents::{Special, mode_of};
 pub use in_run::ChangedInRun;
 use status::Difference;
 
-/// Time limit of one look.
+/// Time limit of one scan.
 const LOOK_TIMEOUT: Duration = Duration::from_secs(10);
-/// Time without a look after one that took too long, so that each call does not wait for the next.
+/// Time without scans after one that timed out, so that not every call waits for the next.
 const PAUSE: Duration = Duration::from_secs(30);
 /// Largest output of one command.
 const MAX_OUTPUT: usize = 64 << 20;
-/// Most files that differ.
+/// Most differing files.
 const MAX_DIFFERENCES: usize = 50_000;
-/// Most files that differ whose names and hashes are kept with the state.
+/// Most differing files whose names and hashes are stored with the state.
 const MAX_KEPT: usize = 5_000;
-/// Times that a look begins anew because a commit was made during it.
+/// Most restarts of a scan because a commit was made during it.
 const MAX_ATTEMPTS: usize = 3;
-/// Bytes of contents that are kept of each workspace.
+/// Bytes of contents that are kept for each workspace.
 const MAX_CONTENTS: usize = 32 << 20;
 /// Commits whose sums are kept.
 const MAX_COMMITS: usize = 32;
 
-/// Settings by which a repository could make Git take a file for another, or a link for a file.
+/// Settings that override those by which a repository could make Git take a file for another, or a link for a file.
 const PLAIN: [&str; 6] = [
     "-c",
     "core.ignoreCase=false",
@@ -64,7 +64,7 @@ const LINK: &str = "120000";
 const SUBMODULE: &str = "160000";
 
 impl Memory {
-    /// Forgets contents that no file of these has, once there are too many.
+    /// Forgets contents that none of these files has, once there are too many.
     fn make_room(&mut self, differences: &[Difference]) {
         let size: usize = self.contents.values().map(|content| content.len()).sum();
         if size <= MAX_CONTENTS {
@@ -78,7 +78,7 @@ impl Memory {
     }
 }
 
-/// A file that differs from the last commit, as a stored state has it: mode and hash of each.
+/// A file that differs from the last commit, in a stored state: mode and hash on both sides.
 #[derive(Debug, Serialize, Deserialize)]
 struct Entry {
     #[serde(rename = "n")]
@@ -87,12 +87,12 @@ struct Entry {
     head: Option<(String, String)>,
 }
 
-/// Files that differ, by path, and how many are left out.
+/// Differing files by path, and the number of those left out.
 #[derive(Debug, Default, Serialize, Deserialize)]
 struct Differs {
-    /// The first of them in the order of their paths.
+    /// First files in the order of their paths.
     files: BTreeMap<String, Entry>,
-    /// Number of others.
+    /// Number of files that are left out.
     #[serde(default, skip_serializing_if = "is_zero")]
     more: u64,
 }
@@ -103,14 +103,14 @@ fn is_zero(count: &u64) -> bool {
 }
 
 impl Differs {
-    /// The last path that is known, if others are left out, and how many are.
+    /// Last known path if files are left out, and their number.
     fn cut(&self) -> (Option<&String>, u64) {
         let last = self.files.last_key_value().map(|(path, _)| path);
         (last.filter(|_| self.more > 0), self.more)
     }
 }
 
-/// Looks at a workspace's work tree. The error says why nothing is to be seen.
+/// Scans a workspace's work tree. The error says why that is impossible.
 pub fn look(workspace: &Workspace, launcher: &Launcher, clock: &dyn Clock) -> Result<Sighting, String> {
     let name = &workspace.info.name;
     if workspace.info.git.is_none() {
@@ -162,7 +162,7 @@ impl Look<'_> {
     }
 }
 
-/// Tells what changed from one look to a later one. The error says why that cannot be told.
+/// Determines the change from one scan to a later one. The error says why that is impossible.
 pub fn change(
     workspace: &Workspace,
     launcher: &Launcher,
@@ -210,7 +210,7 @@ fn kept(differences: &[Difference]) -> Option<String> {
     let mut all = BTreeMap::new();
     for found in differences {
         let path = String::from_utf8_lossy(&found.path).into_owned();
-        // A file that is no longer tracked is listed twice: as removed, and as it is.
+        // A file that is no longer tracked is listed twice: as removed, and as untracked.
         let entry = all.entry(path).or_insert(Entry {
             now: None,
             head: None,
@@ -226,7 +226,7 @@ fn kept(differences: &[Difference]) -> Option<String> {
     serde_json::to_string(&Differs { files: all, more }).ok()
 }
 
-/// Data of earlier looks at a workspace.
+/// Data of earlier scans of a workspace.
 fn remembered(workspace: &Workspace) -> MutexGuard<'_, Memory> {
     workspace.looked.lock().unwrap_or_else(PoisonError::into_inner)
 }
@@ -242,7 +242,7 @@ impl<'a> Look<'a> {
         remembered(self.workspace)
     }
 
-    /// Sum over the files of the workspace in a commit. Before the first commit there are none.
+    /// Sum over the files of the workspace in a commit. Zero before the first commit.
     fn sum_of(&self, commit: Option<&str>, memory: &mut Memory) -> Result<Sum, String> {
         let Some(commit) = commit else {
             return Ok(Sum::default());
@@ -262,7 +262,7 @@ impl<'a> Look<'a> {
         Ok(sum)
     }
 
-    /// Differences from the commit, below the workspace, with hashes of everything.
+    /// Differences from the commit below the workspace, with all hashes.
     fn differences(&self, head: Option<&str>, memory: &mut Memory) -> Result<Vec<Difference>, String> {
         let arguments = [
             "--porcelain=v2",
@@ -297,7 +297,7 @@ impl<'a> Look<'a> {
             ));
         }
         self.add_hashes(&mut differences, &special, memory)?;
-        // A flagged file may be as it was.
+        // A flagged file may be unchanged.
         differences.retain(|found| found.before != found.now);
         Ok(differences)
     }
@@ -306,7 +306,7 @@ impl<'a> Look<'a> {
         Ok(self.list_below(subcommand, arguments, stdin)?.0)
     }
 
-    /// Output of a command that must succeed, and the workspace's place below the top of the repository.
+    /// Output of a command that must succeed, and the workspace's path below the top of the repository.
     fn list_below(
         &self,
         subcommand: &str,
@@ -317,7 +317,7 @@ impl<'a> Look<'a> {
         self.succeeded(subcommand, ran)
     }
 
-    /// The same with options that packs may not use.
+    /// Output of a command with options that packs may not use.
     fn list_with(&self, subcommand: &str, arguments: &[&str], added: &[&str]) -> Result<Vec<u8>, String> {
         let ran = self.run(subcommand, arguments, added, Vec::new())?;
         Ok(self.succeeded(subcommand, ran)?.0)
@@ -343,7 +343,7 @@ impl<'a> Look<'a> {
         self.run(subcommand, arguments, &[], stdin)
     }
 
-    /// Runs a command. Options that packs may not use are added after it was permitted.
+    /// Runs a command. Options that packs may not use are added after the permission check.
     fn run(
         &self,
         subcommand: &str,
@@ -351,7 +351,7 @@ impl<'a> Look<'a> {
         added: &[&str],
         stdin: Vec<u8>,
     ) -> Result<Ran, String> {
-        // This one takes no patterns, and refuses to be told so.
+        // This subcommand takes no patterns and refuses the option.
         let literal = (subcommand != "check-ignore").then_some("--literal-pathspecs");
         let before = [
             "--no-optional-locks",
@@ -399,7 +399,7 @@ impl<'a> Look<'a> {
         Ok((output.bytes, outcome.ending, prefix))
     }
 
-    /// A command without the settings of the repository that hide changes, and with further options.
+    /// Arguments without the repository's settings that hide changes, and with further options.
     fn plain(&self, mut argv: Vec<String>, subcommand: &str, added: &[&str]) -> Vec<String> {
         let words = |words: &[&str]| words.iter().map(|&word| word.to_owned()).collect::<Vec<_>>();
         let at = argv
@@ -407,7 +407,7 @@ impl<'a> Look<'a> {
             .position(|word| word == subcommand)
             .unwrap_or_default();
         argv.splice(at + 1..at + 1, words(added));
-        // File systems without modes show every file as a program.
+        // File systems without modes report every file as executable.
         let has_modes = self
             .workspace
             .git_index()
@@ -427,10 +427,10 @@ impl<'a> Look<'a> {
     }
 }
 
-/// Output of a command, its end, and the workspace's place below the top of the repository.
+/// Output of a command, its end, and the workspace's path below the top of the repository.
 type Ran = (Vec<u8>, Ending, String);
 
-/// Whole standard output of a command, up to a limit.
+/// Complete standard output of a command, up to a limit.
 #[derive(Default)]
 struct Collected {
     bytes: Vec<u8>,

@@ -1,5 +1,5 @@
-//! Content of folders that Git does not look into: repositories inside of the work tree, submodules, folders that only
-//! an ignore file outside of the commits hides, and folders outside that links lead to.
+//! Content of folders that Git does not descend into: repositories inside the work tree, submodules, folders that
+//! only an uncommitted ignore file hides, and outside folders that links lead to.
 
 use std::collections::HashSet;
 use std::ffi::{OsStr, OsString};
@@ -15,50 +15,52 @@ use tollgate_core::hash::{self, Hasher};
 use super::{LINK, mode_of};
 use crate::looked::{Hashes, Stamp, Sum};
 
-/// Most files of all folders in one look that have to be read as a whole.
+/// Most files in one scan, in all folders that must be read completely.
 const MAX_FILES: usize = 50_000;
-/// Most files of one folder behind a link whose times count. Further ones are left out: they are not the workspace's.
+/// Most files of a folder behind a link whose times count. Further files are left out, because they do not belong to
+/// the workspace.
 const MAX_LINKED: usize = 20_000;
-/// Most files of one folder that only an uncommitted rule hides whose contents count. Of further ones times do.
+/// Most files whose contents count, in a folder that only an uncommitted rule hides. Of further files only the times
+/// count.
 const MAX_OUTLINED: usize = 20_000;
-/// Most files of such a folder at all. With more the folder is not seen.
+/// Most files in such a folder. With more, the scan of the folder fails.
 const MAX_HIDDEN: usize = 200_000;
 /// Largest file whose content counts in an outline.
 const MAX_READ: u64 = 64 << 10;
-/// Most bytes of one outlined folder whose content counts.
+/// Most bytes of content that count in one outlined folder.
 const MAX_READ_IN_ALL: u64 = 32 << 20;
 /// Deepest folder.
 const MAX_DEPTH: usize = 64;
-/// Bytes that are read at once.
+/// Read buffer size in bytes.
 const PART: usize = 64 << 10;
 
-/// Reads folders in one look.
+/// Reads folders during one scan.
 pub(super) struct Folders<'a> {
-    /// Hashes of the look before.
+    /// Hashes of the previous scan.
     pub(super) before: &'a Hashes,
-    /// Hashes for the next look.
+    /// Hashes for the next scan.
     pub(super) known: &'a mut Hashes,
     pub(super) deadline: &'a Deadline,
     pub(super) now: SystemTime,
-    /// Files so far of folders that are read as a whole.
+    /// Number of files so far, in folders that are read completely.
     pub(super) files: usize,
 }
 
 /// Hashes of a submodule.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct Split {
-    /// Of the files that the submodule's index has.
+    /// Hash of the files in the submodule's index.
     pub(super) tracked: String,
-    /// Of the others, if there are any.
+    /// Hash of all other files, if there are any.
     pub(super) untracked: Option<String>,
 }
 
 /// Folder that is read in outline.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Outlined {
-    /// Hidden by a rule that is in no commit: contents of small files count, of others sizes and times.
+    /// Hidden by an uncommitted rule: contents of small files count, and sizes and times of others.
     Hidden,
-    /// Behind a link out of the workspace: sizes and times of the first files count.
+    /// Target of a link out of the workspace: sizes and times of the first files count.
     Linked,
 }
 
@@ -70,28 +72,29 @@ struct Outline {
     bytes: u64,
 }
 
-/// One way through a folder.
+/// One pass through a folder.
 #[derive(Default)]
 struct Walk<'t> {
-    /// Paths that the submodule's index has.
+    /// Paths in the submodule's index.
     tracked: Option<&'t HashSet<Vec<u8>>>,
-    /// Absent if everything is read.
+    /// Outline. Absent if everything is read.
     outline: Option<Outline>,
-    /// Sum of the files that are not tracked, or of all.
+    /// Sum of the untracked files, or of all files.
     sum: Sum,
     has_files: bool,
     tracked_sum: Sum,
 }
 
 impl Folders<'_> {
-    /// Hash of everything below a folder but Git's own files. The error is the rest of a sentence about the folder.
+    /// Hash of everything below a folder except Git's own files. The error is the rest of a sentence about the
+    /// folder.
     pub(super) fn hash(&mut self, dir: &Dir, path: &[u8]) -> Result<String, String> {
         let mut walk = Walk::default();
         self.add(dir, path, 0, &mut walk)?;
         Ok(walk.sum.finish(""))
     }
 
-    /// The same of a submodule, for what its index has and for the rest.
+    /// Hashes of a submodule, for the files in its index and for the rest.
     pub(super) fn split(
         &mut self,
         dir: &Dir,
@@ -109,7 +112,8 @@ impl Folders<'_> {
         })
     }
 
-    /// Hash of a folder that may be large: of its first files, by name, the contents of small ones.
+    /// Hash of a folder that may be large, in outline: files in the order of their names, and contents of small ones
+    /// only.
     pub(super) fn outline(&mut self, dir: &Dir, path: &[u8], of: Outlined) -> Result<String, String> {
         let mut walk = Walk {
             outline: Some(Outline {
@@ -139,7 +143,7 @@ impl Folders<'_> {
                     Some(Outlined::Linked) | None => Ok(()),
                 };
             }
-            // What went in the meantime is not there.
+            // A file that disappeared in the meantime is left out.
             let Ok(metadata) = dir.symlink_metadata(&name) else {
                 continue;
             };
@@ -173,7 +177,7 @@ impl Folders<'_> {
         }
     }
 
-    /// Hash of a file, or a word for what has none.
+    /// Hash of a file, or a word in place of a hash.
     fn content(
         &mut self,
         dir: &Dir,
@@ -192,7 +196,7 @@ impl Folders<'_> {
             return Ok("special".to_owned());
         }
         let stamp = Stamp::of(metadata);
-        // Git has other hashes for the same content.
+        // Git uses other hashes for the same content.
         let key = [b"/", path].concat();
         let known = self.before.get(&key).filter(|(before, _)| *before == stamp);
         let hash = match known {
@@ -211,7 +215,7 @@ impl Folders<'_> {
     /// Hash of a file's content. `None` if it cannot be read.
     fn read(&self, dir: &Dir, name: &OsStr) -> Result<Option<String>, String> {
         let mut options = OpenOptions::new();
-        // A pipe that took the file's place would otherwise wait for a writer.
+        // A pipe that replaced the file would otherwise wait for a writer.
         options.read(true).custom_flags(file::NO_WAIT);
         let Ok(mut content) = dir.open_with(name, &options) else {
             return Ok(None);
@@ -237,7 +241,8 @@ impl Folders<'_> {
 }
 
 impl Outline {
-    /// True if the next file's content counts. Files come in the order of their names, so that this depends on nothing else.
+    /// True if the next file's content counts. Files come in the order of their names, so that the result depends on
+    /// nothing else.
     fn takes(&mut self, metadata: &Metadata) -> bool {
         self.files += 1;
         let size = metadata.len();
@@ -274,7 +279,7 @@ impl Walk<'_> {
     }
 }
 
-/// Names in a folder but Git's, in order where the order counts.
+/// Names in a folder except Git's, sorted where the order matters.
 fn names(dir: &Dir, is_sorted: bool) -> Result<Vec<OsString>, String> {
     let unreadable = |err: std::io::Error| format!("cannot be read: {err}");
     let mut names = Vec::new();
@@ -296,7 +301,7 @@ mod tests {
 
     use super::*;
 
-    /// Reads a folder in outline, as if so many files had come before.
+    /// Reads a folder in outline, as if this many files had come before.
     fn outlined(place: &tempfile::TempDir, of: Outlined, before: usize) -> Result<String, String> {
         let dir = Dir::open_ambient_dir(place.path(), ambient_authority()).unwrap();
         let deadline = Deadline::after(std::time::Duration::from_secs(60), Cancel::default());

@@ -1,27 +1,27 @@
-//! Reader of `git status --porcelain=v2 -z`, for what differs from the last commit.
+//! Parser of `git status --porcelain=v2 -z`, for differences from the last commit.
 
 use crate::looked::File;
 
-/// A path that is not as the last commit has it.
+/// A path that differs from the last commit.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Difference {
     /// Path below the top of the repository.
     pub(super) path: Vec<u8>,
-    /// The file in the last commit, if it is there.
+    /// File in the last commit, if it exists there.
     pub(super) before: Option<File>,
-    /// The file in the work tree, if it is there. An untracked file has no mode yet.
+    /// File in the work tree, if it exists. An untracked file has no mode yet.
     pub(super) now: Option<File>,
-    /// Git does not track it.
+    /// True if Git does not track it.
     pub(super) is_untracked: bool,
 }
 
-/// Differences that Git lists. An entry that is none is left out.
+/// Parses the differences that Git lists. Entries without a difference are left out.
 pub(super) fn parse(output: &[u8]) -> Vec<Difference> {
     let entries = output.split(|byte| *byte == 0).filter(|entry| !entry.is_empty());
     entries.filter_map(difference).collect()
 }
 
-/// Paths that Git lists as ignored. Folders end with a slash.
+/// Parses the paths that Git lists as ignored. Folders end with a slash.
 pub(super) fn ignored(output: &[u8]) -> impl Iterator<Item = &[u8]> {
     output
         .split(|byte| *byte == 0)
@@ -57,7 +57,7 @@ fn difference(entry: &[u8]) -> Option<Difference> {
                 is_untracked: false,
             })
         }
-        // `u XY sub m1 m2 m3 mW h1 h2 h3 path`: the second is the last commit's.
+        // `u XY sub m1 m2 m3 mW h1 h2 h3 path`: the second is that of the last commit.
         b'u' => {
             let ([_, _, _, _, mode_head, _, mode_now, _, hash_head, _], path) = fields::<10>(entry)?;
             Some(Difference {
@@ -80,7 +80,7 @@ fn difference(entry: &[u8]) -> Option<Difference> {
     }
 }
 
-/// Mode of a file that is not there.
+/// Mode of a file that does not exist.
 const ABSENT: &str = "000000";
 
 fn file(mode: &str, hash: Option<&str>) -> Option<File> {
@@ -90,7 +90,7 @@ fn file(mode: &str, hash: Option<&str>) -> Option<File> {
     })
 }
 
-/// The first words of an entry, and the path after them.
+/// First words of an entry, and the path after them.
 fn fields<const N: usize>(entry: &[u8]) -> Option<([&str; N], Vec<u8>)> {
     let mut rest = entry;
     let mut words = [""; N];
@@ -102,7 +102,7 @@ fn fields<const N: usize>(entry: &[u8]) -> Option<([&str; N], Vec<u8>)> {
     Some((words, rest.to_owned()))
 }
 
-/// Entries of `git ls-tree -r -z`: mode, hash and path.
+/// Parses the entries of `git ls-tree -r -z`: mode, hash and path.
 pub(super) fn parse_tree(output: &[u8]) -> impl Iterator<Item = (&str, &str, &[u8])> {
     let entries = output.split(|byte| *byte == 0).filter(|entry| !entry.is_empty());
     entries.filter_map(|entry| {

@@ -1,4 +1,4 @@
-//! Taking away what is over: expired, too much, or named by no row.
+//! Collection of artifacts that expired, exceed the limit, or are not named by any row.
 
 use std::collections::BTreeSet;
 
@@ -8,20 +8,20 @@ use super::store::ArtifactStore;
 use crate::storage::Session;
 use crate::storage::StoreResult;
 
-/// Rows changed at once.
+/// Most rows changed at once.
 const BATCH: u32 = 500;
 
-/// Knowledge about artifacts that are gone.
+/// Retention of the rows of removed artifacts.
 #[derive(Debug, Clone, Copy)]
 pub struct Kept<'a> {
     /// Now, in milliseconds since 1970 UTC.
     pub now_ms: i64,
-    /// Rows that expired before this time go as well, RFC 3339.
+    /// Rows that expired before this time are removed as well, RFC 3339.
     pub rows_since: &'a str,
 }
 
-/// Takes away what is over by a time that the ledger confirms. `commit` runs a change of the database in a transaction, and says whether to
-/// go on.
+/// Removes expired and excess artifacts by a time that the ledger confirms. `commit` runs a change of the database in
+/// a transaction, and returns whether to continue.
 pub fn collect(
     store: &ArtifactStore,
     session: &Session,
@@ -112,7 +112,7 @@ mod tests {
             self.session.commit().unwrap();
         }
 
-        /// Which artifacts are left, and how many files.
+        /// Collects, and returns the artifacts that are left and the number of files.
         fn collect(&self) -> (Vec<String>, usize) {
             let kept = Kept {
                 now_ms: NOW,

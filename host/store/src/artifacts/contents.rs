@@ -1,6 +1,6 @@
-//! Places of contents: files of the data directory, and the database of a server.
+//! Storage of contents: files of the data directory, or the database of a server.
 //!
-//! A setting says where new content goes. Content is read and removed wherever it is, so that the setting can change.
+//! A setting selects where new content goes. Content is read and removed wherever it is, so the setting can change.
 
 use std::io;
 use std::sync::Arc;
@@ -15,25 +15,25 @@ use super::{Artifact, ArtifactSettings};
 use crate::data_dir::{DataDir, DataDirError};
 use crate::storage::{Database, Session};
 
-/// Age of a file without a row, so that it is not one whose row is about to be committed.
+/// Age from which a file without a row is an orphan. The row of a younger file may be about to be committed.
 const ORPHAN_MS: i64 = 3_600_000;
-/// The same for a file that is still being written: longer than any call may take.
+/// Age from which an unfinished file is abandoned: longer than any call may take.
 const UNFINISHED_MS: i64 = 25 * 3_600_000;
 
-/// Place of new content.
+/// Storage for new content.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum ContentStore {
-    /// Files of the data directory, which its hosts alone read.
+    /// Files of the data directory, which only its hosts can read.
     Files,
-    /// The database of a server, which all of its hosts read.
+    /// The database of a server, which all of its hosts can read.
     Database,
 }
 
-/// Reason why artifacts cannot be kept as the settings say.
+/// Reason for which artifacts cannot be stored as configured.
 #[derive(Debug, Error)]
 pub enum ArtifactsError {
-    /// The directory of files cannot be used.
+    /// The directory for the files cannot be used.
     #[error(transparent)]
     DataDir(#[from] DataDirError),
     /// The database is a file.
@@ -44,24 +44,24 @@ pub enum ArtifactsError {
     NoServer,
 }
 
-/// The places of contents.
+/// Storage of contents.
 pub(super) struct Contents {
-    /// Absent while nothing is kept and no file was.
+    /// Absent if nothing is stored and there are no files.
     files: Option<Files>,
     /// Present if the database is on a server.
     rows: Option<Rows>,
     new: ContentStore,
 }
 
-/// Writes the content that a server's database has into files of a data directory, for a database that becomes a file there.
-/// Returns how many contents there were. Content that was changed in the database is left out, with a warning.
+/// Writes content from a server's database into files of a data directory, when the database becomes a file there.
+/// Returns the number of contents. Content that was changed in the database is skipped with a warning.
 pub fn into_files(data: &DataDir, database: &Database, clock: Arc<dyn Clock>) -> anyhow::Result<usize> {
     let (rows, files) = (Rows::new(database.clone()), Files::open(data, clock)?);
     let hashes = rows.hashes()?;
     for hash in &hashes {
         match rows.read(hash, 0, usize::MAX) {
             Ok(Some(content)) => files.put(&content, hash)?,
-            // A collector took it away meanwhile.
+            // Removed by a collector in the meantime.
             Ok(None) => {}
             Err(err) if err.kind() == io::ErrorKind::InvalidData => {
                 tracing::warn!(hash, "content of an artifact is left out: {err}");
@@ -73,7 +73,7 @@ pub fn into_files(data: &DataDir, database: &Database, clock: Arc<dyn Clock>) ->
 }
 
 impl Contents {
-    /// Opens the places. There are none if nothing is kept and nothing was.
+    /// Opens the storage. Empty if nothing is stored and never was.
     pub(super) fn open(
         data: &DataDir,
         settings: &ArtifactSettings,
@@ -96,19 +96,19 @@ impl Contents {
         Ok(is_any.then_some(Contents { files, rows, new }))
     }
 
-    /// A private file for content of unknown size.
+    /// Creates a private file for content of unknown size.
     pub(super) fn draft(&self) -> io::Result<Draft> {
         self.files()?.create()
     }
 
-    /// Removes the file again, if nothing was made of it.
+    /// Removes the file, unless it became the content of an artifact.
     pub(super) fn discard(&self, draft: &Draft) {
         if let Some(files) = &self.files {
             files.discard(&draft.name);
         }
     }
 
-    /// Makes a file the content of an artifact whose row comes.
+    /// Turns a file into the content of an artifact whose row will follow.
     pub(super) fn keep(&self, draft: &Draft, artifact: &Artifact) -> io::Result<()> {
         match self.rows_for_new() {
             Some(rows) => rows.put(Source::File(&draft.file), &artifact.hash, &artifact.id),
@@ -116,7 +116,7 @@ impl Contents {
         }
     }
 
-    /// Stores content of an artifact whose row came, or comes.
+    /// Stores content of an artifact whose row exists or will follow.
     pub(super) fn put(&self, content: &[u8], hash: &str, artifact: &str) -> io::Result<()> {
         match self.rows_for_new() {
             Some(rows) => rows.put(Source::Memory(content), hash, artifact),
@@ -124,7 +124,7 @@ impl Contents {
         }
     }
 
-    /// A slice of content, at most so many bytes. `None` if the content is gone. Content that is not what its hash says
+    /// Slice of content, up to `limit` bytes. `None` if the content was removed. Content that does not match its hash
     /// is an error of the kind [`InvalidData`](io::ErrorKind::InvalidData).
     pub(super) fn read(&self, hash: &str, offset: u64, limit: usize) -> io::Result<Option<Vec<u8>>> {
         let of_rows = self.rows.as_ref().map(|rows| rows.read(hash, offset, limit));
@@ -146,12 +146,12 @@ impl Contents {
         Ok(())
     }
 
-    /// Removes contents of the database that no artifact names.
+    /// Removes contents in the database that no artifact names.
     pub(super) fn sweep_rows(&self) -> io::Result<()> {
         self.rows.as_ref().map_or(Ok(()), Rows::sweep)
     }
 
-    /// Removes files that no artifact names, and those that nobody writes any more.
+    /// Removes files that no artifact names, and abandoned unfinished files.
     pub(super) fn sweep_files(&self, session: &Session) -> anyhow::Result<()> {
         let Some(files) = &self.files else {
             return Ok(());
@@ -169,7 +169,7 @@ impl Contents {
         Ok(())
     }
 
-    /// True if hosts with other settings may keep content in the same place.
+    /// True if hosts with other settings may store content in the same place.
     pub(super) fn are_shared(&self) -> bool {
         self.rows.is_some()
     }
@@ -190,7 +190,7 @@ impl Contents {
         self.files.as_ref().ok_or_else(off)
     }
 
-    /// Names of all files, whole or not, and hashes of contents in the database.
+    /// Names of all files, finished or not, and hashes of contents in the database.
     #[cfg(test)]
     pub(super) fn names(&self) -> Vec<String> {
         let files = self.files.as_ref().map(|files| files.names().unwrap());
@@ -198,7 +198,7 @@ impl Contents {
         files.into_iter().chain(rows).flatten().collect()
     }
 
-    /// Has all files been written an hour before.
+    /// Makes all files look an hour older.
     #[cfg(test)]
     pub(super) fn age_files(&self) {
         if let Some(files) = &self.files {

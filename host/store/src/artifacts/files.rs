@@ -1,4 +1,4 @@
-//! Contents in files of the data directory: written whole or not at all, named by their hash.
+//! Contents as files of the data directory, written atomically and named by their hash.
 
 use std::io::{self, Read as _, Seek as _, SeekFrom, Write as _};
 use std::sync::Arc;
@@ -14,13 +14,13 @@ use tollgate_core::hash::hex;
 use super::room;
 use crate::data_dir::{DataDir, DataDirError};
 
-/// The directory in the data directory.
+/// Directory inside the data directory.
 pub(super) const DIR: &str = "artifacts";
-/// Shared by who puts files in place, exclusive for who takes them away.
+/// Lock file: shared while files are added, exclusive while files are removed.
 const LOCK: &str = "lock";
-/// Prefix of a file that is not whole yet.
+/// Prefix of an unfinished file.
 pub(super) const UNFINISHED: &str = "new-";
-/// Time without a write after which nobody writes a file that is not whole any more.
+/// Time without a write after which an unfinished file is abandoned.
 const ABANDONED_MS: i64 = 600_000;
 
 /// Contents in files.
@@ -29,7 +29,7 @@ pub(super) struct Files {
     clock: Arc<dyn Clock>,
 }
 
-/// A file that is not whole yet.
+/// An unfinished file.
 pub(super) struct Draft {
     pub(super) name: String,
     pub(super) file: File,
@@ -43,11 +43,11 @@ impl Files {
         })
     }
 
-    /// Begins a file.
+    /// Creates an unfinished file.
     pub(super) fn create(&self) -> io::Result<Draft> {
         let name = self.clock.new_id(UNFINISHED);
         let mut options = OpenOptions::new();
-        // Read by whoever puts it elsewhere.
+        // Readable, so that it can be copied to another storage.
         options.read(true).write(true).create_new(true).mode(0o600);
         let file = self.dir.open_with(&name, &options)?;
         Ok(Draft { name, file })
@@ -63,7 +63,7 @@ impl Files {
         placed.inspect_err(|_| self.discard(&draft.name))
     }
 
-    /// Makes a file that is whole now the content of its hash.
+    /// Turns a finished file into the content of its hash.
     pub(super) fn place(&self, name: &str, hash: &str) -> io::Result<()> {
         let _lock = self.lock(FlockOperation::LockShared)?;
         self.dir.rename(name, &self.dir, hash)
@@ -73,7 +73,7 @@ impl Files {
         let _ = self.dir.remove_file(name);
     }
 
-    /// A slice of content. `None` if the content is gone.
+    /// Slice of content. `None` if the content was removed.
     pub(super) fn read(&self, hash: &str, offset: u64, limit: usize) -> io::Result<Option<Vec<u8>>> {
         let mut options = OpenOptions::new();
         options
@@ -103,7 +103,7 @@ impl Files {
         Ok(Some(slice))
     }
 
-    /// Takes a file away if `is_over` says so of its name and age, while nobody puts any in place.
+    /// Removes a file if `is_over` returns true for its age. No file is added meanwhile.
     pub(super) fn remove(&self, name: &str, is_over: impl FnOnce(i64) -> bool) -> io::Result<bool> {
         let _lock = self.lock(FlockOperation::LockExclusive)?;
         let metadata = match self.dir.symlink_metadata(name) {
@@ -117,7 +117,7 @@ impl Files {
         self.dir.remove_file(name).map(|()| true)
     }
 
-    /// Bytes of all files. Those that somebody writes have taken their room already.
+    /// Bytes of all files, including the reserved bytes of unfinished files.
     pub(super) fn size(&self) -> io::Result<u64> {
         let mut size = 0;
         for entry in self.dir.entries()? {
@@ -136,7 +136,7 @@ impl Files {
         Ok(size)
     }
 
-    /// The names of all files but the lock.
+    /// Names of all files except the lock.
     pub(super) fn names(&self) -> io::Result<Vec<String>> {
         let mut names = Vec::new();
         for entry in self.dir.entries()? {
@@ -149,7 +149,7 @@ impl Files {
         Ok(names)
     }
 
-    /// Has all files been written so many milliseconds before.
+    /// Makes all files look this many milliseconds older.
     #[cfg(test)]
     pub(super) fn age(&self, ms: i64) {
         for name in self.names().unwrap() {

@@ -1,5 +1,5 @@
-//! Content that components give to be kept: held in memory until the call's row is committed, so that nobody waits
-//! for a disk in the writer and a call that is taken back leaves nothing.
+//! Content that components store: held in memory until the call's row is committed, so that the writer does not wait
+//! for a disk and a call that is rolled back leaves nothing.
 
 use std::sync::PoisonError;
 
@@ -8,17 +8,17 @@ use tollgate_sdk::artifacts::Allowance;
 
 use super::{ArtifactKind, CallArtifacts};
 
-/// Content that one call was given.
+/// Content that one call has given.
 #[derive(Default)]
 pub(super) struct Given {
     allowance: Allowance,
-    /// By the id that each got.
+    /// Contents, each with its artifact id.
     contents: Vec<(String, Vec<u8>)>,
 }
 
 impl CallArtifacts {
-    /// Takes content from a component, within its limits, and names it. `None` if the operator wants none of
-    /// its kind.
+    /// Accepts content from a component, within its limits, and returns its id. `None` if the operator does not want
+    /// this kind.
     pub fn give(&self, kind: ArtifactKind, content: Vec<u8>) -> Result<Option<String>, ArtifactError> {
         let mut given = self.given.lock().unwrap_or_else(PoisonError::into_inner);
         let store = self.store.as_ref().filter(|store| store.settings().wants(kind));
@@ -45,7 +45,7 @@ impl CallArtifacts {
         !given.contents.is_empty()
     }
 
-    /// Stores what was given.
+    /// Stores the given content.
     pub fn store_given(&self) {
         let mut given = self.given.lock().unwrap_or_else(PoisonError::into_inner);
         let contents = std::mem::take(&mut given.contents);
@@ -55,13 +55,13 @@ impl CallArtifacts {
         }
     }
 
-    /// Shows what was given and waits to be stored.
+    /// Passes the given content that waits to be stored to `show`.
     pub fn each_given(&self, mut show: impl FnMut(&[u8])) {
         let given = self.given.lock().unwrap_or_else(PoisonError::into_inner);
         given.contents.iter().for_each(|(_, content)| show(content));
     }
 
-    /// Forgets what was given. What the host itself kept of the call's programs stays.
+    /// Discards the given content. Content that the host itself stored for the call's programs stays.
     pub fn forget_given(&self) {
         let mut given = self.given.lock().unwrap_or_else(PoisonError::into_inner);
         let contents = std::mem::take(&mut given.contents);

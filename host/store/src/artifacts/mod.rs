@@ -1,11 +1,12 @@
 //! Artifacts: content that operations refer to and that is kept for a while, such as a test's whole log.
 //!
-//! Content is named by its hash: in files, in `artifacts/` of the data directory, its owner's alone, or in the database
-//! of a server. What an operation has is in `core_artifacts`, written in the same commit as its row. Content comes
-//! before its rows or shortly after, and goes when it expires, when room is short, or when no row names it: missing
-//! content says nothing about the ledger.
+//! Content is named by its hash. The store keeps content in files in `artifacts/` of the data directory, readable by
+//! its owner alone, or in the database of a server. The artifacts of an operation are rows of `core_artifacts`,
+//! written in the same commit as the operation's row. Content is stored before its rows or shortly after. Content is
+//! removed when it expires, when space runs short, or when no row names it. Missing content says nothing about the
+//! ledger.
 //!
-//! A call gets a [`CallArtifacts`]. Whoever has content of unknown size streams it:
+//! A call gets a [`CallArtifacts`]. To store content of unknown size, stream it:
 //!
 //! ```
 //! # use std::io::Write as _;
@@ -46,27 +47,27 @@ pub use collect::{Kept, collect};
 pub use contents::{ArtifactsError, ContentStore, into_files};
 pub use store::{ArtifactStore, ArtifactWriter};
 
-/// The `[artifacts]` table.
+/// Configuration table `[artifacts]`.
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct ArtifactSettings {
-    /// True if anything is kept.
+    /// True if any content is stored.
     pub enabled: bool,
-    /// Place of new content, if it is not the one that goes with the database.
+    /// Storage of new content. Default: the storage that goes with the database.
     pub store: Option<ContentStore>,
-    /// For how long.
+    /// Hours until content expires.
     pub ttl_hours: u32,
-    /// Maximum of all content; the oldest is removed first.
+    /// Limit on all content in MiB. The oldest content is removed first.
     pub max_mib: u64,
-    /// Maximum of one artifact.
+    /// Limit on one artifact in MiB.
     pub max_artifact_mib: u64,
-    /// Output of processes.
+    /// True if output of processes is stored.
     pub logs: bool,
-    /// Diffs.
+    /// True if diffs are stored.
     pub diffs: bool,
-    /// The arguments of every call.
+    /// True if the arguments of every call are stored.
     pub arguments: bool,
-    /// The results of every call.
+    /// True if the results of every call are stored.
     pub results: bool,
 }
 
@@ -87,7 +88,7 @@ impl Default for ArtifactSettings {
 }
 
 impl ArtifactSettings {
-    /// True if content of this kind is kept.
+    /// True if content of this kind is stored.
     pub fn wants(&self, kind: ArtifactKind) -> bool {
         self.enabled
             && match kind {
@@ -99,7 +100,7 @@ impl ArtifactSettings {
     }
 }
 
-/// Call of an artifact.
+/// Call that an artifact belongs to.
 #[derive(Clone, Default)]
 struct Call {
     share: Share,
@@ -112,13 +113,13 @@ impl Call {
         self.kept.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Notes that there was no room for something.
+    /// Records that there was no room for content.
     fn refuse(&self) {
         self.is_short.store(true, Ordering::Relaxed);
     }
 }
 
-/// Room that was taken for content by its hash. What is not stored in the end gives its room back.
+/// Reserved room for content by its hash. Room for content that is never stored is released.
 #[derive(Default)]
 struct Promised {
     store: Option<Arc<ArtifactStore>>,
@@ -126,10 +127,10 @@ struct Promised {
     contents: Mutex<HashMap<String, Promise>>,
 }
 
-/// Content that is to be stored.
+/// Content that will be stored.
 struct Promise {
     bytes: u64,
-    /// The newest artifact of the call that has it.
+    /// Newest artifact of the call with this content.
     artifact: String,
 }
 
@@ -159,7 +160,7 @@ pub struct CallArtifacts {
 }
 
 impl CallArtifacts {
-    /// For a call of a host with this store, if it has one.
+    /// Artifacts of a call, in this store if the host has one.
     pub fn new(store: Option<Arc<ArtifactStore>>, share: Share) -> CallArtifacts {
         CallArtifacts {
             promised: Arc::new(Promised {
@@ -176,8 +177,8 @@ impl CallArtifacts {
         }
     }
 
-    /// Begins an artifact of unknown size, unless the operator does not want any of its kind. Dropping the
-    /// writer keeps nothing.
+    /// Creates an artifact of unknown size, unless the operator does not want this kind. Dropping the writer stores
+    /// nothing.
     pub fn create(&self, kind: ArtifactKind) -> std::io::Result<Option<ArtifactWriter>> {
         match &self.store {
             Some(store) if store.settings().wants(kind) => {
@@ -187,18 +188,18 @@ impl CallArtifacts {
         }
     }
 
-    /// Artifacts that the call kept so far.
+    /// Artifacts that the call has stored so far.
     pub fn kept(&self) -> Vec<Artifact> {
         self.call.kept().clone()
     }
 
-    /// Forgets what the call kept, because it runs again or is taken back.
+    /// Discards the call's artifacts, because the call runs again or is rolled back.
     pub fn forget(&self) {
         self.call.kept().clear();
         *self.given.lock().unwrap_or_else(PoisonError::into_inner) = Given::default();
     }
 
-    /// An artifact whose content the host has in memory and will store once the call is over.
+    /// Artifact for content that the host has in memory and will store after the call.
     pub fn announce(&self, kind: ArtifactKind, content: &str) -> Option<Artifact> {
         let store = self.store.as_ref()?;
         if !store.settings().wants(kind) {
@@ -208,12 +209,12 @@ impl CallArtifacts {
         self.promise(store, &artifact).then_some(artifact)
     }
 
-    /// True if something of the call was not kept, or not all of it, because there was no room.
+    /// True if content of the call was not stored, or not completely, for lack of room.
     pub fn is_short(&self) -> bool {
         self.call.is_short.load(Ordering::Relaxed)
     }
 
-    /// Takes room for content, once for all that is equal. `false` if there is none.
+    /// Reserves room for content, once for equal contents. Returns `false` if there is none.
     fn promise(&self, store: &ArtifactStore, artifact: &Artifact) -> bool {
         let mut contents = self.promised.contents();
         if let Some(promise) = contents.get_mut(&artifact.hash) {
@@ -234,7 +235,7 @@ impl CallArtifacts {
         is_room
     }
 
-    /// Stores what was announced, if there was room for it.
+    /// Stores announced content, if there was room for it.
     pub fn store(&self, content: &[u8]) {
         let Some(store) = &self.store else {
             return;

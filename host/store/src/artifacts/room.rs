@@ -1,22 +1,22 @@
-//! Room in the store, counted as content comes.
+//! Accounting of the space in the store, as content is added.
 //!
-//! The files are the truth, and other hosts put some as well: what is counted here is what there was at the last look,
-//! and what came since. Above the operator's limit the collector is called; up to twice the limit more is kept
-//! meanwhile, which identities share.
+//! The files are authoritative, and other hosts add files too. The count is the size at the last scan plus what was
+//! added since. Above the operator's limit the collector is called. In the meantime the store keeps up to twice the
+//! limit, shared by the identities.
 
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use crossbeam_channel::{Receiver, Sender};
 use tollgate_core::share::{Holdings, Share};
 
-/// Least count of one file: its block on the disk.
+/// Least size counted for a file: its block on the disk.
 const LEAST: u64 = 4 << 10;
-/// The part of the limit after which somebody looks again, for the sake of what other hosts put.
+/// Fraction of the limit after which the files are counted again, because other hosts may have added some.
 const LOOK_AFTER: u64 = 8;
 
-/// The room of a store.
+/// Free space of a store.
 pub(super) struct Room {
-    /// The operator's limit in bytes.
+    /// Operator's limit in bytes.
     most: u64,
     state: Mutex<State>,
     wanted: Sender<()>,
@@ -24,13 +24,13 @@ pub(super) struct Room {
 }
 
 struct State {
-    /// Bytes at the last look, if somebody looked.
+    /// Bytes at the last count, if there was one.
     seen: Option<u64>,
-    /// Bytes that came since, or are about to.
+    /// Bytes added since, including reserved ones.
     since: u64,
-    /// Of those, the ones that are about to.
+    /// Reserved bytes among those.
     promised: u64,
-    /// Holdings in the room of the last look.
+    /// Shares of the room since the last count.
     left: Holdings,
 }
 
@@ -45,12 +45,13 @@ impl Room {
         }
     }
 
-    /// Hears when the collector should look.
+    /// Receives a message when the collector should run.
     pub(super) fn called(&self) -> Receiver<()> {
         self.called.clone()
     }
 
-    /// Takes room for content, unless its share of it is full. `look` counts the files, if nobody did yet.
+    /// Reserves room for content, unless its share is full. `look` counts the files, if they have not been counted
+    /// yet.
     pub(super) fn take(&self, share: &Share, bytes: u64, look: impl FnOnce() -> u64) -> bool {
         let bytes = bytes.max(LEAST);
         let mut state = self.state();
@@ -65,19 +66,19 @@ impl Room {
         }
         let is_much = state.since > self.most / LOOK_AFTER;
         if !is_room || is_much || state.seen.unwrap_or_default() + state.since > self.most {
-            // One call that was not heard yet is enough.
+            // One pending message is enough.
             let _ = self.wanted.try_send(());
         }
         is_room
     }
 
-    /// Notes that promised content was stored.
+    /// Records that reserved content was stored.
     pub(super) fn fill(&self, bytes: u64) {
         let mut state = self.state();
         state.promised = state.promised.saturating_sub(bytes.max(LEAST));
     }
 
-    /// Gives room back that was taken and not filled.
+    /// Releases reserved room that was not used.
     pub(super) fn give_back(&self, share: &Share, bytes: u64) {
         let bytes = bytes.max(LEAST);
         let mut state = self.state();
@@ -86,7 +87,7 @@ impl Room {
         state.left.give_back(share, bytes);
     }
 
-    /// Notes what the files take.
+    /// Records the counted size of the files.
     pub(super) fn saw(&self, bytes: u64) {
         let mut state = self.state();
         *state = State::of(Some(bytes), state.promised, self.most);
@@ -110,7 +111,7 @@ impl State {
     }
 }
 
-/// Count of a file of so many bytes.
+/// Counted size of a file with this many bytes.
 pub(super) fn counted(bytes: u64) -> u64 {
     bytes.max(LEAST)
 }

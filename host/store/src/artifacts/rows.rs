@@ -1,6 +1,7 @@
-//! Contents in the database of a server, so that every host of it reads what another one stored.
+//! Contents in the database of a server, so that every host can read what another one stored.
 //!
-//! Sessions are few and their own: content waits for no call, and no call that writes waits for content.
+//! The store has a few sessions of its own, so content does not wait for calls, and calls that write do not wait for
+//! content.
 
 use std::collections::VecDeque;
 use std::io::{self, Read as _, Seek as _};
@@ -17,38 +18,38 @@ use tollgate_core::hash::hex;
 use super::room;
 use crate::storage::{Database, OpenError, PIECE, Session, StoreError, StoreFailure, StoreResult};
 
-/// Sessions of a store, at most.
+/// Most sessions of a store.
 const SESSIONS: usize = 4;
-/// Time for one step, such as a piece that is stored, and for a session to be free.
+/// Time limit of one step, such as storing a piece, and of waiting for a free session.
 const STEP_TIMEOUT: Duration = Duration::from_secs(60);
-/// Time for which a server that is away is waited for.
+/// Time to wait for an unreachable server.
 const AWAY_TIMEOUT: Duration = Duration::from_secs(5);
-/// Time between two attempts to reach it.
+/// Interval between attempts to reach it.
 const AWAY_INTERVAL: Duration = Duration::from_millis(100);
-/// Pieces that are in memory at once.
+/// Most pieces in memory at once.
 const WINDOW: i64 = 16;
-/// Pieces of one content, at most: `artifacts.max_artifact_mib` is 1024 at most.
+/// Most pieces of one content. `artifacts.max_artifact_mib` is at most 1024.
 const MOST_PIECES: usize = (1 << 30) / PIECE;
-/// Contents whose pieces are known by their hashes.
+/// Most contents whose piece hashes are cached.
 const KNOWN: usize = 64;
 /// Contents that are looked up at once.
 const BATCH: u32 = 500;
 
-/// Hashes of the pieces of content that was checked as a whole, so that a slice needs its own pieces only.
+/// Hashes of the pieces of verified content, so that a slice needs only its own pieces.
 type Checked = Arc<Vec<[u8; 32]>>;
 
-/// Bytes of content that is stored.
+/// Source of the bytes to store.
 #[derive(Clone, Copy)]
 pub(super) enum Source<'a> {
     Memory(&'a [u8]),
-    /// All of a file, wherever it was read to.
+    /// Whole file, from its beginning.
     File(&'a File),
 }
 
 /// Contents in the database.
 pub(super) struct Rows {
     database: Database,
-    /// Sessions that nobody uses, and places for those that are not opened yet.
+    /// Idle sessions, and slots for sessions that are not open yet.
     idle: (Sender<Option<Session>>, Receiver<Option<Session>>),
     known: Mutex<VecDeque<(String, Checked)>>,
 }
@@ -57,7 +58,7 @@ pub(super) struct Rows {
 enum Found {
     Slice(Vec<u8>),
     Nothing,
-    /// The content is not what was kept.
+    /// The content does not match its hash.
     Changed,
 }
 
@@ -65,7 +66,7 @@ impl Rows {
     pub(super) fn new(database: Database) -> Rows {
         let idle = crossbeam_channel::bounded(SESSIONS);
         for _ in 0..SESSIONS {
-            // There is room for as many.
+            // The channel has room for all of them.
             let _ = idle.0.send(None);
         }
         Rows {
@@ -75,7 +76,7 @@ impl Rows {
         }
     }
 
-    /// Stores content for an artifact whose row came or comes.
+    /// Stores content for an artifact whose row exists or will follow.
     pub(super) fn put(&self, source: Source<'_>, hash: &str, artifact: &str) -> io::Result<()> {
         let session = self.session()?;
         self.write(&session, hash, |session| {
@@ -96,10 +97,10 @@ impl Rows {
         })
     }
 
-    /// A slice of content. `None` if the content is gone.
+    /// Slice of content. `None` if the content was removed.
     pub(super) fn read(&self, hash: &str, offset: u64, limit: usize) -> io::Result<Option<Vec<u8>>> {
         let session = self.session()?;
-        // One snapshot, so that content is never half removed.
+        // One snapshot, so that partially removed content is never seen.
         session.begin_read().map_err(failed)?;
         let found = match self.checked(hash) {
             Some(checked) => slice_of_checked(&session, hash, &checked, (offset, limit)),
@@ -117,7 +118,7 @@ impl Rows {
         }
     }
 
-    /// Removes content unless an artifact names it, or may do so once its row is there.
+    /// Removes content, unless an artifact names it or may name it once its row exists.
     pub(super) fn remove(&self, hash: &str) -> io::Result<()> {
         let session = self.session()?;
         self.write(&session, hash, |session| {
@@ -145,7 +146,7 @@ impl Rows {
         self.session()?.pieces().forget_puts().map_err(failed)
     }
 
-    /// Bytes of all contents, each counted as a file is.
+    /// Bytes of all contents, each counted like a file.
     pub(super) fn size(&self) -> io::Result<u64> {
         let session = self.session()?;
         session.begin_read().map_err(failed)?;
@@ -164,8 +165,8 @@ impl Rows {
         Ok(hashes)
     }
 
-    /// Runs a change of content in a transaction of its own. The change can run again, so that a server that is away for a
-    /// moment is waited for, and a commit that nobody answered is made once more.
+    /// Runs a change of content in its own transaction. The change is idempotent, so it is repeated after a short
+    /// outage of the server and after a commit without an answer.
     fn write(
         &self,
         session: &Session,
@@ -185,7 +186,7 @@ impl Rows {
                 return Ok(());
             };
             if session.in_transaction() {
-                // The failure before it is what matters.
+                // The earlier error is the one to report.
                 let _ = session.rollback();
             }
             if !may_pass(&err) || began.elapsed() > AWAY_TIMEOUT {
@@ -195,7 +196,7 @@ impl Rows {
         }
     }
 
-    /// A session of the store. Waits until one is free.
+    /// Session of the store. Waits until one is free.
     fn session(&self) -> io::Result<Borrowed<'_>> {
         let began = Instant::now();
         let place = self.idle.1.recv_timeout(STEP_TIMEOUT).map_err(|_| {
@@ -224,7 +225,7 @@ impl Rows {
         Ok(borrowed)
     }
 
-    /// Reads all of a content, checks it and takes a slice of it.
+    /// Reads content completely, verifies it and returns a slice of it.
     fn check(&self, session: &Session, hash: &str, slice: (u64, usize)) -> StoreResult<Found> {
         let mut whole = Whole::new(slice);
         loop {
@@ -239,7 +240,7 @@ impl Rows {
             }
         }
         if whole.pieces.is_empty() && !whole.is_broken {
-            // Pieces under other numbers are not where they were put.
+            // A piece with an unexpected number was not stored by a put.
             return Ok(match session.pieces().has(hash)? {
                 true => Found::Changed,
                 false => Found::Nothing,
@@ -258,7 +259,7 @@ impl Rows {
         Ok(Found::Slice(whole.slice.bytes))
     }
 
-    /// The pieces of content that was checked lately.
+    /// Piece hashes of recently verified content.
     fn checked(&self, hash: &str) -> Option<Checked> {
         let mut known = self.known();
         let at = known.iter().position(|(known, _)| known == hash)?;
@@ -273,7 +274,7 @@ impl Rows {
     }
 }
 
-/// A slice of content whose pieces were checked as a whole before. Those that it needs must be as they were.
+/// Slice of content that was verified as a whole before. The pieces of the slice are verified again.
 fn slice_of_checked(
     session: &Session,
     hash: &str,
@@ -309,7 +310,7 @@ fn slice_of_checked(
         is_changed |= next < first + window;
     }
     Ok(match (is_empty, is_changed) {
-        // Whatever is left elsewhere, the content is not whole.
+        // Even if other pieces are left, the content is incomplete.
         (true, _) => match session.pieces().has(hash)? {
             true => Found::Changed,
             false => Found::Nothing,
@@ -323,7 +324,7 @@ fn slice_of_checked(
 struct Whole {
     hasher: Sha256,
     pieces: Vec<[u8; 32]>,
-    /// A piece is missing, or has another length than it should have.
+    /// True if a piece is missing or has an unexpected length.
     is_broken: bool,
     is_last: bool,
     slice: Slice,
@@ -354,17 +355,17 @@ impl Whole {
     }
 }
 
-/// A slice of content whose pieces come in their order.
+/// Slice of content whose pieces arrive in order.
 struct Slice {
-    /// First byte and the byte after the last.
+    /// First byte, and the byte after the last.
     range: (u64, u64),
-    /// Bytes before the next piece.
+    /// Number of bytes before the next piece.
     at: u64,
     bytes: Vec<u8>,
 }
 
 impl Slice {
-    /// A slice of so many bytes from one on, of pieces that begin with this one.
+    /// Slice from an offset with a limit, of pieces starting with this one.
     fn new((offset, limit): (u64, usize), first: usize) -> Slice {
         Slice {
             range: (offset, offset.saturating_add(limit as u64)),
@@ -393,7 +394,7 @@ impl Source<'_> {
         }
     }
 
-    /// Shows all of it, piece by piece. Nothing is one piece without bytes.
+    /// Passes the content to `show`, piece by piece. Empty content is one empty piece.
     fn each_piece(self, mut show: impl FnMut(&[u8]) -> io::Result<()>) -> io::Result<()> {
         let mut file = match self {
             Source::Memory([]) => return show(&[]),
@@ -418,7 +419,7 @@ impl Source<'_> {
     }
 }
 
-/// A session that goes back to its store.
+/// A session that returns to its store when it is dropped.
 struct Borrowed<'r> {
     session: Option<Session>,
     home: &'r Sender<Option<Session>>,
@@ -437,7 +438,7 @@ impl Deref for Borrowed<'_> {
 
 impl Drop for Borrowed<'_> {
     fn drop(&mut self) {
-        // A session whose transaction cannot be ended is not used again.
+        // A session whose transaction cannot be ended is not reused.
         let session = self
             .session
             .take()
@@ -446,12 +447,12 @@ impl Drop for Borrowed<'_> {
     }
 }
 
-/// Gives what comes next on a session its own time.
+/// Sets the time limit of the next step on a session.
 fn begin_step(session: &Session) {
     session.limit_time(&Deadline::after(STEP_TIMEOUT, Cancel::default()));
 }
 
-/// A failure as those of files are.
+/// Converts an error to the form of file errors.
 fn failed(err: StoreError) -> io::Error {
     match err.failure() {
         StoreFailure::Lost => io::Error::new(io::ErrorKind::NotConnected, err),
@@ -459,7 +460,7 @@ fn failed(err: StoreError) -> io::Error {
     }
 }
 
-/// True if another attempt may work: the server was away, or another transaction was in the way.
+/// True if another attempt may succeed: the server was unreachable, or another transaction was in the way.
 fn may_pass(err: &io::Error) -> bool {
     let cause = err
         .get_ref()

@@ -1,4 +1,4 @@
-//! The store: room for content, its limits, and content of unknown size that is written.
+//! The artifact store: free space, limits, and streaming of content of unknown size.
 
 use std::io::{self, Write};
 use std::sync::Arc;
@@ -18,10 +18,10 @@ use crate::data_dir::DataDir;
 use crate::storage::{Database, Session};
 
 const HOUR_MS: i64 = 3_600_000;
-/// Room that a stream takes at once.
+/// Bytes of room that a stream reserves at once.
 const STEP: u64 = 1 << 20;
 
-/// The artifacts of a host.
+/// Artifact store of a host.
 pub struct ArtifactStore {
     pub(super) contents: Contents,
     settings: ArtifactSettings,
@@ -30,8 +30,8 @@ pub struct ArtifactStore {
 }
 
 impl ArtifactStore {
-    /// Opens the store. There is none if it is off and was never on. Hosts of a server always have one, because others may
-    /// keep content in its database.
+    /// Opens the store. `None` if it is disabled and was never enabled. Hosts of a server always have one, because
+    /// others may store content in the database.
     pub fn open(
         data: &DataDir,
         settings: ArtifactSettings,
@@ -47,24 +47,24 @@ impl ArtifactStore {
         }))
     }
 
-    /// Settings of the operator.
+    /// Settings from the operator.
     pub fn settings(&self) -> &ArtifactSettings {
         &self.settings
     }
 
-    /// A slice of content, at most so many bytes. `None` if the content is gone. Content that is not what its hash says
+    /// Slice of content, up to `limit` bytes. `None` if the content was removed. Content that does not match its hash
     /// is an error of the kind [`InvalidData`](io::ErrorKind::InvalidData).
     pub fn read(&self, hash: &str, offset: u64, limit: usize) -> io::Result<Option<Vec<u8>>> {
         self.contents.read(hash, offset, limit)
     }
 
-    /// Takes away files of this data directory that no row names, while another host collects.
+    /// Removes files of this data directory that no row names, while another host collects.
     pub fn sweep_files(&self, session: &Session) -> anyhow::Result<()> {
         self.contents.sweep_files(session)
     }
 
-    /// Bytes of all contents above which some are removed. A host of a server that keeps nothing leaves the limit to those
-    /// that do.
+    /// Size of all contents in bytes above which some are removed. A host of a server that stores nothing leaves the
+    /// limit to those that do.
     pub(super) fn limit(&self) -> u64 {
         match self.settings.enabled || !self.contents.are_shared() {
             true => self.settings.max_mib << 20,
@@ -72,12 +72,12 @@ impl ArtifactStore {
         }
     }
 
-    /// Hears when there is more than there may be, or others may have put much.
+    /// Receives a message when the limit is exceeded, or other hosts may have added much.
     pub fn called(&self) -> Receiver<()> {
         self.room.called()
     }
 
-    /// Takes room for content of a caller. `false` if there is none left for it.
+    /// Reserves room for content of a caller. Returns `false` if its share is full.
     pub(super) fn take_room(&self, share: &Share, bytes: u64) -> bool {
         self.room.take(share, bytes, || {
             self.size().unwrap_or_else(|err| {
@@ -87,7 +87,7 @@ impl ArtifactStore {
         })
     }
 
-    /// True if there is more than there may be. If there is not, counting begins anew.
+    /// True if the contents exceed the limit. Otherwise the count is reset.
     pub fn is_crowded(&self) -> io::Result<bool> {
         let size = self.size()?;
         let is_crowded = size > self.limit();
@@ -97,7 +97,7 @@ impl ArtifactStore {
         Ok(is_crowded)
     }
 
-    /// Counts what is left, for all that is stored from now on.
+    /// Counts the remaining contents as the new base.
     pub(super) fn look(&self) -> io::Result<()> {
         self.room.saw(self.size()?);
         Ok(())
@@ -113,7 +113,7 @@ impl ArtifactStore {
         self.contents.put(content, &sha256_hex(content), artifact)
     }
 
-    /// Description of what [`put`](ArtifactStore::put) will store.
+    /// Artifact that [`put`](ArtifactStore::put) will store.
     pub(super) fn describe(&self, kind: ArtifactKind, content: &[u8], holder: &Share) -> Artifact {
         let stored = self.cut(content);
         self.artifact(
@@ -157,14 +157,14 @@ impl ArtifactStore {
     }
 }
 
-/// An artifact that is being written. What goes past the limit for one artifact, or past its caller's share of the
-/// room, is counted and not stored.
+/// An artifact that is being written. Bytes past the limit for one artifact, or past the caller's share of the room,
+/// are counted and not stored.
 pub struct ArtifactWriter {
     store: Arc<ArtifactStore>,
     kind: ArtifactKind,
-    /// The call it belongs to.
+    /// Call that it belongs to.
     call: Call,
-    /// Room that it took.
+    /// Room that it reserved.
     taken: u64,
     draft: Draft,
     hasher: Sha256,
@@ -191,7 +191,7 @@ impl ArtifactWriter {
         })
     }
 
-    /// Keeps what was written, as an artifact of the call. Returns its id.
+    /// Stores the written content as an artifact of the call. Returns its id.
     pub fn keep(mut self) -> io::Result<String> {
         let hash = hex(&self.hasher.clone().finalize());
         let holder = &self.call.share;
@@ -208,7 +208,7 @@ impl ArtifactWriter {
 }
 
 impl ArtifactWriter {
-    /// Takes room for more bytes, in steps. Content that had none once is cut there.
+    /// Reserves room for more bytes, in steps. If there is no room once, the content is cut there.
     fn make_room(&mut self, bytes: usize) -> bool {
         let wanted = self.size + bytes as u64;
         while self.taken < wanted {
@@ -244,7 +244,7 @@ impl Drop for ArtifactWriter {
         if self.taken > 0 {
             self.store.room.give_back(&self.call.share, self.taken);
         }
-        // Of what was kept as a file, nothing has this name any more.
+        // The file has been moved if it was kept, so this removes only discarded drafts.
         self.store.contents.discard(&self.draft);
     }
 }

@@ -1,4 +1,4 @@
-//! Contents, wherever they are: what is put is read, what was changed is refused, what is named stays.
+//! Tests of contents in every storage: stored content is readable, changed content is refused, named content stays.
 
 use std::io::{ErrorKind, Write as _};
 use std::sync::Arc;

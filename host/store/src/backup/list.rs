@@ -1,4 +1,4 @@
-//! The list of a backup's files, signed with the ledger's key: pure.
+//! The list of a backup's files, signed with the ledger's key. Pure.
 
 use std::collections::BTreeMap;
 use std::io;
@@ -10,16 +10,16 @@ use tollgate_sdk::Timestamp;
 use crate::ledger::head::BadHead;
 use crate::ledger::key::{LedgerKey, PublicKey};
 
-/// The form of the list.
+/// Format version of the list.
 const FORMAT: u32 = 1;
 
 /// One file.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Entry {
-    /// Its length.
+    /// Length in bytes.
     pub bytes: u64,
-    /// The SHA-256 of its content.
+    /// SHA-256 of its content.
     pub sha256: String,
 }
 
@@ -43,7 +43,7 @@ struct Signed {
 }
 
 impl List {
-    /// A list without files.
+    /// Creates an empty list.
     pub fn new(now_ms: i64) -> List {
         List {
             format: FORMAT,
@@ -58,7 +58,7 @@ impl List {
         self.files.insert(path.to_owned(), entry);
     }
 
-    /// The files by path.
+    /// Files by path.
     pub fn files(&self) -> &BTreeMap<String, Entry> {
         &self.files
     }
@@ -68,12 +68,12 @@ impl List {
         &self.made_at
     }
 
-    /// The bytes of all files.
+    /// Total size of all files in bytes.
     pub fn bytes(&self) -> u64 {
         self.files.values().map(|entry| entry.bytes).sum()
     }
 
-    /// The text of a signed list.
+    /// Signs the list and returns its text.
     pub(super) fn signed(self, key: &LedgerKey) -> io::Result<String> {
         let statement = self.statement()?;
         let signed = Signed {
@@ -84,7 +84,7 @@ impl List {
         Ok(serde_json::to_string_pretty(&signed).map_err(io::Error::other)? + "\n")
     }
 
-    /// Reads a signed list. One of `trusted` must have signed it, if there are any. Returns who did.
+    /// Reads a signed list. If there are `trusted` keys, one of them must have signed it. Returns the signer's key.
     pub(super) fn read(text: &str, trusted: &[PublicKey]) -> Result<(List, PublicKey), Unlisted> {
         let signed: Signed =
             serde_json::from_str(text).map_err(|err| Unlisted::Unreadable(err.to_string()))?;
@@ -112,13 +112,13 @@ impl List {
         }
         if let Some(path) = signed.list.files.keys().find(|path| !is_plain(path)) {
             return Err(Unlisted::Unreadable(format!(
-                "it names {path:?}, which is no path of a backup"
+                "it names {path:?}, which is not a path of a backup"
             )));
         }
         Ok((signed.list, key))
     }
 
-    /// The text that is signed.
+    /// Text to sign.
     fn statement(&self) -> io::Result<String> {
         let json = serde_json::to_string(self).map_err(io::Error::other)?;
         Ok(format!(
@@ -128,14 +128,14 @@ impl List {
     }
 }
 
-/// Reason why a list is not accepted.
+/// Reason for which a list is not accepted.
 #[derive(Debug)]
 pub(super) enum Unlisted {
     Unreadable(String),
     Head(BadHead),
 }
 
-/// True if a path leads to a file in the folder, or in one folder of it.
+/// True if a path leads to a file in the backup's folder, or in a folder directly below it.
 fn is_plain(path: &str) -> bool {
     let parts: Vec<&str> = path.split('/').collect();
     parts.len() <= 2

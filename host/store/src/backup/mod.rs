@@ -1,8 +1,8 @@
-//! Backups of a data directory: taken beside hosts that run, and put back after they were checked.
+//! Backups of a data directory: taken while hosts run, and verified before they are restored.
 //!
-//! A backup is a folder: the database as of one moment, keys, artifacts, components from elsewhere, what configurations
-//! protect, the signed head of the ledger, and a signed list of all that with sizes and hashes. It is written beside
-//! its place and renamed, so that there is never half of one.
+//! A backup is a folder with a snapshot of the database, keys, artifacts, downloaded components, protected
+//! configurations, the signed head of the ledger, and a signed list of all files with sizes and hashes. The backup is
+//! written next to its target and renamed, so that there is never a partial one.
 
 mod list;
 mod restore;
@@ -25,30 +25,31 @@ use crate::storage::{CopyError, Database, OpenError, Verified};
 pub use list::{Entry, List};
 pub use restore::{Restored, check, restore};
 
-/// The list of files, in a backup.
+/// File with the list of files in a backup.
 const LIST: &str = "backup.json";
-/// The signed head, in a backup. `ledger verify --head` reads it as well.
+/// File with the signed head in a backup. `ledger verify --head` reads it as well.
 const HEAD: &str = "head.json";
-/// Folders that are copied with what is in them. Compiled components are made again, and files of the mirror as well.
+/// Folders that are copied with their contents. Compiled components and mirror files are left out, because they can
+/// be recreated.
 const FOLDERS: [&str; 3] = ["artifacts", "components", "protections"];
-/// The key of the cache, which is not copied either.
+/// Key of the cache, which is not copied either.
 const CACHE_KEY: &str = "cache.key";
-/// Kept by whoever takes artifacts away, and shared by whoever wants them to stay.
+/// Lock file: exclusive while artifacts are removed, shared while they must stay.
 const ARTIFACTS_LOCK: &str = "artifacts/lock";
 
-/// Reason why there is no backup, or why one is not restored.
+/// Reason for which a backup was not made or not restored.
 #[derive(Debug, Error)]
 pub enum BackupError {
-    /// There is something where the backup should be.
-    #[error("{0} is there already; name a folder that is not, for example {0}-2")]
+    /// The target of the backup exists already.
+    #[error("{0} already exists; name a folder that does not, for example {0}-2")]
     Exists(String),
-    /// The place would be in the data directory.
-    #[error("{0} is in the data directory; name a folder elsewhere, best on another disk")]
+    /// The target is inside the data directory.
+    #[error("{0} is in the data directory; name a folder elsewhere, preferably on another disk")]
     Inside(String),
     /// A file or folder cannot be read or written.
     #[error("{path} cannot be used")]
     Io {
-        /// Which one.
+        /// Path of the file or folder.
         path: String,
         #[source]
         source: io::Error,
@@ -68,26 +69,26 @@ pub enum BackupError {
     /// The folder is not a backup.
     #[error("{0} is not a backup: it has no {LIST}; name a folder that `tollgate backup` made")]
     NotABackup(String),
-    /// A file is not what the list says, or is not in it.
+    /// A file does not match the list, or is not in it.
     #[error("the backup is not whole: {0}")]
     NotWhole(String),
-    /// The signature does not hold.
+    /// The signature is invalid.
     #[error("the backup proves nothing: {0}")]
     Head(#[from] BadHead),
-    /// The ledger in it is broken.
+    /// The ledger in the backup is broken.
     #[error("the ledger does not hold together: {0}")]
     Broken(String),
-    /// Hosts work on the data directory.
+    /// Hosts are running on the data directory.
     #[error("{path} is in use by {hosts} hosts; stop them first (`tollgate doctor` names them)")]
     InUse {
-        /// The data directory.
+        /// Data directory.
         path: String,
-        /// The number of hosts.
+        /// Number of hosts.
         hosts: usize,
     },
-    /// There is a data directory already.
+    /// The data directory exists already.
     #[error(
-        "{0} is there already; pass --force to put the backup in its place (what is there is kept beside it), or name another with --data-dir"
+        "{0} already exists; pass --force to put the backup in its place (what is there is kept beside it), or name another with --data-dir"
     )]
     Occupied(String),
 }
@@ -101,28 +102,28 @@ impl BackupError {
     }
 }
 
-/// A backup that was made.
+/// A finished backup.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Backup {
-    /// Its path.
+    /// Path.
     pub path: PathBuf,
-    /// The number of its files.
+    /// Number of files.
     pub files: usize,
-    /// Their size in bytes.
+    /// Size in bytes.
     pub bytes: u64,
-    /// Rows of the ledger in it.
+    /// Rows of the ledger.
     pub rows: u64,
-    /// The signed head.
+    /// Signed head.
     pub head: ExportedHead,
 }
 
-/// A line of `head.json`, as `ledger export` writes it.
+/// Line of `head.json`, as `ledger export` writes it.
 #[derive(Serialize, Deserialize)]
 struct HeadLine {
     head: ExportedHead,
 }
 
-/// Copies a data directory to a folder that is not there, beside hosts that run.
+/// Copies a data directory to a new folder, while hosts may be running.
 pub fn backup(data: &DataDir, target: &Path, now_ms: i64) -> Result<Backup, BackupError> {
     let target = std::path::absolute(target).map_err(BackupError::io(target))?;
     if target.symlink_metadata().is_ok() {
@@ -133,10 +134,10 @@ pub fn backup(data: &DataDir, target: &Path, now_ms: i64) -> Result<Backup, Back
     if folder.canonicalize().is_ok_and(|folder| folder.starts_with(&own)) {
         return Err(BackupError::Inside(target.display().to_string()));
     }
-    // Made at its first use, which may be this one: it must be there when keys are copied.
+    // Created on first use, which may be now: it must exist before keys are copied.
     let key = LedgerKey::open(data)?;
     let draft = tree::PendingOperation::beside(&target)?;
-    // Nothing is collected that the rows of this moment name, until it is copied.
+    // No artifact that this snapshot names is collected before it is copied.
     let _kept = data
         .has("artifacts")
         .then(|| tree::share(data, ARTIFACTS_LOCK))
@@ -187,7 +188,7 @@ fn copy_keys(from: &Dir, draft: &tree::PendingOperation, list: &mut List) -> io:
     Ok(())
 }
 
-/// Follows the ledger of a copy to its end, and signs that.
+/// Verifies the ledger of a copy, and signs its head.
 fn sign(copy: &Path, key: &LedgerKey, now_ms: i64) -> Result<(Verified, ExportedHead), BackupError> {
     let session = Database::existing(&copy.join(DATABASE)).read_session()?;
     if let Some(fault) = session.maintenance().faults()?.first() {

@@ -1,4 +1,4 @@
-//! Putting a backup back: checked as a whole on the way, and in place at once.
+//! Restoring a backup: verified as a whole while it is copied, and put in place atomically.
 
 use std::io;
 use std::path::{Path, PathBuf};
@@ -17,22 +17,22 @@ use crate::ledger::key::{LedgerKey, PublicKey};
 use crate::liveness;
 use crate::storage::Database;
 
-/// A data directory that was made of a backup.
+/// A data directory restored from a backup.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Restored {
-    /// Its path.
+    /// Path.
     pub path: PathBuf,
     /// Time of the backup.
     pub made_at: String,
     /// Rows of the ledger.
     pub rows: u64,
-    /// The signed head, up to which the ledger was checked.
+    /// Signed head, up to which the ledger was verified.
     pub head: ExportedHead,
-    /// The path of the data directory that was there before.
+    /// Path to which the previous data directory was moved.
     pub before: Option<PathBuf>,
 }
 
-/// Refuses to replace a data directory that hosts work on, or that is there and not to be replaced.
+/// Refuses to replace a data directory on which hosts run, or one that exists if `replaces` is false.
 pub fn check(target: &Path, replaces: bool) -> Result<(), BackupError> {
     if is_free(target)? {
         return Ok(());
@@ -48,7 +48,7 @@ pub fn check(target: &Path, replaces: bool) -> Result<(), BackupError> {
     }
 }
 
-/// True if there is nothing at a path, or an empty folder.
+/// True if a path does not exist or is an empty folder.
 fn is_free(target: &Path) -> Result<bool, BackupError> {
     match target.symlink_metadata() {
         Err(err) if err.kind() == io::ErrorKind::NotFound => Ok(true),
@@ -61,8 +61,8 @@ fn is_free(target: &Path) -> Result<bool, BackupError> {
     }
 }
 
-/// Makes a data directory of a backup. `trusted` are keys of which one must have signed it, if there are any. A data
-/// directory that is there is kept under another name, if it may be replaced at all.
+/// Restores a backup into a data directory. If there are `trusted` keys, one of them must have signed the backup. An
+/// existing data directory is kept under another name, if it may be replaced at all.
 pub fn restore(
     backup: &Path,
     target: &Path,
@@ -85,14 +85,14 @@ pub fn restore(
         Unlisted::Unreadable(why) => BackupError::NotWhole(format!("{LIST}: {why}")),
     })?;
     let draft = tree::PendingOperation::beside(&target)?;
-    // What is checked is the copy: nobody can exchange the backup in between.
+    // The copy is verified, not the original, so the backup cannot be exchanged in between.
     fetch(&from, backup, &draft, &list)?;
     let (rows, head) = verify(&draft, &key)?;
     draft
         .dir()
         .remove_file(HEAD)
         .map_err(BackupError::io(draft.path()))?;
-    // A host may have started while that was checked.
+    // A host may have started during the verification.
     check(&target, replaces)?;
     let before = set_aside(&target, now_ms)?;
     draft.put(&target)?;
@@ -105,7 +105,7 @@ pub fn restore(
     })
 }
 
-/// Copies every file that is listed, and compares it with the list.
+/// Copies every listed file, and compares it with the list.
 fn fetch(from: &Dir, backup: &Path, draft: &tree::PendingOperation, list: &List) -> Result<(), BackupError> {
     for needed in [DATABASE, HEAD] {
         if !list.files().contains_key(needed) {
@@ -113,7 +113,7 @@ fn fetch(from: &Dir, backup: &Path, draft: &tree::PendingOperation, list: &List)
         }
     }
     for (path, listed) in list.files() {
-        // A file without end is not read to it.
+        // An endless file is not read to its end.
         let is_longer = from
             .symlink_metadata(path)
             .is_ok_and(|there| there.len() > listed.bytes);
@@ -149,7 +149,7 @@ fn copy_into(
     tree::copy_file(&from, file, &draft.dir().open_dir_nofollow(folder)?, file)
 }
 
-/// Follows the ledger of a copy up to the head that was signed with the backup's key. How many rows it has.
+/// Verifies the ledger of a copy up to the head that was signed with the backup's key. Returns the number of rows.
 fn verify(draft: &tree::PendingOperation, key: &PublicKey) -> Result<(u64, ExportedHead), BackupError> {
     let broken = |what: String| BackupError::Broken(what);
     let text = draft
@@ -180,7 +180,7 @@ fn verify(draft: &tree::PendingOperation, key: &PublicKey) -> Result<(u64, Expor
     Ok((verified.rows, head))
 }
 
-/// Moves a data directory out of the way, if there is one with something in it.
+/// Moves an existing, non-empty data directory aside.
 fn set_aside(target: &Path, now_ms: i64) -> Result<Option<PathBuf>, BackupError> {
     if is_free(target)? {
         return Ok(None);

@@ -1,4 +1,4 @@
-//! Files and folders of a backup on their way: copied with their hashes, private, flushed, and put in place as a whole.
+//! Files and folders of a backup: copied with their hashes, private, flushed, and put in place as a whole.
 
 use std::fs::DirBuilder;
 use std::io::{self, Read as _, Write as _};
@@ -17,10 +17,10 @@ use super::BackupError;
 use super::list::{Entry, List};
 use crate::data_dir::DataDir;
 
-/// Bytes that are copied at once.
+/// Copy buffer size in bytes.
 const CHUNK: usize = 1 << 18;
 
-/// A folder that is not whole yet, beside the place where it goes. Dropping it takes it away.
+/// An unfinished folder next to its target. Dropping it removes it.
 pub(super) struct PendingOperation {
     path: PathBuf,
     dir: Dir,
@@ -28,7 +28,7 @@ pub(super) struct PendingOperation {
 }
 
 impl PendingOperation {
-    /// A draft of what will be at a path, on the same disk.
+    /// Creates an unfinished folder for a target, on the same disk.
     pub(super) fn beside(target: &Path) -> Result<PendingOperation, BackupError> {
         let folder = target.parent().unwrap_or(Path::new("/"));
         let name = target.file_name().unwrap_or_default().to_string_lossy();
@@ -52,7 +52,7 @@ impl PendingOperation {
         &self.dir
     }
 
-    /// Puts it where it goes, as a whole. What is there stays, unless it is an empty folder.
+    /// Moves the folder to its target. Anything at the target stays, unless it is an empty folder.
     pub(super) fn put(mut self, target: &Path) -> Result<(), BackupError> {
         let failed = || BackupError::io(target);
         sync(&self.dir).map_err(failed())?;
@@ -78,14 +78,14 @@ impl Drop for PendingOperation {
     }
 }
 
-/// Flushes the names in a folder. A folder that is only a place for others cannot be flushed, so it is opened anew.
+/// Flushes the names in a folder. The folder is opened anew, because a path-only handle cannot be flushed.
 fn sync(dir: &Dir) -> io::Result<()> {
     let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
     let opened = openat(dir, ".", flags, Mode::empty())?;
     Ok(fsync(opened)?)
 }
 
-/// Takes a lock that others may share, and waits for whoever has it alone.
+/// Takes a shared lock, and waits for an exclusive holder.
 pub(super) fn share(data: &DataDir, name: &str) -> Result<File, BackupError> {
     let path = data.path().join(name);
     let mut options = OpenOptions::new();
@@ -105,8 +105,8 @@ pub(super) fn share(data: &DataDir, name: &str) -> Result<File, BackupError> {
     Ok(file)
 }
 
-/// Copies the files of a folder into one of the same name. Files that are not whole yet, locks, and files that go at
-/// this moment are left out.
+/// Copies the files of a folder into one with the same name. Unfinished files, locks, and files that disappear
+/// meanwhile are left out.
 pub(super) fn copy(from: &Dir, draft: &PendingOperation, name: &str, list: &mut List) -> io::Result<()> {
     draft.dir.create_dir_with(name, &private_folder())?;
     let to = draft.dir.open_dir_nofollow(name)?;
@@ -125,12 +125,12 @@ pub(super) fn copy(from: &Dir, draft: &PendingOperation, name: &str, list: &mut 
     sync(&to)
 }
 
-/// True for a file that is there only while a host works.
+/// True for a file that exists only while a host runs.
 fn is_passing(name: &str) -> bool {
     name == "lock" || name.ends_with(".lock") || name.starts_with("new-") || name.starts_with('.')
 }
 
-/// Copies a file, which only its owner can read then, and says what was copied.
+/// Copies a file with owner-only permissions, and returns its entry.
 pub(super) fn copy_file(from: &Dir, name: &str, to: &Dir, as_name: &str) -> io::Result<Entry> {
     let mut options = OpenOptions::new();
     options
@@ -144,14 +144,14 @@ pub(super) fn copy_file(from: &Dir, name: &str, to: &Dir, as_name: &str) -> io::
     Ok(entry)
 }
 
-/// Writes a file that only its owner can read.
+/// Writes a file with owner-only permissions.
 pub(super) fn write(to: &Dir, name: &str, bytes: &[u8]) -> io::Result<()> {
     let mut file = to.open_with(name, &private_file())?;
     file.write_all(bytes)?;
     file.sync_all()
 }
 
-/// Size and hash of a file that was written already.
+/// Size and hash of an existing file.
 pub(super) fn entry(dir: &Dir, name: &str) -> io::Result<Entry> {
     let mut options = OpenOptions::new();
     options
@@ -162,7 +162,7 @@ pub(super) fn entry(dir: &Dir, name: &str) -> io::Result<Entry> {
     pass(&mut file, |_| Ok(()))
 }
 
-/// Reads a text. A pipe or a device is an error.
+/// Reads a text file. A pipe or a device is an error.
 pub(super) fn read_text(dir: &Dir, name: &str) -> io::Result<String> {
     let mut options = OpenOptions::new();
     options

@@ -1,5 +1,5 @@
-//! Exported heads: a signed word on where the ledger was at some time. Whoever keeps one elsewhere can
-//! tell later whether anything before it was changed.
+//! Exported heads: signed statements of the ledger's position at a time. A head that is kept elsewhere shows later
+//! whether any row before it was changed.
 
 use serde::{Deserialize, Serialize};
 use thiserror::Error;
@@ -7,10 +7,10 @@ use thiserror::Error;
 use crate::key::{LedgerKey, NoPublicKey, PublicKey};
 use crate::storage::Head;
 
-/// A head as `ledger export` writes it.
+/// Head in the format of `ledger export`.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ExportedHead {
-    /// The end of the chain.
+    /// End of the chain.
     #[serde(flatten)]
     pub head: Head,
     /// Signature, if the head was signed.
@@ -18,32 +18,32 @@ pub struct ExportedHead {
     pub seal: Option<Seal>,
 }
 
-/// Additions of signing to a head.
+/// Signature data of a head.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Seal {
-    /// Rows that were pruned by then.
+    /// Number of rows that were pruned by then.
     pub pruned: i64,
     /// Time of the export.
     pub exported_at: String,
-    /// The ledger's public key.
+    /// Public key of the ledger.
     pub public_key: String,
-    /// Its signature over all of this.
+    /// Signature over all other fields.
     pub signature: String,
 }
 
-/// Reason why an exported head proves nothing.
+/// Reason for which an exported head proves nothing.
 #[derive(Debug, Error)]
 pub enum BadHead {
-    /// The head names no key.
+    /// The head contains no valid key.
     #[error(transparent)]
     Key(#[from] NoPublicKey),
-    /// Somebody else signed it.
-    #[error("the head names the public key {0}, which is none of those it must be signed with")]
+    /// An untrusted key signed it.
+    #[error("the head names the public key {0}, which is not one of the keys that it must be signed with")]
     Foreign(String),
     /// The head was changed after it was signed.
     #[error("the head is not what was signed: it was changed")]
     Changed,
-    /// The head must be signed and is not.
+    /// The head is not signed although it must be.
     #[error("the head is not signed; export it with --sign")]
     Unsigned,
 }
@@ -64,7 +64,7 @@ impl ExportedHead {
         }
     }
 
-    /// The key that signed it, which must be one of `trusted`, if there are any.
+    /// Verifies the signature and returns its key. If there are `trusted` keys, it must be one of them.
     pub fn check(&self, trusted: &[PublicKey]) -> Result<Option<PublicKey>, BadHead> {
         let Some(seal) = &self.seal else {
             return if trusted.is_empty() {

@@ -1,5 +1,5 @@
-//! Signed heads of the ledger, noted every hour and at each orderly stop: without one that was exported, they show that
-//! rows were taken from the end since, or that the whole database was replaced by an older one.
+//! Signed heads of the ledger, saved every hour and at each orderly stop. Even if no head was exported, they show
+//! that rows were later cut from the end, or that the whole database was replaced by an older one.
 
 use std::io::{BufRead as _, BufReader, Write as _};
 
@@ -16,13 +16,13 @@ use crate::storage::{Head, Session};
 const FOLDER: &str = "heads";
 const FILE: &str = "heads.ndjson";
 const UNFINISHED: &str = "heads.ndjson.new";
-/// Warning where a ledger has rows and no head that was noted or exported.
-pub const NONE: &str = "no signed head is there to compare with, so rows cut from the end would not show: none was noted \
-                        yet, or somebody removed them";
-/// Heads that are kept, and how many more there may be before the oldest go.
+/// Warning for a ledger that has rows and neither a saved nor an exported head.
+pub const NONE: &str = "there is no signed head to compare with, so rows removed from the end would go unnoticed: no head was \
+                        noted yet, or all were removed";
+/// Number of heads that are kept, and of further ones before the oldest are removed.
 const KEPT: usize = 1_000;
 
-/// Notes where the ledger is now, unless that was noted before.
+/// Saves the current head of the ledger, unless it was saved before.
 pub fn note(data: &DataDir, session: &Session, now: Timestamp) -> anyhow::Result<()> {
     let head = session.ledger().head()?;
     if head.seq == 0 {
@@ -60,7 +60,7 @@ pub fn note(data: &DataDir, session: &Session, now: Timestamp) -> anyhow::Result
     Ok(dir.rename(UNFINISHED, &dir, FILE)?)
 }
 
-/// The newest head that was noted. An error if it is not one that the ledger's key signed.
+/// Newest saved head. An error if the ledger's key did not sign it.
 pub fn newest(data: &DataDir) -> anyhow::Result<Option<ExportedHead>> {
     if !data.has(FOLDER) {
         return Ok(None);
@@ -81,8 +81,8 @@ pub fn newest(data: &DataDir) -> anyhow::Result<Option<ExportedHead>> {
     Ok(Some(head))
 }
 
-/// Sentence on a ledger that does not go on from the newest head that was noted: it was rewritten, or an older database is in its
-/// place. None if all is well, or no head was noted.
+/// Message about a ledger that does not continue from the newest saved head: it was rewritten, or replaced by an
+/// older database. `None` if all is well, or no head was saved.
 pub fn regression(data: &DataDir, session: &Session) -> anyhow::Result<Option<String>> {
     let Some(noted) = newest(data)? else {
         return Ok(None);
@@ -94,7 +94,7 @@ pub fn regression(data: &DataDir, session: &Session) -> anyhow::Result<Option<St
         Some(_) => Some(format!(
             "row {seq} is not the one whose hash this host signed: history was rewritten"
         )),
-        // Pruned rows are before the end.
+        // The row was pruned, and the ledger continues after it.
         None if session.ledger().head()?.seq >= *seq => None,
         None => Some(format!(
             "row {seq}, whose hash this host signed, is not there: rows were taken from the end, or an older database was put in \

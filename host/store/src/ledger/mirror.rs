@@ -1,9 +1,8 @@
-//! The ledger as files that a person can read: `ledger/YYYY-MM-DD.ndjson` in the data directory, a line for
-//! each row, by the day its call came.
+//! Mirror of the ledger in files that a person can read: `ledger/YYYY-MM-DD.ndjson` in the data directory, one line
+//! for each row, by the day of the call.
 //!
-//! The files are derived from the ledger and prove nothing. Rows are appended in their order after they are
-//! committed, by one process at a time, and the files themselves say how far they go. What a crash took from
-//! their end is written again.
+//! The files are derived from the ledger and prove nothing. Rows are appended in order after they are committed, by
+//! one process at a time. The files themselves record how far they go. Lines that a crash cut off are written again.
 
 use std::collections::BTreeMap;
 use std::io::{self, Read as _, Seek as _, SeekFrom, Write as _};
@@ -22,17 +21,17 @@ use crate::storage::{ExportedRow, Session};
 const DIR: &str = "ledger";
 const LOCK: &str = "lock";
 const ENDING: &str = ".ndjson";
-/// Ending of files that are not whole yet.
+/// Suffix of unfinished files.
 const UNFINISHED: &str = ".new";
 /// Rows that are read at once.
 const PAGE: u32 = 1_000;
-/// Bytes of a file's end that are read first to find its last row.
+/// Bytes at a file's end that are read first to find its last row.
 const TAIL: u64 = 64 << 10;
 
-/// The mirror of a data directory's ledger.
+/// Mirror of a data directory's ledger.
 pub struct Mirror {
     dir: Dir,
-    /// Lengths of the files when this process last looked, and the last rows in them.
+    /// Lengths of the files when this process last checked, and the last rows in them.
     seen: Mutex<Option<Seen>>,
 }
 
@@ -42,12 +41,12 @@ struct Seen {
     last: i64,
 }
 
-/// Result of rebuilding.
+/// Result of a rebuild.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, serde::Serialize)]
 pub struct Rebuilt {
     /// Rows written.
     pub rows: u64,
-    /// Files they are in.
+    /// Files that contain them.
     pub files: u64,
 }
 
@@ -60,7 +59,7 @@ impl Mirror {
         })
     }
 
-    /// Appends the rows that are not there yet. Returns how many.
+    /// Appends the missing rows. Returns their number.
     pub fn catch_up(&self, session: &Session) -> anyhow::Result<u64> {
         let _lock = self.lock()?;
         let mut last = self.position().context("the mirror's files cannot be read")?;
@@ -83,7 +82,7 @@ impl Mirror {
         Ok(added)
     }
 
-    /// Writes all files anew from the ledger.
+    /// Rewrites all files from the ledger.
     pub fn rebuild(&self, session: &Session) -> anyhow::Result<Rebuilt> {
         let _lock = self.lock()?;
         let mut writer = Writer::new(&self.dir, UNFINISHED);
@@ -118,7 +117,7 @@ impl Mirror {
         Ok(rebuilt)
     }
 
-    /// Removes the files of days before a time, but never the newest.
+    /// Removes the files of days before a time, but never the newest file.
     pub fn forget_before(&self, time: &str) -> anyhow::Result<()> {
         let _lock = self.lock()?;
         let lengths = self.lengths()?;
@@ -139,7 +138,7 @@ impl Mirror {
         Ok(file)
     }
 
-    /// The last row that is in the files. Ends that a crash left half written are cut off.
+    /// Last row in the files. Removes partial lines that a crash left.
     fn position(&self) -> io::Result<i64> {
         let lengths = self.lengths()?;
         let seen = self.seen.lock().unwrap_or_else(PoisonError::into_inner).clone();
@@ -161,7 +160,7 @@ impl Mirror {
             if end < length {
                 tracing::warn!(
                     file = name,
-                    "the mirror's file ends in the middle of a row; it is made good"
+                    "the mirror's file ends in the middle of a row; it is repaired"
                 );
                 file.set_len(end)?;
             }
@@ -217,7 +216,7 @@ impl<'a> Writer<'a> {
         Ok(())
     }
 
-    /// The file of a day. The one before is on disk by then, so that only the newest can lose its end.
+    /// File of a day. The previous file is on disk by then, so that only the newest can lose its end.
     fn file(&mut self, day: &str) -> io::Result<&mut File> {
         let name = format!("{day}{ENDING}{}", self.ending);
         let open = match self.open.take() {
@@ -248,7 +247,7 @@ impl<'a> Writer<'a> {
     }
 }
 
-/// The day of a timestamp, as files are named by it.
+/// Day of a timestamp, as used in file names.
 fn day(timestamp: &str) -> &str {
     let is_day = |text: &&str| {
         text.char_indices().all(|(at, c)| match at {
@@ -264,7 +263,7 @@ struct Line {
     seq: i64,
 }
 
-/// End of a file's last whole row, and the row's number; 0 and 0 if there is none.
+/// End of the last complete row in a file, and the row's number. Both are 0 if there is none.
 fn last_row(file: &mut File, length: u64) -> io::Result<(u64, i64)> {
     let mut window = TAIL;
     loop {
@@ -281,7 +280,7 @@ fn last_row(file: &mut File, length: u64) -> io::Result<(u64, i64)> {
             let line = match before.iter().rposition(|byte| *byte == b'\n') {
                 Some(at) => before.get(at + 1..).unwrap_or_default(),
                 None if start == 0 => before,
-                // The line begins before what was read.
+                // The line begins before the part that was read.
                 None => break,
             };
             if let Ok(row) = serde_json::from_slice::<Line>(line) {

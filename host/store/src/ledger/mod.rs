@@ -1,5 +1,4 @@
-//! Work on the ledger beside writing rows: signing its head, pruning it, mirroring it,
-//! telling what happened in an envelope.
+//! Work on the ledger other than appending rows: signing its head, pruning, mirroring, and reports on envelopes.
 
 pub mod head;
 pub mod heads;
@@ -12,17 +11,17 @@ use serde::Deserialize;
 
 pub use crate::key;
 
-/// The `[ledger]` table.
+/// Configuration table `[ledger]`.
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct LedgerSettings {
-    /// Closed envelopes, and rows outside of any, are kept for so many days.
+    /// Days for which closed envelopes, and rows outside envelopes, are kept.
     pub retention_days: u32,
-    /// Closed envelopes are kept while they are among so many newest ones.
+    /// Number of newest closed envelopes that are kept.
     pub retention_envelopes: u32,
-    /// True if the ledger is also written to files that a person can read.
+    /// True if the ledger is also written to readable files.
     pub mirror: bool,
-    /// True if reads that succeed leave rows.
+    /// True if successful reads are recorded.
     pub reads: bool,
 }
 

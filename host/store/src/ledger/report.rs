@@ -1,5 +1,5 @@
-//! Story of an envelope, as a person would write it after the fact: how it ended, under which
-//! limits, in what order, what was refused and why, what failed again and again, what was changed.
+//! Report on an envelope, as a person would write it afterwards: its outcome and limits, its steps in order, refusals
+//! with reasons, repeated failures, and changes.
 
 mod evidence;
 mod judged;
@@ -20,11 +20,11 @@ pub use text::explain;
 
 /// Operations that are read at once.
 const PAGE: u32 = 500;
-/// Steps, refusals and changes that are told one by one.
+/// Most steps, refusals and changes that are listed individually.
 const STEPS: usize = 150;
 const REFUSALS: usize = 30;
 const CHANGES: usize = 60;
-/// Tests named for one failure.
+/// Most tests that are named for one failure.
 const TESTS: usize = 20;
 
 /// Story of an envelope.
@@ -55,7 +55,7 @@ pub struct Story {
     pub repeated_failures: Vec<Repeated>,
     /// Changes that were made more than once.
     pub repeated_changes: Vec<Repeated>,
-    /// Changes.
+    /// Changes that the calls made.
     pub changes: Vec<Changed>,
     /// The newest test run.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -80,16 +80,16 @@ pub struct Story {
 /// A work tree that could not be looked at when the envelope was closed.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct Unseen {
-    /// The workspace.
+    /// Name of the workspace.
     pub workspace: String,
-    /// Why nobody could look at it.
+    /// Reason for this.
     pub why: String,
 }
 
 /// Edits of a workspace that went in circles.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct Circle {
-    /// The workspace.
+    /// Name of the workspace.
     pub workspace: String,
     /// Number of edits that restored an earlier state.
     pub count: i64,
@@ -125,12 +125,12 @@ pub struct Step {
     pub seq: i64,
     /// Time of the call.
     pub timestamp: String,
-    /// The tool.
+    /// Name of the tool.
     pub tool: String,
     /// The workspace that the call was about.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub workspace: Option<String>,
-    /// Caller.
+    /// Name of the caller.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub actor: Option<String>,
     /// The client, with its version.
@@ -162,11 +162,11 @@ pub struct Step {
 /// Refusals and failures of one code.
 #[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
 pub struct Refused {
-    /// The code.
+    /// Code of the error.
     pub code: String,
     /// Number of calls.
     pub count: i64,
-    /// The tools.
+    /// Names of the tools.
     pub tools: BTreeSet<String>,
     /// The first one's place in the ledger.
     pub first_seq: i64,
@@ -177,9 +177,9 @@ pub struct Refused {
 /// A fingerprint that came more than once.
 #[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
 pub struct Repeated {
-    /// The fingerprint.
+    /// Fingerprint, which equal cases share.
     pub fingerprint: String,
-    /// The workspace.
+    /// Name of the workspace.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub workspace: Option<String>,
     /// Number of times.
@@ -193,7 +193,7 @@ pub struct Repeated {
     pub first_seq: i64,
     /// The last one's.
     pub last_seq: i64,
-    /// The tools.
+    /// Names of the tools.
     pub tools: BTreeSet<String>,
     /// Failing tests, if it is a failure of tests.
     #[serde(skip_serializing_if = "BTreeSet::is_empty")]
@@ -203,7 +203,7 @@ pub struct Repeated {
 /// A path or an entity that was changed.
 #[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
 pub struct Changed {
-    /// Which.
+    /// The path or the entity.
     pub what: String,
     /// By how many calls.
     pub calls: i64,
@@ -212,7 +212,7 @@ pub struct Changed {
 }
 
 impl Story {
-    /// Reads an envelope's story at a time, by the clock that counts from the machine's start.
+    /// Creates an envelope's story at a time, in milliseconds since the machine's boot.
     pub fn of(session: &Session, envelope_id: &str, boot_ms: i64) -> StoreResult<Story> {
         let mut teller = Teller::default();
         let mut filter = OperationFilter {
@@ -262,12 +262,12 @@ impl Story {
         }
     }
 
-    /// The story in at most ten lines.
+    /// Summary of the story in at most ten lines.
     pub fn summary(&self, envelope: &Envelope, boot_ms: i64) -> String {
         text::summarise(self, envelope, boot_ms)
     }
 
-    /// The story in words.
+    /// Full text of the story.
     pub fn text(&self, envelope: &Envelope, boot_ms: i64) -> String {
         text::tell(self, envelope, boot_ms)
     }
@@ -284,7 +284,7 @@ impl Step {
             actor: operation.actor.clone(),
             client: operation.client.clone(),
             outcome: outcome(operation).to_owned(),
-            // The event of a test run says the same as its outcome.
+            // The event of a test run repeats its outcome.
             note: operation.notes.first().filter(|_| tests.is_none()).cloned(),
             tests,
             diff: operation.diff_stats.as_ref().and_then(size_of_diff),
@@ -316,7 +316,7 @@ impl LastTests {
     }
 }
 
-/// The size of a change to files in words. `None` if nothing changed.
+/// Size of a change to files in words. `None` if nothing changed.
 fn size_of_diff(stats: &Value) -> Option<String> {
     let number = |name: &str| stats.get(name).and_then(Value::as_i64).unwrap_or(0);
     let (files, more, less) = (number("files_changed"), number("insertions"), number("deletions"));
@@ -335,7 +335,7 @@ fn size_of_diff(stats: &Value) -> Option<String> {
 /// Outcome of an operation that ended with a question.
 const ASKED: &str = "asked";
 
-/// True if an operation ended with a policy's question to the user, or with the refusal that a client gets which cannot ask.
+/// True if an operation ended with a policy's question to the user, or with the refusal for a client that cannot ask.
 fn is_question(operation: &StoredOperation) -> bool {
     let is_open = |said: &SaidByPolicy| said.verdict == "ask" && said.answer.as_deref() == Some("none");
     operation.success == Some(false) && operation.verdicts.iter().any(is_open)
@@ -346,7 +346,7 @@ fn is_zero(number: &i64) -> bool {
     *number == 0
 }
 
-/// Outcome of an operation in a word.
+/// Outcome of an operation in one word.
 fn outcome(operation: &StoredOperation) -> &str {
     match (operation.success, &operation.error_code) {
         (Some(true), _) => "done",
@@ -357,7 +357,7 @@ fn outcome(operation: &StoredOperation) -> &str {
     }
 }
 
-/// Puts a story together, one operation after the other.
+/// Builds a story from operations in order.
 #[derive(Default)]
 struct Teller {
     story: Story,
@@ -414,7 +414,7 @@ impl Teller {
             && last.tests == told.tests
             && last.note == told.note
             && last.workspace == told.workspace
-            // Each change is an edit of its own, though as many lines change.
+            // Each change is a separate edit, even if equally many lines change.
             && last.diff.is_none()
             && told.diff.is_none()
             && last.artifact_ids.is_empty()
@@ -424,7 +424,7 @@ impl Teller {
             last.duration_ms += operation.duration_ms;
             return;
         }
-        // One more than are told, so that it is known that there are more.
+        // One more than is listed, to show that there are more.
         if steps.len() <= STEPS {
             steps.push(told);
         }
@@ -465,7 +465,7 @@ impl Teller {
     }
 }
 
-/// Fingerprints, and when each was seen first.
+/// Fingerprints, and when each was first seen.
 #[derive(Default)]
 struct Seen(BTreeMap<(String, Option<String>), (i64, Repeated)>);
 

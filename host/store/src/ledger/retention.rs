@@ -1,4 +1,4 @@
-//! Pruning in small batches, so that nobody who writes waits long for it.
+//! Pruning in small batches, so that writers never wait long.
 
 use std::time::Duration;
 
@@ -11,28 +11,28 @@ use crate::exclusive::{self, ExclusiveError};
 use crate::key::LedgerKey;
 use crate::storage::{Database, OpenError, PruneBatch, PruneError, Pruned, Retention};
 
-/// One pruner works at a time, whichever process it is in.
+/// Lock file: one pruner works at a time, in any process.
 const LOCK: &str = "prune.lock";
-/// Rows of the first batch, and of the smallest and the largest.
+/// Rows of the first batch, of the smallest and of the largest.
 const FIRST: u32 = 64;
 const ROWS: std::ops::RangeInclusive<u32> = 16..=1_024;
-/// Time that a batch should hold the writer: below the first it may grow, above the second it shrinks.
+/// Time for which a batch should hold the writer. Below the first value it may grow, above the second it shrinks.
 const HELD: [Duration; 2] = [Duration::from_millis(3), Duration::from_millis(6)];
 const DAY_MS: i64 = 86_400_000;
 
-/// Reason why pruning stopped.
+/// Reason for which pruning stopped.
 #[derive(Debug, Error)]
 pub enum RetentionError {
     /// The data directory cannot be used.
     #[error(transparent)]
     DataDir(#[from] DataDirError),
-    /// Nobody can tell if another host prunes.
+    /// Failed to determine whether another host prunes.
     #[error(transparent)]
     Exclusive(#[from] ExclusiveError),
     /// The database cannot be opened.
     #[error(transparent)]
     Open(#[from] OpenError),
-    /// The rows are not what they were, or storage failed.
+    /// The rows were changed, or storage failed.
     #[error(transparent)]
     Prune(#[from] PruneError),
 }
@@ -42,12 +42,12 @@ pub enum RetentionError {
 pub enum Taken {
     /// The batch was removed, and the writer was held for this time.
     Out(Duration),
-    /// Nothing more is to be pruned now.
+    /// Nothing more can be pruned now.
     Stop,
 }
 
 impl LedgerSettings {
-    /// Retention as of now.
+    /// Current retention.
     pub fn retention(&self, now_ms: i64) -> Retention {
         let age = i64::from(self.retention_days).saturating_mul(DAY_MS);
         Retention {
@@ -57,8 +57,7 @@ impl LedgerSettings {
     }
 }
 
-/// Prunes what is over, batch by batch. `take_out` commits each. Does nothing if another process is
-/// pruning.
+/// Prunes old rows, batch by batch. `take_out` commits each batch. Does nothing if another process is pruning.
 pub fn prune(
     data: &DataDir,
     database: &Database,
@@ -94,7 +93,7 @@ pub fn prune(
         match take_out(batch)? {
             Taken::Out(held) => {
                 rows = pace(rows, held);
-                // Whoever commits next need not, and holds the writer for no longer than its own rows want.
+                // The next writer then needs no checkpoint, and holds the lock only for its own rows.
                 session.checkpoint().map_err(PruneError::from)?;
             }
             Taken::Stop => return Ok(all),
@@ -103,7 +102,7 @@ pub fn prune(
     }
 }
 
-/// Number of rows of the next batch.
+/// Number of rows in the next batch.
 fn pace(rows: u32, held: Duration) -> u32 {
     let [short, long] = HELD;
     let next = if held < short {

@@ -1,4 +1,4 @@
-//! Keys that may have signed what is said of the ledger.
+//! Public keys whose signatures on heads and anchors are trusted.
 
 use thiserror::Error;
 
@@ -6,15 +6,15 @@ use crate::data_dir::{DataDir, DataDirError};
 use crate::key::{LedgerKey, PublicKey};
 use crate::storage::{Session, StoreError};
 
-/// Keys to trust, if none are named: the data directory's, and on a server those that hosts of other directories announced in
-/// the database.
+/// Default trusted keys: the data directory's, and on a server those that hosts of other directories announced in the
+/// database.
 pub fn keys(data: &DataDir, session: &Session) -> Result<Vec<PublicKey>, KeysError> {
     let mut keys: Vec<PublicKey> = LedgerKey::find(data)?
         .map(|key| key.public())
         .into_iter()
         .collect();
     for [announced, ..] in session.roster().keys()? {
-        // Text that is no key signed nothing.
+        // Invalid keys have signed nothing.
         keys.extend(
             announced
                 .parse::<PublicKey>()
@@ -25,7 +25,7 @@ pub fn keys(data: &DataDir, session: &Session) -> Result<Vec<PublicKey>, KeysErr
     Ok(keys)
 }
 
-/// Reason why the keys to trust are not known.
+/// Reason for which the trusted keys are unknown.
 #[derive(Debug, Error)]
 pub enum KeysError {
     /// The data directory cannot be used.

@@ -1,4 +1,4 @@
-//! Hosts of two data directories on one server. They run where `TOLLGATE_TEST_DATABASE` names one.
+//! Tests with hosts of two data directories on one server. The tests run if `TOLLGATE_TEST_DATABASE` names a server.
 
 use std::time::{Duration, Instant};
 

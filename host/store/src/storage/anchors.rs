@@ -1,4 +1,4 @@
-//! Anchors: what stands in the chain for stretches of pruned rows.
+//! Anchors: entries in the chain that replace pruned rows.
 
 use serde::Serialize;
 use tollgate_sdk::Timestamp;
@@ -8,28 +8,28 @@ use super::error::StoreResult;
 use super::handles::Ledger;
 use crate::key::LedgerKey;
 
-/// Age of a row by which the clock is believed, in milliseconds.
+/// Age from which a row confirms the clock, in milliseconds.
 const CONFIRMED_MS: i64 = 3_600_000;
 
-/// A stretch of pruned rows, and the hashes by which the chain enters and leaves it.
+/// A range of pruned rows, and the hashes at both ends of the range.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Anchor {
-    /// The first row of the stretch.
+    /// First row of the range.
     pub first_seq: i64,
-    /// The last.
+    /// Last row of the range.
     pub last_seq: i64,
-    /// The hash before the first.
+    /// Hash of the row before the first.
     pub prev_hash: String,
-    /// The hash of the last.
+    /// Hash of the last row.
     pub hash: String,
-    /// Time of the last addition.
+    /// Time of the last extension.
     pub pruned_at: String,
-    /// The ledger key's signature over the rest.
+    /// Signature of the ledger's key over all other fields.
     pub signature: String,
 }
 
 impl Anchor {
-    /// Signed text.
+    /// Text to sign.
     pub(super) fn statement(&self) -> String {
         format!(
             "tollgate ledger anchor 1\n{} {}\n{} {}\n{}\n",
@@ -37,12 +37,12 @@ impl Anchor {
         )
     }
 
-    /// Number of rows that it represents.
+    /// Number of rows that it replaces.
     pub(super) fn rows(&self) -> i64 {
         self.last_seq.saturating_sub(self.first_seq).saturating_add(1)
     }
 
-    /// Takes in the stretch that follows, if it does.
+    /// Merges the next range, if it follows directly. Returns whether it did.
     pub(super) fn absorb(&mut self, next: &Anchor) -> bool {
         let follows = self.last_seq.checked_add(1) == Some(next.first_seq) && self.hash == next.prev_hash;
         if follows {
@@ -72,7 +72,7 @@ fn anchor(row: &Row<'_>) -> StoreResult<Anchor> {
 }
 
 impl Ledger<'_> {
-    /// Every anchor, in the chain's order.
+    /// All anchors, in chain order.
     pub fn anchors(self) -> StoreResult<Vec<Anchor>> {
         self.0.engine.all(
             &format!("SELECT {COLUMNS} FROM core_anchors ORDER BY first_seq, last_seq"),
@@ -81,8 +81,9 @@ impl Ledger<'_> {
         )
     }
 
-    /// Time that the ledger confirms: that of its newest row that is an hour old, or now without such a row. A clock that
-    /// was set forward by mistake makes nothing old until calls were made by it for an hour.
+    /// Time that the ledger confirms: that of its newest row that is at least an hour old, or the current time if
+    /// there is none. A clock that was set forward by mistake therefore expires nothing until it has been used for an
+    /// hour.
     pub fn confirmed_ms(self, now_ms: i64) -> StoreResult<i64> {
         let before = Timestamp::from_ms(now_ms.saturating_sub(CONFIRMED_MS)).to_string();
         let sql = "SELECT timestamp FROM core_operations WHERE timestamp <= ?1 ORDER BY seq DESC LIMIT 1";
@@ -100,7 +101,7 @@ impl Ledger<'_> {
         )
     }
 
-    /// The anchor that ends right before a row.
+    /// Anchor that ends directly before a row.
     pub(super) fn anchor_before(self, seq: i64) -> StoreResult<Option<Anchor>> {
         let sql = format!(
             "SELECT {COLUMNS} FROM core_anchors WHERE first_seq < ?1 ORDER BY first_seq DESC LIMIT 1"
@@ -109,7 +110,7 @@ impl Ledger<'_> {
         Ok(before.filter(|anchor| anchor.last_seq == seq - 1))
     }
 
-    /// The anchor that begins right after a row.
+    /// Anchor that begins directly after a row.
     pub(super) fn anchor_after(self, seq: i64) -> StoreResult<Option<Anchor>> {
         self.0.engine.maybe(
             &format!("SELECT {COLUMNS} FROM core_anchors WHERE first_seq = ?1"),
@@ -118,7 +119,7 @@ impl Ledger<'_> {
         )
     }
 
-    /// Stores an anchor. What it takes in goes by [`drop_anchor`](Ledger::drop_anchor).
+    /// Stores an anchor. Anchors that it merged are removed by [`drop_anchor`](Ledger::drop_anchor).
     pub(super) fn add_anchor(self, anchor: &Anchor) -> StoreResult<()> {
         let sql = format!("INSERT INTO core_anchors ({COLUMNS}) VALUES (?1, ?2, ?3, ?4, ?5, ?6)");
         self.0
@@ -137,7 +138,7 @@ impl Ledger<'_> {
             .map(drop)
     }
 
-    /// Removes an anchor that a wider one took in. Whether it was there.
+    /// Removes an anchor that was merged into another. Returns whether it existed.
     pub(super) fn drop_anchor(self, anchor: &Anchor) -> StoreResult<bool> {
         self.0
             .engine

@@ -1,4 +1,4 @@
-//! Decisions that components wait for, and their answers: one list over all components and hosts.
+//! Decisions that components wait for, and their answers: one list for all components and hosts.
 
 mod stored;
 
@@ -7,22 +7,22 @@ use tollgate_sdk::ApprovalStatus;
 
 use self::stored::{COLUMNS, answerers_json, answering_json, stored};
 use super::engine::{Dialects, Once, borrowed, sql};
-use super::error::{StoreResult, exactly_one};
+use super::error::StoreResult;
 use super::handles::Approvals;
 
 pub use stored::{Answered, ApprovalFilter, AskedBy, NewApproval, PolicyRow, StoredApproval};
 
-/// Most requests of one component that are open at a time.
+/// Most open requests of one component.
 pub const MAX_PENDING: u32 = 200;
-/// Most of those that one identity asked for.
+/// Most open requests of one component by one identity.
 pub const MAX_PENDING_OF_ONE: u32 = MAX_PENDING / 2;
-/// Time for which answered requests are remembered, in milliseconds: a year and some.
+/// Time for which answered requests are stored, in milliseconds: more than a year.
 const REMEMBERED_MS: i64 = 400 * 24 * 3_600_000;
-/// Most forgotten requests for each new one.
+/// Most expired requests that are removed for each new one.
 const FORGOTTEN_BATCH: u32 = 16;
 
 impl Approvals<'_> {
-    /// The request with an id.
+    /// Request with an id.
     pub fn get(self, id: &str) -> StoreResult<Option<StoredApproval>> {
         self.0.engine.maybe(
             &format!("SELECT {COLUMNS} FROM core_approvals WHERE id = ?1"),
@@ -31,7 +31,7 @@ impl Approvals<'_> {
         )
     }
 
-    /// The first request of a call.
+    /// First request of a call.
     pub fn of_call(self, op_id: &str) -> StoreResult<Option<StoredApproval>> {
         let sql =
             format!("SELECT {COLUMNS} FROM core_approvals WHERE op_id = ?1 ORDER BY asked_at, id LIMIT 1");
@@ -44,7 +44,7 @@ impl Approvals<'_> {
         self.0.engine.exists(sql, sql![id, now_ms])
     }
 
-    /// The newest request of a component with a key.
+    /// Newest request of a component with a key.
     pub fn newest(self, component: &str, key: &str) -> StoreResult<Option<StoredApproval>> {
         let sql = format!(
             "SELECT {COLUMNS} FROM core_approvals WHERE component = ?1 AND key = ?2 ORDER BY round DESC LIMIT 1"
@@ -52,8 +52,8 @@ impl Approvals<'_> {
         self.0.engine.maybe(&sql, sql![component, key], stored)
     }
 
-    /// The limit that one more request would exceed, if it would exceed one. Others who ask about the same component wait until
-    /// the transaction ends, whatever else they are about, and so count what it adds.
+    /// Limit that one more request would exceed, if any. Other transactions that check the same component wait until
+    /// this one ends, so the count includes its additions.
     pub fn full(self, component: &str, identity: Option<&str>, now_ms: i64) -> StoreResult<Option<u32>> {
         self.0.engine.hold(&format!("approvals {component}"))?;
         let (all, own) = self.count_open_for(component, identity, now_ms)?;
@@ -64,7 +64,7 @@ impl Approvals<'_> {
         })
     }
 
-    /// Number of requests that a component can still make for an identity.
+    /// Number of further requests that a component can make for an identity.
     pub fn room(self, component: &str, identity: Option<&str>, now_ms: i64) -> StoreResult<u32> {
         let (all, own) = self.count_open_for(component, identity, now_ms)?;
         let room = MAX_PENDING.saturating_sub(all);
@@ -74,7 +74,7 @@ impl Approvals<'_> {
         })
     }
 
-    /// Numbers of open requests of a component, and of those that an identity asked for.
+    /// Number of a component's open requests, and of those by an identity.
     fn count_open_for(self, component: &str, identity: Option<&str>, now_ms: i64) -> StoreResult<(u32, u32)> {
         let sql = "SELECT count(*), coalesce(sum(CASE WHEN identity IS NOT DISTINCT FROM ?2 THEN 1 ELSE 0 END), 0) FROM core_approvals
             WHERE status = 'pending' AND component = ?1 AND (until_ms IS NULL OR until_ms > ?3)";
@@ -83,7 +83,7 @@ impl Approvals<'_> {
         })
     }
 
-    /// Stores a request, and withdraws an open one with the same key. Does nothing if the request is there. Wants a
+    /// Stores a request, and withdraws an open one with the same key. Does nothing if the request exists. Requires a
     /// write transaction.
     pub fn insert(self, new: &NewApproval) -> StoreResult<()> {
         if self.get(&new.id)?.is_some() {
@@ -95,7 +95,7 @@ impl Approvals<'_> {
             by: None,
             identity: None,
             op_id: new.by.op_id.clone(),
-            note: Some("asked anew with another content".to_owned()),
+            note: Some("asked again with different content".to_owned()),
             at_ms: new.at_ms,
         };
         let newest = self.newest(&new.component, &new.request.key)?;
@@ -107,39 +107,36 @@ impl Approvals<'_> {
         let sql = "INSERT INTO core_approvals (id, component, key, round, title, detail, answering, answerers, status,
                 op_id, envelope_id, tool, requested_by, identity, connection, asked_at, until_ms)
             VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, 'pending', ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16)";
-        self.0
-            .engine
-            .run(
-                sql,
-                sql![
-                    new.id,
-                    new.component,
-                    request.key,
-                    newest.map_or(1, |newest| newest.round.saturating_add(1)),
-                    request.title,
-                    Value::Object(request.detail.clone()).to_string(),
-                    request
-                        .answering
-                        .as_ref()
-                        .map(|answering| answering_json(answering).to_string()),
-                    request
-                        .answerers
-                        .as_ref()
-                        .map(|answerers| answerers_json(answerers).to_string()),
-                    new.by.op_id,
-                    new.by.envelope_id,
-                    new.by.tool,
-                    seen.requested_by,
-                    new.by.identity,
-                    new.by.connection,
-                    new.at_ms,
-                    request.until_ms,
-                ],
-            )
-            .and_then(exactly_one)
+        self.0.engine.change_one(
+            sql,
+            sql![
+                new.id,
+                new.component,
+                request.key,
+                newest.map_or(1, |newest| newest.round.saturating_add(1)),
+                request.title,
+                Value::Object(request.detail.clone()).to_string(),
+                request
+                    .answering
+                    .as_ref()
+                    .map(|answering| answering_json(answering).to_string()),
+                request
+                    .answerers
+                    .as_ref()
+                    .map(|answerers| answerers_json(answerers).to_string()),
+                new.by.op_id,
+                new.by.envelope_id,
+                new.by.tool,
+                seen.requested_by,
+                new.by.identity,
+                new.by.connection,
+                new.at_ms,
+                request.until_ms,
+            ],
+        )
     }
 
-    /// Answers an open request. Whether this was the first answer, and in time. Wants a write transaction.
+    /// Answers an open request. Returns whether this was the first answer, and in time. Requires a write transaction.
     pub fn answer(self, id: &str, answer: &Answered) -> StoreResult<bool> {
         let sql = "UPDATE core_approvals SET status = ?2, answered_by = ?3, answered_identity = ?4, answered_op = ?5,
                 note = ?6, answered_at = ?7
@@ -159,7 +156,7 @@ impl Approvals<'_> {
         Ok(answered == 1)
     }
 
-    /// Answers the open request of a component with a key, if there is one. Wants a write transaction.
+    /// Answers the open request of a component with a key, if there is one. Requires a write transaction.
     pub fn settle(self, component: &str, key: &str, answer: &Answered) -> StoreResult<bool> {
         match self.newest(component, key)? {
             Some(newest) => self.answer(&newest.approval.id, answer),
@@ -167,10 +164,10 @@ impl Approvals<'_> {
         }
     }
 
-    /// Writes a row that a policy wants written.
+    /// Writes a policy's row.
     pub(super) fn write_policy_row(self, row: &PolicyRow) -> StoreResult<()> {
         match row {
-            // The limit was checked on the snapshot. Calls that were judged at the same time exceed it by a few.
+            // The limit was checked on the snapshot. Calls that were judged concurrently may exceed it by a few.
             PolicyRow::Ask(new) => self.insert(new),
             PolicyRow::Settle {
                 component,
@@ -181,12 +178,12 @@ impl Approvals<'_> {
         }
     }
 
-    /// Writes rows that policies want written. Wants a write transaction.
+    /// Writes the rows of policies. Requires a write transaction.
     pub fn write_policy_rows(self, rows: &[PolicyRow]) -> StoreResult<()> {
         rows.iter().try_for_each(|row| self.write_policy_row(row))
     }
 
-    /// Requests that fit a filter, the oldest first.
+    /// Requests that match a filter, oldest first.
     pub fn list(self, filter: &ApprovalFilter, limit: u32) -> StoreResult<Vec<StoredApproval>> {
         let open = "(until_ms IS NULL OR until_ms > ?1)";
         let status = match filter.status {
@@ -206,8 +203,8 @@ impl Approvals<'_> {
         self.0.engine.all(&sql, values, stored)
     }
 
-    /// Open requests by turns: the oldest of each identity first, then the next of each, so that nobody's many hide
-    /// those of others.
+    /// Open requests in turn by identity: the oldest of each identity first, then the next of each, so that the
+    /// requests of one identity cannot crowd out others.
     pub fn list_by_turns(self, now_ms: i64, (skip, limit): (u32, u32)) -> StoreResult<Vec<StoredApproval>> {
         let sql = format!(
             "SELECT {COLUMNS} FROM (
@@ -225,7 +222,7 @@ impl Approvals<'_> {
         Ok(usize::try_from(open).unwrap_or_default())
     }
 
-    /// Requests that nobody can answer any more, the newest first.
+    /// Requests that can no longer be answered, newest first.
     pub fn settled(self, now_ms: i64, limit: u32) -> StoreResult<Vec<StoredApproval>> {
         let sql = format!(
             "SELECT {COLUMNS} FROM core_approvals WHERE status <> 'pending' OR until_ms <= ?1
@@ -234,14 +231,14 @@ impl Approvals<'_> {
         self.0.engine.all(&sql, sql![now_ms, limit], stored)
     }
 
-    /// True if there are open requests that the operator's program was not told of.
+    /// True if there are open requests that the operator's program has not been notified of.
     pub fn has_unheard(self) -> StoreResult<bool> {
         let sql = "SELECT 1 FROM core_approvals WHERE notified = 0 LIMIT 1";
         self.0.engine.exists(sql, &[])
     }
 
-    /// Takes open requests that the operator's program was not told of, the oldest first. No other host gets them.
-    /// Wants a write transaction.
+    /// Takes the open requests that the operator's program has not been notified of, oldest first. No other host gets
+    /// them. Requires a write transaction.
     pub fn take_unheard(self, now_ms: i64, limit: u32) -> StoreResult<Vec<StoredApproval>> {
         let sql =
             format!("SELECT {COLUMNS} FROM core_approvals WHERE notified = 0 ORDER BY asked_at LIMIT ?1");

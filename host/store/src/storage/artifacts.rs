@@ -3,22 +3,22 @@
 use std::ops::ControlFlow;
 
 use super::engine::{Dialects, sql};
-use super::error::{StoreResult, exactly_one};
+use super::error::StoreResult;
 use super::handles::Artifacts;
 use crate::artifact::{Artifact, ArtifactKind};
 
-/// An artifact as it is looked up.
+/// A stored artifact.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct StoredArtifact {
     /// Artifact.
     pub artifact: Artifact,
-    /// The operation it belongs to.
+    /// Operation that it belongs to.
     pub op_id: String,
-    /// Its content was taken away.
+    /// True if its content was removed.
     pub collected: bool,
 }
 
-/// Equal content is stored once, and is its newest artifact's.
+/// Equal content is stored once, and counts for its newest artifact.
 const CONTENTS: Dialects<'static> = Dialects {
     sqlite: "SELECT hash, size, holder, max(created_at) AS newest FROM core_artifacts
     WHERE collected = 0 GROUP BY hash",
@@ -31,23 +31,20 @@ impl Artifacts<'_> {
     pub(super) fn insert(self, op_id: &str, artifact: &Artifact) -> StoreResult<()> {
         let sql = "INSERT INTO core_artifacts (id, hash, kind, size, total_size, op_id, created_at, expires_at, holder)
             VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9)";
-        self.0
-            .engine
-            .run(
-                sql,
-                sql![
-                    artifact.id,
-                    artifact.hash,
-                    artifact.kind.as_str(),
-                    artifact.size,
-                    artifact.total_size,
-                    op_id,
-                    artifact.created_at,
-                    artifact.expires_at,
-                    artifact.holder,
-                ],
-            )
-            .and_then(exactly_one)
+        self.0.engine.change_one(
+            sql,
+            sql![
+                artifact.id,
+                artifact.hash,
+                artifact.kind.as_str(),
+                artifact.size,
+                artifact.total_size,
+                op_id,
+                artifact.created_at,
+                artifact.expires_at,
+                artifact.holder,
+            ],
+        )
     }
 
     /// One artifact.
@@ -74,8 +71,8 @@ impl Artifacts<'_> {
         })
     }
 
-    /// Ids and hashes of artifacts whose content must go: those that expired, and if there are more than so many bytes,
-    /// the oldest of the holder that has the most, as far as it has more than the next.
+    /// Ids and hashes of artifacts whose content must be removed: expired ones, and if the total exceeds the limit,
+    /// the oldest of the largest holder, as far as it has more than the next largest.
     pub fn over(self, now: &str, most: i64, limit: u32) -> StoreResult<Vec<(String, String)>> {
         let sql = "SELECT id, hash FROM core_artifacts WHERE collected = 0 AND expires_at <= ?1
             ORDER BY expires_at, id LIMIT ?2";
@@ -100,7 +97,7 @@ impl Artifacts<'_> {
         Ok(over)
     }
 
-    /// Holder with most content, if there are more than so many bytes, and the number of bytes to remove first.
+    /// Largest holder, if the total exceeds the limit, and the number of bytes to remove first.
     fn excess(self, most: i64) -> StoreResult<Option<(String, i64)>> {
         let contents = self.0.engine.text(CONTENTS);
         let sql = format!(
@@ -117,7 +114,7 @@ impl Artifacts<'_> {
         Ok(first.map(|(holder, bytes)| (holder, over.min(bytes - next).max(1))))
     }
 
-    /// The hashes of a holder's oldest contents: as many as have so many bytes together.
+    /// Hashes of a holder's oldest contents with at least this many bytes in total.
     fn oldest_of(self, holder: &str, bytes: i64, limit: u32) -> StoreResult<Vec<String>> {
         let contents = self.0.engine.text(CONTENTS);
         let sql = format!(
@@ -135,7 +132,7 @@ impl Artifacts<'_> {
         Ok(hashes)
     }
 
-    /// Notes that content was taken away.
+    /// Records that content was removed.
     pub fn mark_collected(self, ids: &[String]) -> StoreResult<()> {
         let sql = "UPDATE core_artifacts SET collected = 1 WHERE id = ?1";
         let mut mark = self.0.engine.prepare(sql)?;
@@ -145,7 +142,7 @@ impl Artifacts<'_> {
         Ok(())
     }
 
-    /// True if an artifact that still exists has this content.
+    /// True if an existing artifact has this content.
     pub fn is_live(self, hash: &str) -> StoreResult<bool> {
         self.0.engine.exists(
             "SELECT 1 FROM core_artifacts WHERE hash = ?1 AND collected = 0",

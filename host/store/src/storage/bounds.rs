@@ -6,22 +6,22 @@ use tollgate_core::deadline::{Cancel, Deadline};
 
 use super::access::{Bounds, Namespace};
 use super::engine::sqlite::memory::{self, Denial};
-use super::engine::sqlite::migrate::MigrationError;
 use super::engine::sqlite::{PAGE, SQL_MEMORY};
+use super::engine::steps::MigrationError;
 use super::engine::{Engine, sql};
 use super::error::{StoreFailure, StoreResult};
 use super::handles::Components;
 
-/// Time limit of the migrations of one transaction. They hold the write lock of all hosts on the directory,
-/// which wait longer than that for it.
+/// Time limit of the migrations in one transaction. They hold the write lock, for which all hosts on the directory
+/// wait longer than that.
 pub(super) const MIGRATION_TIMEOUT: Duration = Duration::from_secs(10);
 
-/// The end of migrations that begin now.
+/// Deadline of migrations that begin now.
 pub(super) fn migration_deadline() -> Deadline {
     Deadline::after(MIGRATION_TIMEOUT, Cancel::default())
 }
 
-/// The bound that a migration ran into.
+/// Limit that a migration exceeded.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Reached {
     Time,
@@ -30,7 +30,7 @@ enum Reached {
 }
 
 impl Components<'_> {
-    /// Brings a component's tables up to date within its bounds, and books the pages that this takes.
+    /// Migrates a component's tables within its limits, and books the pages that this takes.
     pub(super) fn bounded(
         self,
         namespace: &Namespace,
@@ -64,7 +64,7 @@ impl Components<'_> {
         Ok(())
     }
 
-    /// Pages of the database that a component's rows take. None are counted on a server.
+    /// Database pages that a component's rows use. Not counted on a server.
     pub fn used_pages(self, namespace: &Namespace) -> StoreResult<i64> {
         if matches!(self.0.engine, Engine::Postgres(_)) {
             return Ok(0);
@@ -76,7 +76,7 @@ impl Components<'_> {
         )
     }
 
-    /// Books pages that a component's call took or gave back.
+    /// Books database pages that a component's call added or freed.
     pub fn book_pages(self, namespace: &Namespace, pages: i64) -> StoreResult<()> {
         let sql = "INSERT INTO core_usage (pack, pages) VALUES (?1, ?2)
             ON CONFLICT (pack) DO UPDATE SET pages = core_usage.pages + excluded.pages";
@@ -125,7 +125,7 @@ mod tests {
 
     use super::{MIGRATION_TIMEOUT, Namespace};
     use crate::storage::Database;
-    use crate::storage::migrate::Step;
+    use crate::storage::engine::steps::Step;
 
     #[test]
     fn whoever_writes_during_a_long_migration_waits_and_succeeds() {

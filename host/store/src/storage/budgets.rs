@@ -1,32 +1,32 @@
-//! Named budgets of envelopes, and units that `run` calls have set aside.
+//! Named budgets of envelopes, and units that `run` calls have reserved.
 
 use std::collections::BTreeMap;
 
 use tollgate_core::budget::Budget;
 
 use super::engine::{Row, sql};
-use super::error::{StoreResult, exactly_one};
+use super::error::StoreResult;
 use super::handles::Budgets;
 
-/// Units that a `run` call has set aside.
+/// Units that a `run` call has reserved.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Reservation {
-    /// `rsv_…`
+    /// Id, `rsv_…`.
     pub id: String,
     /// Envelope of the budget.
     pub envelope_id: String,
-    /// Which.
+    /// Name of the budget.
     pub name: String,
     /// Number of units.
     pub units: i64,
-    /// The call that holds it.
+    /// Call that holds it.
     pub op_id: String,
-    /// The host that runs the call.
+    /// Host that runs the call.
     pub host_id: String,
 }
 
 impl Reservation {
-    /// Prefix of the ids of units that a call takes for a policy.
+    /// Prefix of the ids of units that a call reserves for a policy.
     pub const OF_POLICIES: &str = "policy:";
 }
 
@@ -42,19 +42,16 @@ fn named(row: &Row<'_>) -> StoreResult<(String, Budget)> {
 }
 
 impl Budgets<'_> {
-    /// Gives a new envelope its budgets.
+    /// Stores the budgets of a new envelope.
     pub fn open(self, envelope: &str, limits: &BTreeMap<String, i64>) -> StoreResult<()> {
         for (name, limit) in limits {
             let sql = "INSERT INTO core_budgets (envelope_id, name, max_units) VALUES (?1, ?2, ?3)";
-            self.0
-                .engine
-                .run(sql, sql![envelope, name, limit])
-                .and_then(exactly_one)?;
+            self.0.engine.change_one(sql, sql![envelope, name, limit])?;
         }
         Ok(())
     }
 
-    /// The budgets of an envelope, without what the operation `but` has set aside.
+    /// Budgets of an envelope, without the reservations of the operation `but`.
     pub fn list(self, envelope: &str, but: Option<&str>) -> StoreResult<BTreeMap<String, Budget>> {
         let sql = "SELECT name, max_units, used,
                 (SELECT coalesce(sum(units), 0) FROM core_reservations AS held
@@ -74,36 +71,30 @@ impl Budgets<'_> {
             .maybe(sql, sql![envelope, name], |row| Ok(named(row)?.1))
     }
 
-    /// Books units. The table's own check refuses more than the limit.
+    /// Books units. The table's own check refuses to exceed the limit.
     pub fn book(self, envelope: &str, name: &str, units: i64) -> StoreResult<()> {
         let sql = "UPDATE core_budgets SET used = used + ?3 WHERE envelope_id = ?1 AND name = ?2";
-        self.0
-            .engine
-            .run(sql, sql![envelope, name, units])
-            .and_then(exactly_one)
+        self.0.engine.change_one(sql, sql![envelope, name, units])
     }
 
-    /// Sets units aside until they are given back.
+    /// Reserves units until they are released.
     pub fn set_aside(self, reservation: &Reservation) -> StoreResult<()> {
         let sql = "INSERT INTO core_reservations (id, envelope_id, name, units, op_id, host_id)
             VALUES (?1, ?2, ?3, ?4, ?5, ?6)";
-        self.0
-            .engine
-            .run(
-                sql,
-                sql![
-                    reservation.id,
-                    reservation.envelope_id,
-                    reservation.name,
-                    reservation.units,
-                    reservation.op_id,
-                    reservation.host_id,
-                ],
-            )
-            .and_then(exactly_one)
+        self.0.engine.change_one(
+            sql,
+            sql![
+                reservation.id,
+                reservation.envelope_id,
+                reservation.name,
+                reservation.units,
+                reservation.op_id,
+                reservation.host_id,
+            ],
+        )
     }
 
-    /// Ends a reservation. Whether it was there.
+    /// Ends a reservation. Returns whether it existed.
     pub fn give_back(self, id: &str) -> StoreResult<bool> {
         let ended = self
             .0
@@ -112,7 +103,7 @@ impl Budgets<'_> {
         Ok(ended == 1)
     }
 
-    /// Ends what an operation still holds, now that it is over.
+    /// Releases the reservations of an operation that is over.
     pub fn give_back_of_operation(self, op_id: &str) -> StoreResult<()> {
         self.0
             .engine
@@ -120,7 +111,7 @@ impl Budgets<'_> {
             .map(drop)
     }
 
-    /// Books what an operation set aside for policies, now that it did its work.
+    /// Books the units that an operation reserved for policies, after it did its work.
     pub fn book_for_policies(self, op_id: &str) -> StoreResult<()> {
         let sql = "SELECT id, envelope_id, name, units FROM core_reservations WHERE op_id = ?1 AND substr(id, 1, 7) = ?2";
         let found: Vec<_> = self
@@ -141,7 +132,7 @@ impl Budgets<'_> {
         Ok(())
     }
 
-    /// Ends what a host that is gone still holds.
+    /// Releases the reservations of a dead host.
     pub fn give_back_of_host(self, host_id: &str) -> StoreResult<()> {
         self.0
             .engine
@@ -149,7 +140,7 @@ impl Budgets<'_> {
             .map(drop)
     }
 
-    /// The hosts that hold something, of one budget or of all.
+    /// Hosts with reservations, of one budget or of all.
     pub fn hosts_of_reservations(self, of: Option<(&str, &str)>) -> StoreResult<Vec<String>> {
         let (envelope, name) = of.unzip();
         let sql = "SELECT DISTINCT host_id FROM core_reservations

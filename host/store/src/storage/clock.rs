@@ -1,8 +1,8 @@
-//! The clock by which times of envelopes count.
+//! The clock by which the times of envelopes are counted.
 //!
-//! Hosts of one file are on one machine, and count from its start. Hosts of a server are on several, so they count by the
-//! server's clock: each knows how far it is ahead of the time since its own machine's start, and asks anew with each sign of
-//! life.
+//! Hosts of a database file run on one machine and count from its boot. Hosts of a server run on several machines and
+//! count by the server's clock. Each host knows the offset between the server's clock and the time since its own
+//! machine's boot, and updates the offset with each heartbeat.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicI64, Ordering};
@@ -12,13 +12,13 @@ use tollgate_core::clock::{Clock, SystemClock};
 use super::error::StoreResult;
 use super::session::Session;
 
-/// Stands for a clock that no server was asked for.
+/// Value for an offset that is not set yet.
 const UNSET: i64 = i64::MIN;
 
-/// The system's clock, with times of envelopes by the database.
+/// System clock that takes the times of envelopes from the database.
 #[derive(Debug, Clone)]
 pub struct DatabaseClock {
-    /// Milliseconds by which the server's time is ahead of the time since the start of this machine.
+    /// Milliseconds by which the server's time is ahead of the time since this machine's boot.
     ahead_ms: Arc<AtomicI64>,
 }
 
@@ -35,13 +35,13 @@ impl DatabaseClock {
         self.ahead_ms.load(Ordering::Relaxed) != UNSET
     }
 
-    /// Asks the server of a session.
+    /// Sets the offset by a query on a session.
     pub(super) fn set(&self, session: &Session) -> StoreResult<()> {
         self.set_to(session.roster().server_ms()?);
         Ok(())
     }
 
-    /// Takes over a time that the server said just now.
+    /// Sets the offset by a time that the server just reported.
     pub(super) fn set_to(&self, server_ms: i64) {
         self.ahead_ms
             .store(server_ms.saturating_sub(SystemClock.boot_ms()), Ordering::Relaxed);

@@ -9,45 +9,45 @@ use super::error::StoreError;
 use super::handles::Components;
 use super::value::{Statement, Value};
 
-/// Rows one query may return.
+/// Most rows in one query's result.
 pub(super) const MAX_ROWS: usize = 10_000;
-/// Bytes of text and blobs one query may return.
+/// Most bytes of text and blobs in one query's result.
 pub(super) const MAX_BYTES: usize = 4 << 20;
-/// Message to a component about tables that do not exist and about those it may not see: the same.
+/// Message to a component about tables that do not exist or that it may not access. Deliberately the same.
 pub(super) const NO_ACCESS: &str = "no such table or no access";
 
-/// Reason why a component's statement did not run.
+/// Reason for which a component's statement did not run.
 #[derive(Debug, Error)]
 pub enum SqlError {
-    /// Malformed, out of reach or not allowed.
+    /// The statement is malformed or not allowed.
     #[error("{0}")]
     Refused(String),
-    /// A constraint or trigger said no.
+    /// A constraint or trigger refused it.
     #[error("{0}")]
     Constraint(String),
-    /// A write in a session that only reads.
+    /// A write in a read-only session.
     #[error("this tool only reads")]
     ReadOnly,
-    /// More rows or bytes than a component gets at once.
+    /// The result has too many rows or bytes.
     #[error("{0}")]
     TooLarge(String),
-    /// Quota or disk.
+    /// The quota is used up, or the disk is full.
     #[error("storage is full")]
     Full,
     /// The deadline passed.
     #[error("the statement ran out of time")]
     Interrupted,
-    /// More memory than the SQL of one call may take.
+    /// The statement needs more memory than the SQL of one call may use.
     #[error(
         "the statement needs more memory than the {} MiB that the SQL of one call may take; sort, group or join \
          fewer rows at once, or let an index do it",
         SQL_MEMORY >> 20
     )]
     Memory,
-    /// A statement outside a transaction, or a second transaction.
+    /// A statement outside a transaction, or a nested transaction.
     #[error("{0}")]
     TransactionState(String),
-    /// Anything else, which is the host's problem.
+    /// Any other error, which the host is responsible for.
     #[error("storage failed")]
     Internal(#[source] StoreError),
 }
@@ -74,7 +74,7 @@ impl Components<'_> {
         }
     }
 
-    /// Runs statements in order; the first failure undoes all of them.
+    /// Runs statements in order. The first failure undoes all of them.
     pub fn batch(self, namespace: &Namespace, statements: &[Statement]) -> Result<Vec<u64>, SqlError> {
         match &self.0.engine {
             Engine::Sqlite(sqlite) => sqlite.batch_of(namespace, statements),

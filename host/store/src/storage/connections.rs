@@ -1,18 +1,18 @@
-//! Connections that components asked about, so that what they hold for a caller ends with its connection.
+//! Connections that components watch, so that what they hold for a caller is released when its connection ends.
 
 use super::engine::sql;
 use super::error::StoreResult;
 use super::handles::Connections;
 
 impl Connections<'_> {
-    /// Remembers a connection of a host under a name. Wants a write transaction.
+    /// Stores a host's connection under a name. Requires a write transaction.
     pub fn watch(self, name: &str, host_id: &str, connection: &str) -> StoreResult<()> {
         let sql = "INSERT INTO core_connections (name, host_id, connection) VALUES (?1, ?2, ?3)
             ON CONFLICT (name) DO NOTHING";
         self.0.engine.run(sql, sql![name, host_id, connection]).map(drop)
     }
 
-    /// The host that serves a connection, unless the connection has ended.
+    /// Host of a connection. `None` if the connection has ended.
     pub fn host_of(self, name: &str) -> StoreResult<Option<String>> {
         self.0.engine.maybe(
             "SELECT host_id FROM core_connections WHERE name = ?1",
@@ -21,13 +21,13 @@ impl Connections<'_> {
         )
     }
 
-    /// Forgets a connection of a host, or all of them.
+    /// Removes one connection of a host, or all of them.
     pub fn forget(self, host_id: &str, connection: Option<&str>) -> StoreResult<usize> {
         let sql = "DELETE FROM core_connections WHERE host_id = ?1 AND (CAST(?2 AS TEXT) IS NULL OR connection = ?2)";
         self.0.engine.run(sql, sql![host_id, connection])
     }
 
-    /// The hosts that connections name.
+    /// Hosts with stored connections.
     pub fn hosts(self) -> StoreResult<Vec<String>> {
         self.0
             .engine

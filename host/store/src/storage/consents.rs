@@ -1,15 +1,15 @@
-//! Answers of clients that were used. Each counts once, on every host of the data directory.
+//! Used answers of clients. Each answer counts once, across all hosts of the data directory.
 
 use super::engine::sql;
 use super::error::StoreResult;
 use super::handles::Approvals;
 
-/// Time that a used answer is remembered, in milliseconds: much longer than any is good for, so that a clock that is
-/// set back a little brings none to life again.
+/// Time for which a used answer is remembered, in milliseconds. Much longer than any answer is valid, so that none
+/// becomes usable again if the clock is set back a little.
 const REMEMBERED: i64 = 24 * 3_600 * 1_000;
 
 impl Approvals<'_> {
-    /// Uses an answer up. Whether it was still unused. Wants a write transaction.
+    /// Uses an answer up. Returns whether it was still unused. Requires a write transaction.
     pub fn use_consent(self, id: &str, now_ms: i64) -> StoreResult<bool> {
         self.0.engine.run(
             "DELETE FROM core_consents WHERE used_at < ?1",
@@ -32,7 +32,7 @@ mod tests {
         assert!(session.approvals().use_consent("one", 1_000).unwrap());
         assert!(!session.approvals().use_consent("one", 2_000).unwrap());
         assert!(session.approvals().use_consent("two", 2_000).unwrap());
-        // After its life no seal opens, so that nobody can bring it again.
+        // After this time the seal has expired, so the answer cannot be used again.
         let later = 1_001 + REMEMBERED;
         assert!(!session.approvals().use_consent("two", later).unwrap());
         assert!(session.approvals().use_consent("one", later).unwrap());

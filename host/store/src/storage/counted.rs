@@ -1,4 +1,4 @@
-//! Rows of the ledger with what figures count, in the order in which they were written.
+//! Rows of the ledger with the columns that metrics count, in the order in which they were written.
 
 use serde::Deserialize;
 use tollgate_sdk::Timestamp;
@@ -7,7 +7,7 @@ use super::engine::{Row, sql};
 use super::error::StoreResult;
 use super::handles::Stats;
 
-/// Row of the ledger as figures count it.
+/// A row of the ledger, as metrics count it.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct CountedRow {
     /// Place in the ledger.
@@ -22,7 +22,7 @@ pub struct CountedRow {
     pub actor: Option<String>,
     /// Client.
     pub client: Option<String>,
-    /// Success of the call, if anybody knows.
+    /// Success of the call, if known.
     pub success: Option<bool>,
     /// True if the call ran tests and they did not all pass.
     pub tests_failed: bool,
@@ -38,7 +38,7 @@ pub struct CountedRow {
     pub verdicts: Vec<CountedVerdict>,
 }
 
-/// Verdict of a policy as figures count it.
+/// A policy's verdict, as metrics count it.
 #[derive(Debug, Clone, Default, PartialEq, Deserialize)]
 #[serde(default)]
 pub struct CountedVerdict {
@@ -54,7 +54,7 @@ pub struct CountedVerdict {
     pub times: Times,
 }
 
-/// Number of equal verdicts that one entry stands for.
+/// Number of equal verdicts in one entry.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
 #[serde(transparent)]
 pub struct Times(pub i64);
@@ -73,7 +73,7 @@ impl CountedVerdict {
 }
 
 impl Stats<'_> {
-    /// Rows after a place and up to another, the oldest first.
+    /// Rows after one place and up to another, oldest first.
     pub fn counted_rows(self, after: i64, until: i64) -> StoreResult<Vec<CountedRow>> {
         let sql =
             "SELECT seq, timestamp, pack, tool, actor, client, success, outcome ->> 'result', duration_ms,

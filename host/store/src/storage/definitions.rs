@@ -1,28 +1,28 @@
-//! Definitions of tools when they were last loaded, and when the operator last accepted them.
+//! Definitions of tools as last loaded, and as last accepted by the operator.
 
 use super::engine::{Once, sql};
 use super::error::StoreResult;
 use super::handles::Components;
 
-/// A tool's definition as it is remembered.
+/// A remembered definition of a tool.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Remembered {
     /// Pack of the tool.
     pub pack: String,
-    /// Its name.
+    /// Name of the tool.
     pub tool: String,
     /// SHA-256 of the definition, in hex.
     pub hash: String,
-    /// The definition as JSON, when it was last loaded.
+    /// Definition as JSON, as of the last load.
     pub definition: String,
-    /// Since when it is that.
+    /// Time since which the definition has been the same.
     pub changed_at: String,
-    /// The definition that the operator accepted, if any.
+    /// Definition that the operator accepted, if any.
     pub accepted: Option<String>,
 }
 
 impl Components<'_> {
-    /// Every definition that is remembered.
+    /// All remembered definitions.
     pub fn definitions(self) -> StoreResult<Vec<Remembered>> {
         let sql = "SELECT pack, tool, hash, definition, changed_at, accepted
             FROM core_tool_definitions ORDER BY pack, tool";
@@ -38,7 +38,7 @@ impl Components<'_> {
         })
     }
 
-    /// Remembers a definition in place of what was remembered of the tool.
+    /// Replaces the remembered definition of a tool.
     pub fn remember_definition(self, definition: &Remembered) -> StoreResult<()> {
         let sql = "INSERT INTO core_tool_definitions (pack, tool, hash, definition, changed_at, accepted)
             VALUES (?1, ?2, ?3, ?4, ?5, ?6)
@@ -58,7 +58,7 @@ impl Components<'_> {
         Ok(())
     }
 
-    /// The packs, and policies as `policies.NAME`, whose definitions are remembered.
+    /// Packs, and policies as `policies.NAME`, with remembered definitions.
     pub fn defined_packs(self) -> StoreResult<Vec<String>> {
         self.0.engine.all(
             "SELECT DISTINCT pack FROM core_tool_definitions ORDER BY pack",
@@ -67,7 +67,7 @@ impl Components<'_> {
         )
     }
 
-    /// Accepts a pack's tools as they are. How many were not.
+    /// Accepts a pack's tools in their current form. Returns how many were not accepted before.
     pub fn accept_definitions(self, pack: &str) -> StoreResult<usize> {
         let sql = "UPDATE core_tool_definitions SET accepted = definition
             WHERE pack = ?1 AND (accepted IS NULL OR accepted <> definition)";

@@ -1,4 +1,4 @@
-//! Ends of envelopes: each is an event in a row of the ledger, so that states can be counted again from the rows.
+//! Ends of envelopes. Each end is an event in a row of the ledger, so that states can be recomputed from the rows.
 
 use std::collections::BTreeMap;
 
@@ -14,39 +14,39 @@ use super::handles::{Envelopes, WorkTrees};
 use super::ledger::{OpType, Operation};
 use super::over::Over;
 
-/// Type of the event of an opening.
+/// Event type of an opening.
 pub(super) const OPENED: &str = "envelope.opened";
-/// Type of the event of an end.
+/// Event type of an end.
 pub(super) const CLOSED: &str = "envelope.closed";
-/// Event of a copy to another database, whose clock the time of an open envelope counts by from then on.
+/// Event type for a copy to another database, after which an open envelope's time is counted by another clock.
 pub(super) const MOVED: &str = "envelope.moved";
-/// Field of the event of an end with the work trees that were looked at before it.
+/// Field in the event of an end with the work trees that were scanned before it.
 pub const WORK_TREES: &str = "work_trees";
-/// Reason of an end that came with the end of the envelope around it.
+/// Reason for an end caused by the end of the enclosing envelope.
 pub(super) const PARENT_CLOSED: &str = "PARENT_CLOSED";
-/// Pack and tool of rows that the host writes for ends that no call caused.
+/// Pack and tool of rows that the host writes for ends without a call.
 pub(super) const HOST_PACK: &str = "core";
 const CLOSE_TOOL: &str = "envelope_close";
 
 /// End of an envelope.
 #[derive(Debug, Clone, Copy)]
 pub struct Ending<'a> {
-    /// The state from then on.
+    /// New state.
     pub state: State,
     /// Reason, unless the owner closed it.
     pub closed_by: Option<&'a str>,
-    /// The words of who closed it.
+    /// Note of the caller who closed it.
     pub note: Option<&'a str>,
     /// Caller who closed it, as operations name callers.
     pub actor: Option<&'a str>,
-    /// RFC 3339.
+    /// Time, RFC 3339.
     pub now: &'a str,
-    /// The same time by the clock that counts from the machine's start: an envelope whose time is over then ends by that.
+    /// The same time in milliseconds since the machine's boot. An envelope whose time is up then ends by time.
     pub boot_ms: i64,
 }
 
 impl<'a> Ending<'a> {
-    /// An end that the host brings about.
+    /// An end caused by the host.
     pub fn by_host(state: State, closed_by: &'a str, now: &'a str, boot_ms: i64) -> Ending<'a> {
         Ending {
             state,
@@ -59,10 +59,10 @@ impl<'a> Ending<'a> {
     }
 }
 
-/// Difference from which an envelope counts as opened before the machine's last start.
+/// Difference from which an envelope counts as opened before the machine's last boot.
 const CLOCK_TOLERANCE_MS: i64 = 60_000;
 
-/// Settings that an envelope was opened with, and the limits of its named budgets, as an event.
+/// Event with the settings of an opened envelope and the limits of its named budgets.
 pub fn opened(envelope: &Envelope, budgets: &BTreeMap<String, i64>) -> Value {
     let mut event = json!({
         "type": OPENED,
@@ -93,8 +93,8 @@ pub fn opened(envelope: &Envelope, budgets: &BTreeMap<String, i64>) -> Value {
 }
 
 impl Envelopes<'_> {
-    /// Closes an envelope, and those within it with rows of the host's own. Returns the event of its end, for the row of
-    /// the call that caused it. `None` if it was not open. One that was over already ends by time, whoever closes it.
+    /// Closes an envelope, and its parts with rows of the host. Returns the event for the row of the call that caused
+    /// the end. `None` if the envelope was not open. An envelope whose time is up ends by time, whoever closes it.
     pub fn close(self, id: &str, mut ending: Ending<'_>) -> StoreResult<Option<Value>> {
         if let Some(over) = Over::of(&self.chain(id)?, ending.boot_ms) {
             ending.state = over.state();
@@ -167,7 +167,7 @@ impl Envelopes<'_> {
         self.0.engine.all(sql, sql![id], |row| row.get(0))
     }
 
-    /// Remembers that a connection works in an envelope which another one opened.
+    /// Records that a connection works in an envelope which another one opened.
     pub fn join(self, id: &str, (host_id, connection): (&str, &str), now: &str) -> StoreResult<()> {
         let sql = "INSERT INTO core_envelope_users (envelope_id, host_id, connection, joined_at)
             SELECT ?1, ?2, ?3, ?4 WHERE EXISTS (SELECT 1 FROM core_envelopes
@@ -186,9 +186,10 @@ impl Envelopes<'_> {
             .map(drop)
     }
 
-    /// Ends what a host, or one connection of it, left open: an envelope in which another connection works becomes that
-    /// one's, a detached one stays, every other one is interrupted, with a row that says so. How many ended. The time is
-    /// RFC 3339 and by the clock that counts from the machine's start.
+    /// Ends the envelopes that a host, or one of its connections, left open. An envelope in which another connection
+    /// works is handed to that connection. A detached envelope stays open. Every other one is interrupted, with a row
+    /// about it. Returns the number of ended envelopes. The time is given in RFC 3339 and in milliseconds since the
+    /// machine's boot.
     pub fn interrupt_all(
         self,
         host_id: &str,
@@ -214,7 +215,7 @@ impl Envelopes<'_> {
         Ok(interrupted)
     }
 
-    /// Closes an envelope with a row of the host's own. Whether it was open.
+    /// Closes an envelope with a row of the host. Returns whether it was open.
     pub fn interrupt(self, id: &str, ending: Ending<'_>) -> StoreResult<bool> {
         let Some(envelope) = self.get(id)? else {
             return Ok(false);
@@ -226,8 +227,8 @@ impl Envelopes<'_> {
         Ok(true)
     }
 
-    /// Ends detached envelopes whose time is over by the clock that nobody sets, and those from before the machine's last
-    /// start, whose time nobody can tell. An envelope may have been opened just after the caller read the clock.
+    /// Ends detached envelopes whose time is up by the boot clock, and those from before the machine's last boot,
+    /// whose time is unknown. An envelope may have been opened just after the caller read the clock.
     pub fn end_detached(self, boot_ms: i64, now: &str) -> StoreResult<usize> {
         let sql = "SELECT id FROM core_envelopes WHERE state = 'OPEN' AND detached_until_ms IS NOT NULL
                 AND (opened_boot_ms + coalesce(max_duration_sec, 0) * 1000 <= ?1 OR opened_boot_ms > ?2)
@@ -245,7 +246,7 @@ impl Envelopes<'_> {
         Ok(ended)
     }
 
-    /// Gives an envelope to the connection that works in it since the earliest time. Whether there is one.
+    /// Hands an envelope to the connection that has worked in it the longest. Returns whether there is one.
     fn hand_over(self, id: &str) -> StoreResult<bool> {
         let sql = "SELECT host_id, connection FROM core_envelope_users WHERE envelope_id = ?1
             ORDER BY joined_at, host_id, connection LIMIT 1";
@@ -268,7 +269,7 @@ impl Envelopes<'_> {
 }
 
 impl WorkTrees<'_> {
-    /// Work trees that could not be looked at when an envelope was closed: the workspace, and why.
+    /// Work trees whose scan failed when an envelope was closed: the workspace, and the reason.
     pub fn unseen_at_closing(self, id: &str) -> StoreResult<Vec<(String, String)>> {
         let sql = "SELECT events FROM core_operations
             WHERE envelope_id = ?1 AND tool = ?2 AND pack = ?3 AND events IS NOT NULL ORDER BY seq";
@@ -285,7 +286,7 @@ impl WorkTrees<'_> {
     }
 }
 
-/// Work trees that the event of an end says could not be looked at.
+/// Work trees with failed scans in the event of an end.
 fn unseen_in(event: &Value) -> Vec<(String, String)> {
     let trees = event[WORK_TREES].as_array().into_iter().flatten();
     let unseen = trees.filter_map(|tree| {
@@ -295,7 +296,7 @@ fn unseen_in(event: &Value) -> Vec<(String, String)> {
     unseen.collect()
 }
 
-/// The row of an end that no call caused. An envelope ends once, so its id makes the row's.
+/// Row of an end without a call. An envelope ends once, so the row's id is derived from the envelope's.
 fn row_of_host(envelope: &Envelope, ending: Ending<'_>, event: Value) -> Operation {
     let id = envelope.id.strip_prefix("env_").unwrap_or(&envelope.id);
     Operation {

@@ -1,4 +1,4 @@
-//! Envelopes and their counters. Admission is decided inside the transaction that counts it, so it is
+//! Envelopes and their counters. Admission is decided inside the transaction that counts it, so the counters are
 //! exact however many calls and hosts race.
 
 use serde_json::{Map, Value, json};
@@ -14,55 +14,55 @@ use super::over::Over;
 use super::work_trees::{Cause, Sighting};
 
 /// One envelope.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone, Default, PartialEq)]
 pub struct Envelope {
-    /// `env_…`
+    /// Id, `env_…`.
     pub id: String,
-    /// Its state, limits and counters.
+    /// State, limits and counters.
     pub standing: Standing,
-    /// The workspace it is about.
+    /// Workspace that it is about.
     pub workspace: Option<String>,
-    /// The client's own words for it.
+    /// Label from the client.
     pub label: Option<String>,
     /// Note of the owner at the end.
     pub note: Option<String>,
-    /// RFC 3339.
+    /// Time of opening, RFC 3339.
     pub opened_at: String,
-    /// RFC 3339.
+    /// Time of closing, RFC 3339.
     pub closed_at: Option<String>,
     /// Reason of closing, if not by the owner.
     pub closed_by: Option<String>,
-    /// The Git head of its workspace when it was opened.
+    /// Git head of its workspace at the opening.
     pub git_head: Option<String>,
-    /// And when it was closed.
+    /// Git head of its workspace at the closing.
     pub closed_git_head: Option<String>,
-    /// The newest mutation's fingerprint.
+    /// Fingerprint of the newest mutation.
     pub last_mutation_fingerprint: Option<String>,
-    /// The newest failure's fingerprint.
+    /// Fingerprint of the newest failure.
     pub last_failure_fingerprint: Option<String>,
-    /// The host it was opened on.
+    /// Host on which it was opened.
     pub host_id: String,
-    /// The connection it was opened over.
+    /// Connection over which it was opened.
     pub connection: String,
-    /// Identity of the opener, if the transport proved it.
+    /// Identity of the opener, if the transport authenticated one.
     pub identity: Option<String>,
-    /// The envelope around it, which its calls use as well.
+    /// Enclosing envelope, which its calls use as well.
     pub parent: Option<String>,
     /// Caller who closed it, as operations name callers.
     pub closed_actor: Option<String>,
-    /// Until when it is open whatever becomes of its connection and its host, in milliseconds since 1970 UTC.
+    /// Time until which it stays open independently of its connection and its host, in milliseconds since 1970 UTC.
     pub detached_until_ms: Option<i64>,
-    /// Number of the state of its work tree when it was opened, by which states are stored.
+    /// Number of its work tree's state at the opening, under which states are stored.
     pub index_version: Option<i64>,
-    /// After a restart: true if a work tree was in another state than its last call left it in.
+    /// After a restart: true if a work tree was not in the state in which its last call left it.
     pub restart_moved: Option<bool>,
-    /// Time at which its own time or that of one around it was over, by the clock that counts from the machine's start.
-    /// Only as [`Envelopes::as_at`] returns it, and only until a row tells of the end.
+    /// Time at which its own time or that of an enclosing envelope was up, in milliseconds since the machine's boot.
+    /// Set only by [`Envelopes::as_at`], and only until a row records the end.
     pub over_boot_ms: Option<i64>,
 }
 
 impl Envelope {
-    /// True if it exists for a caller: for an identity if it is its own, for a user of this machine anyway.
+    /// True if a caller may see it: an identity only its own, a user of this machine all.
     pub fn is_visible(&self, caller: Option<&Identity>) -> bool {
         caller.is_none_or(|caller| self.identity.as_deref() == Some(caller.as_str()))
     }
@@ -79,7 +79,7 @@ fn envelope(row: &Row<'_>) -> StoreResult<Envelope> {
     Ok(Envelope {
         id: row.get(0)?,
         standing: Standing {
-            // The column's CHECK leaves no other text; a damaged file counts as closed.
+            // The column's CHECK allows no other text. In a damaged file the envelope counts as closed.
             state: State::parse(&state).unwrap_or(State::ClosedInterrupted),
             limits: Limits {
                 max_mutations: row.get(2)?,
@@ -114,7 +114,7 @@ fn envelope(row: &Row<'_>) -> StoreResult<Envelope> {
     })
 }
 
-/// Counters of one envelope. Edits are named once there are any.
+/// Counters of one envelope. Edits are included if there are any.
 pub(super) fn counters_of(standing: &Standing) -> Value {
     let mut counters = json!({ "mutations": standing.mutations, "test_runs": standing.test_runs });
     if standing.edits > 0 {
@@ -123,7 +123,7 @@ pub(super) fn counters_of(standing: &Standing) -> Value {
     counters
 }
 
-/// Counters of an envelope and of those around it, as a row has them: `{"mutations": 3, "test_runs": 1, "around":
+/// Counters of an envelope and of enclosing ones, as stored in a row: `{"mutations": 3, "test_runs": 1, "around":
 /// {"env_…": {…}}}`.
 fn counters(around: &[(String, Standing)]) -> String {
     let of = counters_of;
@@ -136,52 +136,52 @@ fn counters(around: &[(String, Standing)]) -> String {
     counters.to_string()
 }
 
-/// Which envelopes to list.
+/// Filter for envelopes.
 #[derive(Debug, Clone, Default)]
 pub struct EnvelopeFilter {
-    /// Only these.
+    /// State.
     pub state: Option<State>,
-    /// Only of this workspace.
+    /// Workspace.
     pub workspace: Option<String>,
-    /// Only those that this identity opened.
+    /// Identity of the opener.
     pub identity: Option<Identity>,
-    /// The time by the clock that counts from the machine's start: one whose time is over counts as closed. 0 for states
-    /// as they are stored.
+    /// Time in milliseconds since the machine's boot: an envelope whose time is up counts as closed. 0 for states as
+    /// stored.
     pub boot_ms: i64,
-    /// Only older than this one, as (opened_at, id).
+    /// Lists only envelopes older than this one, given as (opened_at, id).
     pub before: Option<(String, String)>,
 }
 
-/// Outcome of an admission.
+/// Result of an admission.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Admission {
     /// The call counts.
     Admitted(Admitted),
-    /// The call does not count, because of the envelope or of one around it.
+    /// The call does not count, because of the envelope or an enclosing one.
     Refused {
-        /// The envelope that refuses, as it is now.
+        /// Envelope that refuses, in its present state.
         envelope: Box<Envelope>,
         /// Reason.
         refusal: Refusal,
-        /// The event of its end, if this ended it.
+        /// Event of its end, if the refusal ended it.
         event: Option<Value>,
     },
-    /// There is no such envelope.
+    /// The envelope does not exist.
     Unknown,
 }
 
-/// Standing of an envelope with a call counted.
+/// State of an envelope after a call was counted.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Admitted {
-    /// The envelope's.
+    /// State of the envelope.
     pub standing: Standing,
-    /// The counters of it and of those around it, for the call's row. Absent if the call costs nothing.
+    /// Counters of it and of enclosing envelopes, for the call's row. Absent if the call costs nothing.
     pub counters: Option<String>,
-    /// Milliseconds until the time of any of these envelopes is over.
+    /// Milliseconds until the time of the first of these envelopes is up.
     pub remaining_ms: Option<i64>,
 }
 
-/// The envelope whose time was over first, of an open one and those around it, and why it refuses.
+/// Among an open envelope and its enclosing ones, the one whose time was up first, and its refusal.
 fn refusal_by_time(chain: &[(String, Standing)], boot_ms: i64) -> Option<(&str, Refusal)> {
     let over = Over::of(chain, boot_ms)?;
     let (id, standing) = chain.get(over.place)?;
@@ -189,7 +189,7 @@ fn refusal_by_time(chain: &[(String, Standing)], boot_ms: i64) -> Option<(&str, 
     Some((id, refusal))
 }
 
-/// Most envelopes around one.
+/// Most enclosing envelopes.
 pub const MAX_DEPTH: usize = 8;
 
 impl Envelopes<'_> {
@@ -200,33 +200,30 @@ impl Envelopes<'_> {
                 max_duration_sec, opened_boot_ms, git_head, host_id, connection, identity, parent,
                 detached_until_ms, max_edits)
             VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16)";
-        self.0
-            .engine
-            .run(
-                sql,
-                sql![
-                    envelope.id,
-                    envelope.standing.state.as_str(),
-                    envelope.workspace,
-                    envelope.label,
-                    envelope.opened_at,
-                    limits.max_mutations,
-                    limits.max_test_runs,
-                    limits.max_duration_sec,
-                    envelope.standing.opened_boot_ms,
-                    envelope.git_head,
-                    envelope.host_id,
-                    envelope.connection,
-                    envelope.identity,
-                    envelope.parent,
-                    envelope.detached_until_ms,
-                    limits.max_edits,
-                ],
-            )
-            .and_then(exactly_one)
+        self.0.engine.change_one(
+            sql,
+            sql![
+                envelope.id,
+                envelope.standing.state.as_str(),
+                envelope.workspace,
+                envelope.label,
+                envelope.opened_at,
+                limits.max_mutations,
+                limits.max_test_runs,
+                limits.max_duration_sec,
+                envelope.standing.opened_boot_ms,
+                envelope.git_head,
+                envelope.host_id,
+                envelope.connection,
+                envelope.identity,
+                envelope.parent,
+                envelope.detached_until_ms,
+                limits.max_edits,
+            ],
+        )
     }
 
-    /// One envelope.
+    /// Envelope with an id.
     pub fn get(self, id: &str) -> StoreResult<Option<Envelope>> {
         self.0.engine.maybe(
             &format!("SELECT {COLUMNS} FROM core_envelopes WHERE id = ?1"),
@@ -235,7 +232,7 @@ impl Envelopes<'_> {
         )
     }
 
-    /// Envelopes as they are at the filter's time, newest first.
+    /// Envelopes in their state at the filter's time, newest first.
     pub fn list(self, filter: &EnvelopeFilter, limit: u32) -> StoreResult<Vec<Envelope>> {
         let wanted = limit as usize;
         let mut found = Vec::new();
@@ -257,7 +254,7 @@ impl Envelopes<'_> {
         }
     }
 
-    /// Envelopes that may match, newest first. One that is stored as open may be over.
+    /// Envelopes that may match, newest first. An envelope that is stored as open may be over.
     fn page(
         self,
         filter: &EnvelopeFilter,
@@ -284,13 +281,13 @@ impl Envelopes<'_> {
         )
     }
 
-    /// Admits a call to an envelope and to those around it, and counts it in all; or refuses it and, where the refusal
-    /// says so, closes the envelope that refuses. In a transaction of the caller.
+    /// Admits a call to an envelope and its enclosing ones, and counts it in all of them. Otherwise refuses the call
+    /// and, for some refusals, closes the refusing envelope. Runs in a transaction of the caller.
     pub fn admit(self, id: &str, charge: Charge, boot_ms: i64, now: &str) -> StoreResult<Admission> {
         self.admit_seeing(id, charge, boot_ms, now, None)
     }
 
-    /// The same for a call before which the work tree was looked at: an edit since the last look is counted too.
+    /// Admits a call before which the work tree was scanned: an edit since the last scan is counted too.
     pub fn admit_seeing(
         self,
         id: &str,
@@ -339,17 +336,17 @@ impl Envelopes<'_> {
         Ok(Admission::Admitted(admitted))
     }
 
-    /// The smallest limit of edits of an envelope and those around it.
+    /// Smallest edit limit of an envelope and its enclosing ones.
     pub fn limit_of_edits(self, id: &str) -> StoreResult<Option<i64>> {
         self.smallest_around(id, |standing| standing.limits.max_edits)
     }
 
-    /// Milliseconds until the time of an envelope or of one around it is over, if there is a limit.
+    /// Milliseconds until the time of an envelope or an enclosing one is up, if there is a limit.
     pub fn remaining_ms(self, id: &str, boot_ms: i64) -> StoreResult<Option<i64>> {
         self.smallest_around(id, |standing| standing.remaining_ms(boot_ms))
     }
 
-    /// The smallest of a number that an envelope and those around it may have.
+    /// Smallest value of a column over an envelope and its enclosing ones.
     fn smallest_around(
         self,
         id: &str,
@@ -359,7 +356,7 @@ impl Envelopes<'_> {
         Ok(chain.iter().filter_map(|(_, standing)| number(standing)).min())
     }
 
-    /// Standings of an envelope and those around it, outwards.
+    /// States of an envelope and its enclosing ones, from inner to outer.
     pub(super) fn chain(self, id: &str) -> StoreResult<Vec<(String, Standing)>> {
         let mut chain = Vec::new();
         let mut at = Some(id.to_owned());
@@ -390,7 +387,7 @@ impl Envelopes<'_> {
         })
     }
 
-    /// The envelope, of one and those around it, that does not let a call read, and why. Nothing is changed.
+    /// Among an envelope and its enclosing ones, the one that refuses a read, and its refusal. Changes nothing.
     pub fn refusal_to_read(self, id: &str, boot_ms: i64) -> StoreResult<Option<(Envelope, Refusal)>> {
         let chain = self.chain(id)?;
         let closed = || {
@@ -406,7 +403,7 @@ impl Envelopes<'_> {
         Ok(self.get(id)?.map(|envelope| (envelope, refusal)))
     }
 
-    /// Number of envelopes around one.
+    /// Number of enclosing envelopes.
     pub fn depth_of(self, id: &str) -> StoreResult<usize> {
         let mut depth = 0;
         let mut at = self.get(id)?.and_then(|envelope| envelope.parent);
@@ -417,7 +414,7 @@ impl Envelopes<'_> {
         Ok(depth)
     }
 
-    /// True if an envelope may be named by a caller. One that nobody opened may.
+    /// True if a caller may name an envelope. Unknown ids may be named.
     pub fn is_visible(self, id: &str, caller: Option<&Identity>) -> StoreResult<bool> {
         match caller {
             None => Ok(true),
@@ -425,7 +422,7 @@ impl Envelopes<'_> {
         }
     }
 
-    /// Standing of an envelope, for admission.
+    /// State of an envelope for admission.
     pub fn standing(self, id: &str) -> StoreResult<Option<Standing>> {
         Ok(self.standing_and_parent(id)?.map(|(standing, _)| standing))
     }
@@ -453,7 +450,7 @@ impl Envelopes<'_> {
         })
     }
 
-    /// The hosts that open envelopes name.
+    /// Hosts of open envelopes.
     pub fn hosts_of_open(self) -> StoreResult<Vec<String>> {
         self.0.engine.all(
             "SELECT DISTINCT host_id FROM core_envelopes WHERE state = 'OPEN'",
@@ -462,7 +459,7 @@ impl Envelopes<'_> {
         )
     }
 
-    /// Remembers an operation's fingerprints as the newest of its envelope.
+    /// Stores an operation's fingerprints as the newest of its envelope.
     pub fn note_fingerprints(self, operation: &Operation) -> StoreResult<()> {
         let (mutation, failure) = (&operation.mutation_fingerprint, &operation.failure_fingerprint);
         let Some(id) = operation

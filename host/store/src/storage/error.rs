@@ -1,4 +1,4 @@
-//! Failures of the database, whatever its engine.
+//! Errors of the database, independent of the engine.
 
 use std::error::Error;
 use std::fmt;
@@ -8,20 +8,20 @@ use thiserror::Error as ThisError;
 use super::engine::postgres::{self, ServerError};
 use super::engine::sqlite::Failure;
 
-/// Result of a statement of the host.
+/// Result of a statement by the host.
 pub type StoreResult<T> = Result<T, StoreError>;
 
-/// A statement of the host that failed.
+/// Error of a statement by the host.
 pub struct StoreError(Cause);
 
-/// Cause of a failure.
+/// Cause of an error.
 #[derive(Debug, ThisError)]
 enum Cause {
     #[error(transparent)]
     Sqlite(Failure),
     #[error(transparent)]
     Postgres(postgres::Failure),
-    /// The server is not used.
+    /// The server cannot be used.
     #[error(transparent)]
     Server(ServerError),
     #[error("only a database in a file of SQLite has this")]
@@ -32,7 +32,7 @@ enum Cause {
     NoSession,
     #[error("there is no such row")]
     NoRow,
-    /// A statement that must change a number of rows changed another.
+    /// A statement changed an unexpected number of rows.
     #[error("the statement changed {0} rows")]
     Changed(usize),
     #[error("column {index} holds {found}, which is not what it should hold")]
@@ -41,14 +41,14 @@ enum Cause {
     Json(#[source] serde_json::Error),
 }
 
-/// Kinds of failures that the host treats differently.
+/// Kinds of errors that the host handles differently.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum StoreFailure {
     /// The disk is full.
     Full,
     /// Another process holds the database.
     Busy,
-    /// A flush failed, so nobody knows what the disk has.
+    /// A flush failed, so the state of the disk is unknown.
     Flush,
     /// The file is damaged, or is not a database.
     Damaged,
@@ -56,22 +56,22 @@ pub enum StoreFailure {
     NotWritable,
     /// The file was moved, removed or replaced since it was opened.
     Moved,
-    /// Another transaction was in the way, and the engine undid this one. Running it again may work.
+    /// Another transaction conflicted, and the engine rolled back this one. Running it again may succeed.
     Conflict,
-    /// The deadline passed, or the caller gave up.
+    /// The deadline passed, or the caller cancelled.
     Interrupted,
-    /// The connection to the server was lost, or none could be made. Nothing of the open transaction was kept.
+    /// The connection to the server was lost, or could not be made. Nothing of the open transaction was stored.
     Lost,
-    /// The connection was lost while the transaction was committed: nobody knows if it was.
+    /// The connection was lost during a commit, whose outcome is unknown.
     Unknown,
-    /// The ledger has another end than this host knows.
+    /// The end of the ledger differs from what this host knows.
     Fenced,
     /// Any other failure.
     Other,
 }
 
 impl StoreError {
-    /// The failure of a session that is lost.
+    /// Error because the session was lost.
     pub fn no_session() -> StoreError {
         StoreError(Cause::NoSession)
     }
@@ -80,17 +80,17 @@ impl StoreError {
         StoreError(Cause::NoRow)
     }
 
-    /// The failure of a statement that changed so many rows, which is too many or too few.
+    /// Error because a statement changed this many rows, which is too many or too few.
     pub(super) fn changed(rows: usize) -> StoreError {
         StoreError(Cause::Changed(rows))
     }
 
-    /// The failure to read a column that holds something else.
+    /// Error because a column holds another type.
     pub(super) fn of_column(index: usize, found: &'static str) -> StoreError {
         StoreError(Cause::Column { index, found })
     }
 
-    /// The failure to write a value as JSON.
+    /// Error because a value could not be written as JSON.
     pub(super) fn of_json(err: serde_json::Error) -> StoreError {
         StoreError(Cause::Json(err))
     }
@@ -103,12 +103,12 @@ impl StoreError {
         StoreError(Cause::Postgres(failure))
     }
 
-    /// The failure of what SQLite alone has.
+    /// Error because only SQLite supports the operation.
     pub(super) fn of_sqlite_alone() -> StoreError {
         StoreError(Cause::OfSqliteAlone)
     }
 
-    /// The failure of what a server alone has.
+    /// Error because only a server supports the operation.
     pub(super) fn of_servers_alone() -> StoreError {
         StoreError(Cause::OfServersAlone)
     }
@@ -123,12 +123,12 @@ impl StoreError {
         }
     }
 
-    /// The object of somebody else that is in the way of the host's statements, if that is why they fail.
+    /// Foreign object that blocks the host's statements, if it caused the error.
     pub fn obstacle(&self) -> Option<&str> {
         self.sqlite().and_then(Failure::obstacle)
     }
 
-    /// The first failure of a database among the causes of an error.
+    /// Kind of the first database error among the causes of an error.
     pub fn find<'a>(err: &'a (dyn Error + 'static)) -> Option<StoreFailure> {
         let mut causes = std::iter::successors(Some(err), |err: &&'a (dyn Error + 'static)| (*err).source());
         causes.find_map(|cause| match cause.downcast_ref::<StoreError>() {
@@ -137,12 +137,12 @@ impl StoreError {
         })
     }
 
-    /// True if the statement changed another number of rows than it must.
+    /// True if the statement changed an unexpected number of rows.
     pub(super) fn is_miscount(&self) -> bool {
         matches!(self.0, Cause::Changed(_))
     }
 
-    /// The failure of SQLite, if it is one.
+    /// Underlying SQLite error, if it is one.
     pub(super) fn sqlite(&self) -> Option<&Failure> {
         match &self.0 {
             Cause::Sqlite(failure) => Some(failure),
@@ -150,7 +150,7 @@ impl StoreError {
         }
     }
 
-    /// The same by value.
+    /// Converts into the underlying SQLite error, if it is one.
     pub(super) fn into_sqlite(self) -> Result<Failure, StoreError> {
         match self.0 {
             Cause::Sqlite(failure) => Ok(failure),
@@ -165,7 +165,7 @@ impl From<ServerError> for StoreError {
     }
 }
 
-/// A statement that must change one row has changed one.
+/// Checks that a statement changed exactly one row.
 pub(super) fn exactly_one(changed: usize) -> StoreResult<()> {
     match changed {
         1 => Ok(()),

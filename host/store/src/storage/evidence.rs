@@ -1,4 +1,5 @@
-//! Rows that tell if the work in an envelope is done: outcomes of tests in it and its parts, edits after them, parts.
+//! Rows that show whether the work in an envelope is done: test outcomes in it and its parts, later edits, and the
+//! parts.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -11,29 +12,29 @@ use super::error::StoreResult;
 use super::handles::Evidence;
 use super::outcome::Outcome;
 
-/// Most parts of an envelope that are told.
+/// Most parts of an envelope that are reported.
 const MAX_PARTS: u32 = 50;
-/// Most envelopes whose tests count for the one around them.
+/// Most envelopes whose tests count for the enclosing one.
 const MAX_ENVELOPES: usize = 500;
-/// Type of the event that names the test of a call whose host died.
+/// Type of the event with the test of a call whose host died.
 const STARTED: &str = "test.started";
 /// Most states of work trees that are compared.
 const MAX_STATES: u32 = 10_000;
 
-/// Row of a call that ran tests, or reported a run.
+/// Row of a call that ran tests or reported a run.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct TestRow {
     /// Its place in the ledger.
     pub seq: i64,
-    /// The envelope it belongs to.
+    /// Envelope of the call.
     pub envelope_id: String,
     /// The workspace that the call was about.
     pub workspace: Option<String>,
-    /// Outcome. `None` if nobody can know it.
+    /// Outcome. `None` if it is unknown.
     pub outcome: Option<Outcome>,
     /// True if the call could start programs.
     pub is_run: bool,
-    /// Name of the registered test that the call began. Known of calls whose host died.
+    /// Name of the registered test that the call started. Known for calls whose host died.
     pub started: Option<String>,
     /// State of the work tree before the call.
     pub before: Option<String>,
@@ -41,12 +42,12 @@ pub struct TestRow {
     pub after: Option<String>,
 }
 
-/// Event for the row of a call that begins a registered test, in case that nobody can tell how it ends.
+/// Event for the row of a call that starts a registered test, in case the end is never known.
 pub fn started(test: &str) -> Value {
     json!({"type": STARTED, "test": test})
 }
 
-/// The test that such an event names.
+/// Test in such an event.
 fn test_of(events: &str) -> Option<String> {
     let events: Vec<Value> = serde_json::from_str(events).ok()?;
     let started = events
@@ -55,7 +56,7 @@ fn test_of(events: &str) -> Option<String> {
     Some(started.get("test")?.as_str()?.to_owned())
 }
 
-/// Row of a state: its hash, its commit, and what differs from that.
+/// Row of a state: its hash, its commit, and the differences from that commit.
 type State = (String, Option<String>, Option<String>);
 
 /// Files of a state that differ from its commit.
@@ -71,14 +72,14 @@ pub struct Restored {
     pub workspace: String,
     /// Number of times.
     pub count: i64,
-    /// Edits from the earlier state to the same one, the last time.
+    /// Number of edits from the earlier state back to it, the last time.
     pub period: i64,
 }
 
 impl Evidence<'_> {
-    /// Calls of an envelope and of its parts that ran tests, or reported a run, oldest first.
+    /// Calls of an envelope and its parts that ran tests or reported a run, oldest first.
     pub fn test_rows(self, envelope: &str) -> StoreResult<Vec<TestRow>> {
-        // Without a recursive statement, whose inner table would count as one that somebody else made.
+        // Not a recursive statement, because its inner table would count as a foreign one.
         let mut inside = vec![envelope.to_owned()];
         let mut at = 0;
         while let Some(id) = inside.get(at).cloned() {
@@ -116,8 +117,8 @@ impl Evidence<'_> {
         })
     }
 
-    /// Edits of a workspace in an envelope that no call made, found after the state in which a row found the work tree. An
-    /// edit that another call found while the row's call ran is later. `None` counts all edits.
+    /// Number of edits of a workspace in an envelope that no call made, found after the state in which a row found
+    /// the work tree. An edit that another call found during the row's call is later. `None` counts all edits.
     pub fn observed_edits_after(self, envelope: &str, workspace: &str, seq: Option<i64>) -> StoreResult<i64> {
         let sql = "SELECT max(s.id) FROM core_operations r
             JOIN core_work_tree_states s ON s.state = r.repo_before_hash
@@ -127,7 +128,7 @@ impl Evidence<'_> {
             .0
             .engine
             .one(sql, sql![envelope, workspace, seq], |row| row.get(0))?;
-        // Of a row that looked at nothing only its place is known. A call without a row yet is later than all rows.
+        // For a row without a scan only its place is known. A call without a row yet is later than all rows.
         let sql =
             "SELECT count(*) FROM core_work_tree_states s LEFT JOIN core_operations o ON o.op_id = s.op_id
             WHERE s.envelope_id = ?1 AND s.workspace = ?2 AND s.cause = 'observed'
@@ -148,7 +149,7 @@ impl Evidence<'_> {
         Ok(states)
     }
 
-    /// Returns whether a test run left a state of a work tree with no edit in it, and whether another call found the state
+    /// Returns whether a test run left the given state without an edit, and whether another call found the state
     /// before the row of a run.
     pub fn found_before(
         self,
@@ -167,7 +168,7 @@ impl Evidence<'_> {
             })
     }
 
-    /// Paths of a work tree that are other ones in a state of it than in another, if both are at the same commit.
+    /// Paths of a work tree that differ between two states, if both are at the same commit.
     pub fn paths_between(
         self,
         envelope: &str,
@@ -218,7 +219,7 @@ impl Evidence<'_> {
         let mut found = Vec::new();
         for workspace in self.0.work_trees().seen_workspaces(envelope)? {
             let of_edits = states.iter().filter(|state| state.workspace == workspace);
-            // What test runs leave behind is no edit, and no state to come back to.
+            // A state left by a test run is not an edit, and not a state to return to.
             let edited: Vec<&str> = of_edits
                 .filter(|state| state.cause != "test_run")
                 .map(|state| state.state.as_str())
@@ -241,5 +242,5 @@ impl Evidence<'_> {
     }
 }
 
-/// Most edits back that an earlier state is searched for.
+/// Most edits back in the search for an equal earlier state.
 const MAX_PERIOD: usize = 8;

@@ -8,14 +8,14 @@ use super::error::StoreResult;
 use super::handles::Ledger;
 use super::ledger::CHAIN_COLUMNS;
 
-/// A row of the ledger with everything its hash covers.
+/// A row of the ledger with everything that its hash covers.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ExportedRow {
-    /// Its place.
+    /// Place in the ledger.
     pub seq: i64,
     /// Time at which the call reached the gate.
     pub timestamp: String,
-    /// The row as one line of JSON. Absent columns are left out.
+    /// Row as one line of JSON. Absent columns are left out.
     pub json: String,
 }
 
@@ -76,7 +76,7 @@ fn json_of<T: Serialize>(value: &T) -> String {
     serde_json::to_string(value).unwrap_or_else(|_| "null".to_owned())
 }
 
-/// True if text can be written in a line as it is, so that its bytes stay those that were hashed.
+/// True if text can be written in a line unchanged, so that its bytes stay those that were hashed.
 fn is_json_line(text: &str) -> bool {
     !text.contains('\n') && serde_json::from_str::<&RawValue>(text).is_ok()
 }

@@ -5,7 +5,7 @@ use super::error::StoreResult;
 use super::handles::Evidence;
 
 impl Evidence<'_> {
-    /// Number of operations with a fingerprint up to a place in the ledger.
+    /// Number of operations with a failure fingerprint, up to a place in the ledger.
     pub fn times_seen(self, fingerprint: &str, until: i64) -> StoreResult<i64> {
         let sql = "SELECT count(*) FROM core_operations WHERE failure_fingerprint = ?1 AND seq <= ?2";
         self.0.engine.one(sql, sql![fingerprint, until], |row| row.get(0))

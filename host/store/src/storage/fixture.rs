@@ -4,13 +4,14 @@ use std::ops::Deref;
 use std::sync::atomic::{AtomicU32, Ordering};
 
 use tempfile::TempDir;
-use tollgate_core::envelope::{Limits, Standing, State};
+use tollgate_core::envelope::State;
 
 use super::engine::sqlite::schema::{Object, pristine};
 use super::engine::{Dialects, Engine, sql};
 use super::error::StoreResult;
 use super::{
     Broken, Database, Ending, Envelope, Head, Operation, PruneError, Pruned, Retention, Server, Session,
+    Sighting,
 };
 use crate::key::LedgerKey;
 
@@ -131,7 +132,7 @@ pub(crate) mod in_file {
     }
 }
 
-/// Runs statements as somebody who has the rights of the host, and not its code.
+/// Runs statements with the rights of the host, but without its checks.
 pub(crate) fn change(session: &Session, sql: &str) -> StoreResult<()> {
     match &session.engine {
         Engine::Sqlite(sqlite) => Ok(sqlite.db.execute_batch(sql)?),
@@ -162,33 +163,11 @@ pub(crate) fn operation(number: usize, envelope: Option<&str>, timestamp: &str) 
 pub(crate) fn envelope(id: &str, closed_at: Option<&str>) -> Envelope {
     Envelope {
         id: id.to_owned(),
-        standing: Standing {
-            state: State::Open,
-            limits: Limits::default(),
-            mutations: 0,
-            test_runs: 0,
-            edits: 0,
-            opened_boot_ms: 0,
-        },
-        workspace: None,
-        label: None,
-        note: None,
         opened_at: OLD.to_owned(),
         closed_at: closed_at.map(str::to_owned),
-        closed_by: None,
-        git_head: None,
-        closed_git_head: None,
-        last_mutation_fingerprint: None,
-        last_failure_fingerprint: None,
         host_id: "h".to_owned(),
         connection: "c".to_owned(),
-        identity: None,
-        parent: None,
-        closed_actor: None,
-        detached_until_ms: None,
-        index_version: None,
-        restart_moved: None,
-        over_boot_ms: None,
+        ..Envelope::default()
     }
 }
 
@@ -228,6 +207,31 @@ pub(crate) fn add(session: &Session, rows: &str, from: usize) {
     }
 }
 
+/// Adds rows to a ledger in their own transaction.
+pub(crate) fn next(session: &Session, rows: &str, from: usize) {
+    session.begin_write().unwrap();
+    add(session, rows, from);
+    session.commit().unwrap();
+}
+
+/// An empty ledger with an open envelope besides those of [`ledger`], in a write transaction.
+pub(crate) fn writing_in(envelope_id: &str) -> (Place, Session) {
+    let (place, session) = ledger("");
+    session.begin_write().unwrap();
+    session.envelopes().open(&envelope(envelope_id, None)).unwrap();
+    (place, session)
+}
+
+/// A scan of the workspace `one`.
+pub(crate) fn seen(state: &str, looked_boot_ms: i64) -> Sighting {
+    Sighting {
+        workspace: "one".to_owned(),
+        state: state.to_owned(),
+        looked_boot_ms,
+        ..Sighting::default()
+    }
+}
+
 /// Number of rows in a stretch.
 pub(crate) fn rows_between(session: &Session, first: i64, last: i64) -> i64 {
     let count = "SELECT count(*) FROM core_operations WHERE seq BETWEEN ?1 AND ?2";
@@ -237,7 +241,7 @@ pub(crate) fn rows_between(session: &Session, first: i64, last: i64) -> i64 {
         .unwrap()
 }
 
-/// Prunes in batches of so many rows.
+/// Prunes in batches of this many rows.
 pub(crate) fn prune(session: &Session, limit: u32) -> Result<Pruned, PruneError> {
     let mut after = 0;
     let mut all = Pruned::default();
@@ -259,6 +263,11 @@ pub(crate) fn verify(session: &Session, head: Option<&Head>) -> Option<Broken> {
     session.ledger().verify(head, &[key().public()]).unwrap().broken
 }
 
+/// Faults of the tables that the ledger's rows tell of, one message each.
+pub(crate) fn faults(session: &Session) -> Vec<String> {
+    session.ledger().verify(None, &[key().public()]).unwrap().around
+}
+
 /// Picture of the remaining rows: `#` for a row, `_` for a pruned one.
 pub(crate) fn picture(session: &Session) -> String {
     let head = session.ledger().head().unwrap();
@@ -271,7 +280,7 @@ pub(crate) fn picture(session: &Session) -> String {
     picture.into_iter().collect()
 }
 
-/// Lets rows be changed past foreign keys, as tools of others do.
+/// Lets rows be changed past foreign keys, as external tools do.
 pub(crate) fn without_keys(session: &Session) {
     let sql = session.engine.text(Dialects {
         sqlite: "PRAGMA foreign_keys = OFF",

@@ -1,4 +1,4 @@
-//! A row of the ledger by its id, for components that were told of an operation.
+//! Lookup of a ledger row by its id, for components that know the id of an operation.
 
 use std::collections::BTreeSet;
 
@@ -9,24 +9,24 @@ use super::error::StoreResult;
 use super::handles::{Evidence, Operations};
 use super::operations::{OperationFilter, StoredOperation};
 
-/// A row with the standing of its envelope when the row's call was counted.
+/// A row with the counters of its envelope at the time of the call.
 #[derive(Debug, Clone, PartialEq)]
 pub struct FoundOperation {
     /// The row.
     pub operation: StoredOperation,
-    /// Mutations of its envelope, with the call itself. Absent outside of envelopes.
+    /// Number of mutations in its envelope, including the call. Absent outside envelopes.
     pub mutations: Option<u64>,
-    /// Edits of work trees that its envelope had counted.
+    /// Number of edits of work trees that its envelope had counted.
     pub edits: Option<u64>,
 }
 
-/// States of a work tree for which the tests of an operation speak.
+/// States of a work tree to which the tests of an operation apply.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct TestedStates {
-    /// Workspace of the work tree, while its envelope is known.
+    /// Workspace of the work tree, while its envelope exists.
     pub workspace: Option<String>,
-    /// The state before the operation, what its tests left behind untracked, and what `write` calls of the asking pack
-    /// made of these. Empty if nobody looked.
+    /// State before the operation, the state with untracked files from its tests, and the states that `write` calls
+    /// of the requesting pack derived from these. Empty if there was no scan.
     pub states: BTreeSet<String>,
 }
 
@@ -38,7 +38,7 @@ struct Counters {
 }
 
 impl Operations<'_> {
-    /// An operation by its id, unless it was pruned or never was.
+    /// Operation with an id. `None` if it was pruned or never existed.
     pub fn find(self, op_id: &str) -> StoreResult<Option<FoundOperation>> {
         let found: Option<(i64, Option<String>)> = self.0.engine.maybe(
             "SELECT seq, counters FROM core_operations WHERE op_id = ?1",
@@ -64,8 +64,8 @@ impl Operations<'_> {
 }
 
 impl Evidence<'_> {
-    /// States of the work tree for which the tests of an operation speak, for a pack that knows what it wrote itself. An
-    /// edit while they ran is in none.
+    /// States of the work tree to which the tests of an operation apply, for a pack that knows its own writes. States
+    /// with an edit during the tests are left out.
     pub fn tested_states(self, op_id: &str, pack: &str) -> StoreResult<TestedStates> {
         let row: Option<(Option<String>, Option<String>)> = self.0.engine.maybe(
             "SELECT envelope_id, repo_before_hash FROM core_operations WHERE op_id = ?1",
@@ -83,7 +83,8 @@ impl Evidence<'_> {
         Ok(TestedStates { workspace, states })
     }
 
-    /// Adds the states that an operation's tests and, from there on, `write` calls of a pack alone led to.
+    /// Adds the states that the operation's tests led to, and those that only `write` calls of a pack derived from
+    /// them.
     fn add_states_since(
         self,
         (envelope, workspace, op_id, pack): (&str, &str, &str, &str),
@@ -139,12 +140,7 @@ mod tests {
 
     #[test]
     fn tests_speak_for_the_state_before_what_they_left_and_what_granted_writes_made_of_it() {
-        let (_dir, session) = fixture::ledger("");
-        session.begin_write().unwrap();
-        session
-            .envelopes()
-            .open(&fixture::envelope("env_1", None))
-            .unwrap();
+        let (_dir, session) = fixture::writing_in("env_1");
         let mut run = operation(1, Some("env_1"), NOW);
         run.repo_before_hash = Some("A".to_owned());
         session.ledger().record(&run).unwrap();

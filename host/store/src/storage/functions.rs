@@ -1,36 +1,36 @@
-//! SQL functions on text whose originals in SQLite take time that grows with the product of two lengths: `trim`,
-//! `instr`, `replace` and `like`, with exactly their results and without their cost. Pure.
+//! Replacements for SQL text functions whose originals in SQLite take time proportional to the product of two
+//! lengths: `trim`, `instr`, `replace` and `like`, with exactly the same results. Pure.
 //!
-//! SQLite looks at a deadline between instructions, and each of these is one. What cannot be linear asks its
-//! [`Meter`].
+//! SQLite checks a deadline between instructions, and each of these functions is a single instruction. A function
+//! that cannot be linear checks its [`Meter`].
 
 use memchr::{memchr2, memmem};
 
-/// The call's time is over.
+/// Error because the call's time is up.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Late;
 
-/// Steps between two looks at the deadline: well under a millisecond.
+/// Steps between two checks of the deadline: well under a millisecond.
 const STEPS: usize = 64 << 10;
 
-/// Bytes of a text that is looked at in no time.
+/// Length above which reading a text takes noticeable time, in bytes.
 const LONG: usize = 4 << 10;
 
-/// Counts steps, and looks at the deadline now and then.
+/// Counts steps, and checks the deadline at intervals.
 pub(super) struct Meter<'a> {
     left: usize,
     is_late: &'a dyn Fn() -> bool,
 }
 
 impl<'a> Meter<'a> {
-    /// For a text of this length. If it is long, the first step looks: one instruction may be followed by
-    /// thousands like it without a jump, where SQLite itself would look.
+    /// Meter for a text of this length. For a long text, the first step checks the deadline: one instruction may be
+    /// followed by thousands of the same without a jump, where SQLite itself would check.
     pub(super) fn new(length: usize, is_late: &'a dyn Fn() -> bool) -> Meter<'a> {
         let left = if length < LONG { STEPS } else { 0 };
         Meter { left, is_late }
     }
 
-    /// Takes that many steps.
+    /// Counts this many steps.
     pub(super) fn spend(&mut self, steps: usize) -> Result<(), Late> {
         match self.left.checked_sub(steps) {
             Some(left) => self.left = left,
@@ -41,7 +41,7 @@ impl<'a> Meter<'a> {
     }
 }
 
-/// Which ends are trimmed.
+/// Ends that are trimmed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Ends {
     Left,
@@ -59,14 +59,14 @@ impl Ends {
     }
 }
 
-/// Rest of `text` without the characters of `set` at its ends.
+/// Part of `text` without characters of `set` at its ends.
 pub(super) fn trim<'t>(
     text: &'t [u8],
     set: &[u8],
     ends: Ends,
     meter: &mut Meter<'_>,
 ) -> Result<&'t [u8], Late> {
-    // SQLite reads the set up to its first NUL.
+    // SQLite reads the set only up to its first NUL.
     let set = until_nul(set);
     meter.spend(set.len() + 1)?;
     match std::str::from_utf8(set) {
@@ -75,7 +75,7 @@ pub(super) fn trim<'t>(
     }
 }
 
-/// The characters of a well-formed set. None of them starts or ends another, so their order does not matter.
+/// Characters of a well-formed set. None is a prefix or suffix of another, so their order does not matter.
 struct Characters {
     ascii: u128,
     others: Vec<char>,
@@ -134,7 +134,7 @@ impl Characters {
     }
 }
 
-/// The bytes of the character that starts with `lead`.
+/// Length of the character that starts with `lead`.
 fn width(lead: u8) -> usize {
     match lead {
         0xf0.. => 4,
@@ -152,14 +152,14 @@ fn until_nul(text: &[u8]) -> &[u8] {
     memchr::memchr(0, text).map_or(text, |end| &text[..end])
 }
 
-/// The same with a set that is no text, where the order of its parts counts: as SQLite does it.
+/// Trims with an ill-formed set, in which the order of the parts matters: implemented like SQLite.
 fn trim_ill_formed<'t>(
     mut text: &'t [u8],
     set: &[u8],
     ends: Ends,
     meter: &mut Meter<'_>,
 ) -> Result<&'t [u8], Late> {
-    // A part is at most as long as the set. Walking the set anew each time spares a list of its parts.
+    // A part is at most as long as the set. Walking the set each time avoids a list of its parts.
     let find = |meter: &mut Meter<'_>, is_end: &dyn Fn(&[u8]) -> bool| {
         let mut rest = set;
         while !rest.is_empty() {
@@ -187,7 +187,7 @@ fn trim_ill_formed<'t>(
     Ok(text)
 }
 
-/// Bytes of the first part: one, and what continues it if it is a lead.
+/// Length of the first part: one byte, and its continuation bytes if it is a lead byte.
 fn part_length(bytes: &[u8]) -> usize {
     match bytes.split_first() {
         Some((0xc0.., rest)) => 1 + rest.iter().take_while(|&&byte| is_continuation(byte)).count(),
@@ -195,13 +195,13 @@ fn part_length(bytes: &[u8]) -> usize {
     }
 }
 
-/// The place of `needle` in `haystack`, from 1, in characters of text or bytes of blobs; 0 if it is not there.
+/// Position of `needle` in `haystack`, from 1, in characters of text or bytes of blobs. 0 if it does not occur.
 pub(super) fn instr(haystack: &[u8], needle: &[u8], is_text: bool) -> usize {
     let Some(&first) = needle.first() else {
         return 1;
     };
-    // Text is looked through from character to character, so a needle that continues one is at its start or
-    // nowhere.
+    // Text is searched character by character, so a needle that starts with a continuation byte occurs at the start
+    // or not at all.
     if is_text && is_continuation(first) {
         return usize::from(haystack.starts_with(needle));
     }
@@ -215,11 +215,11 @@ pub(super) fn instr(haystack: &[u8], needle: &[u8], is_text: bool) -> usize {
     }
 }
 
-/// Reason why a replacement was not made.
+/// Error because a replacement would be too long.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct TooLong;
 
-/// `text` with each `pattern` replaced, of at most `limit` bytes.
+/// `text` with each `pattern` replaced, at most `limit` bytes long.
 pub(super) fn replace(text: &[u8], pattern: &[u8], with: &[u8], limit: usize) -> Result<Vec<u8>, TooLong> {
     if pattern.first().is_none_or(|&first| first == 0) {
         return Ok(text.to_owned());
@@ -241,7 +241,7 @@ pub(super) fn replace(text: &[u8], pattern: &[u8], with: &[u8], limit: usize) ->
     Ok(replaced)
 }
 
-/// The wildcards of a LIKE, less the one that escapes others.
+/// Wildcards of a LIKE, without the one used as escape character.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Wildcards {
     many: Option<u32>,
@@ -250,14 +250,14 @@ pub(super) struct Wildcards {
 }
 
 impl Wildcards {
-    /// Of a LIKE without ESCAPE.
+    /// Wildcards of a LIKE without ESCAPE.
     pub(super) const PLAIN: Wildcards = Wildcards {
         many: Some('%' as u32),
         one: Some('_' as u32),
         escape: None,
     };
 
-    /// Of a LIKE with this ESCAPE, unless it is not one character.
+    /// Wildcards of a LIKE with this ESCAPE. `None` if it is not a single character.
     pub(super) fn escaped_by(escape: &[u8]) -> Option<Wildcards> {
         let escape = until_nul(escape);
         if escape.is_empty() || part_length(escape) != escape.len() {
@@ -273,7 +273,8 @@ impl Wildcards {
     }
 }
 
-/// True if `text` is like `pattern`: letters of ASCII in either case, `_` any character, `%` any number of them.
+/// True if `text` matches `pattern`: ASCII letters in either case, `_` for any character, `%` for any number of
+/// characters.
 pub(super) fn like(
     pattern: &[u8],
     text: &[u8],
@@ -282,7 +283,7 @@ pub(super) fn like(
 ) -> Result<bool, Late> {
     let (pattern, text) = (until_nul(pattern), until_nul(text));
     let (mut p, mut t) = (0, 0);
-    // Where the last `%` ends, and how far its text reaches. Earlier ones need no second look.
+    // End of the last `%`, and how far its text extends. Earlier ones need not be retried.
     let mut retry: Option<(usize, usize)> = None;
     loop {
         if p == pattern.len() && t == text.len() {
@@ -317,14 +318,14 @@ pub(super) fn like(
     }
 }
 
-/// Match of one place of a pattern with one place of a text.
+/// Result of matching one position of a pattern with one position of a text.
 enum Step {
     /// A `%` that ends here.
     Many(usize),
-    /// Both go on here.
+    /// Both continue here.
     Match(usize, usize),
     Mismatch,
-    /// Nothing is like this pattern.
+    /// Nothing can match this pattern.
     Never,
 }
 
@@ -355,7 +356,7 @@ fn step(pattern: &[u8], p: usize, text: &[u8], t: usize, wildcards: Wildcards) -
     }
 }
 
-/// The next place from `from` on where what comes after a `%` can start.
+/// Next position from `from` where the text after a `%` can start.
 fn candidate(pattern: &[u8], after: usize, text: &[u8], from: usize, wildcards: Wildcards) -> Option<usize> {
     let (wanted, _) = read(pattern, after);
     let special = [wildcards.many, wildcards.one, wildcards.escape];
@@ -379,7 +380,7 @@ fn fold(character: u32) -> u32 {
     }
 }
 
-/// The character at `at` and where the next one starts, as SQLite reads them, ill-formed ones included.
+/// Character at `at` and the start of the next one, as SQLite reads them, including ill-formed ones.
 fn read(text: &[u8], at: usize) -> (u32, usize) {
     let lead = text[at];
     let mut next = at + 1;

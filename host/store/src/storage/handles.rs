@@ -1,7 +1,6 @@
-//! Handles on a [`Session`]: one for each subject, with the statements that belong to it.
+//! Handles on a [`Session`]: one for each subject, with the statements of that subject.
 //!
-//! A handle borrows the session and is as cheap as the reference that it is. What it does is in the transaction that the
-//! session has open.
+//! A handle is only a reference to the session. Its statements run in the session's open transaction.
 
 use super::session::Session;
 
@@ -28,7 +27,7 @@ macro_rules! handles {
 handles! {
     /// Rows of the ledger and the chain of hashes: appending, verifying, exporting.
     ledger: Ledger,
-    /// Rows of the ledger as they are looked up: by filter, by id, by time.
+    /// Queries of the ledger's rows: by filter, by id, by time.
     operations: Operations,
     /// Statistics over rows of the ledger.
     stats: Stats,
@@ -36,7 +35,7 @@ handles! {
     evidence: Evidence,
     /// Envelopes and their counters: opening, admission, closing.
     envelopes: Envelopes,
-    /// Named budgets of envelopes, and units that are set aside.
+    /// Named budgets of envelopes, and reserved units.
     budgets: Budgets,
     /// States of work trees, by envelope and by workspace.
     work_trees: WorkTrees,
@@ -52,7 +51,7 @@ handles! {
     artifacts: Artifacts,
     /// Content of artifacts on a server.
     pieces: Pieces,
-    /// Client connections that components asked about.
+    /// Client connections that components watch.
     connections: Connections,
     /// Components: their statements, the pages that they use, the definitions of their tools.
     components: Components,

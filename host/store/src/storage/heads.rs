@@ -1,4 +1,4 @@
-//! Commits that workspaces are at when their envelopes end, whoever ends them.
+//! Commits of workspaces at the end of their envelopes, recorded whoever ends them.
 
 use std::fmt;
 use std::sync::{Arc, PoisonError, RwLock};
@@ -7,10 +7,10 @@ use super::engine::sql;
 use super::error::StoreResult;
 use super::handles::Envelopes;
 
-/// Looks up the commit that a workspace is at, from a few small files.
+/// Looks up a workspace's commit from a few small files.
 pub type HeadOf = Arc<dyn Fn(&str) -> Option<String> + Send + Sync>;
 
-/// Lookup of commits that all sessions of a database share. Without one no commit is known.
+/// Lookup of commits, shared by all sessions of a database. Without one no commit is known.
 #[derive(Clone, Default)]
 pub(super) struct Heads(Arc<RwLock<Option<HeadOf>>>);
 
@@ -32,7 +32,7 @@ impl fmt::Debug for Heads {
 }
 
 impl Envelopes<'_> {
-    /// Remembers the commit that an envelope's workspace is at now that the envelope ends.
+    /// Stores the commit of an envelope's workspace at the envelope's end.
     pub(super) fn note_closing_head(self, id: &str) -> StoreResult<Option<String>> {
         let workspace = self.get(id)?.and_then(|envelope| envelope.workspace);
         let Some(head) = workspace.and_then(|workspace| self.0.heads.of(&workspace)) else {

@@ -1,4 +1,4 @@
-//! Statements that want more time or memory than a call has.
+//! Tests of statements that need more time or memory than a call has.
 
 mod migrations;
 
@@ -8,7 +8,7 @@ use tollgate_core::deadline::{Cancel, Deadline};
 
 use super::access::Namespace;
 use super::engine::sqlite::SQL_MEMORY;
-use super::engine::sqlite::migrate::Step;
+use super::engine::steps::Step;
 use super::value::{Statement, Value};
 use super::{Database, Session, SqlError};
 
@@ -123,7 +123,7 @@ fn no_statement_takes_more_memory_than_a_call_has() {
                 "an interrupted query costs nothing else"
             );
         }
-        // The session goes on as before, and so does the host in it.
+        // The session still works, for the component and for the host.
         let insert = "INSERT INTO shop_items (id, name) VALUES (1, 'a')";
         assert_eq!(session.components().execute(&shop(), insert, &[]).unwrap(), 1);
         session.leave();
@@ -189,7 +189,7 @@ fn rows_on_their_way_count_as_memory() {
         matches!(done, Err(SqlError::TooLarge(_) | SqlError::Memory)),
         "{done:?}"
     );
-    // What came back before is no longer there.
+    // Earlier results are gone.
     for _ in 0..20 {
         let sql = format!("{NUMBERS} SELECT ?1 || i FROM n LIMIT 30");
         let rows = session

@@ -1,28 +1,25 @@
-//! `run` calls that were admitted and whose end is not recorded yet.
+//! Intents: `run` calls that were admitted and whose end is not recorded yet.
 
 use super::engine::{Dialects, sql};
-use super::error::{StoreError, StoreResult, exactly_one};
+use super::error::{StoreError, StoreResult};
 use super::handles::Intents;
 use super::ledger::Operation;
 use super::session::Written;
 
 impl Intents<'_> {
-    /// Remembers a `run` call that is about to start.
+    /// Stores a `run` call that is about to start.
     pub fn insert(self, operation: &Operation) -> StoreResult<()> {
         let json = serde_json::to_string(&*operation.storable()).map_err(StoreError::of_json)?;
         self.0
             .written
             .replace(Some(Written::Intent(operation.op_id.clone())));
-        self.0
-            .engine
-            .run(
-                "INSERT INTO core_intents (op_id, host_id, operation) VALUES (?1, ?2, ?3)",
-                sql![operation.op_id, &operation.host_id, json],
-            )
-            .and_then(exactly_one)
+        self.0.engine.change_one(
+            "INSERT INTO core_intents (op_id, host_id, operation) VALUES (?1, ?2, ?3)",
+            sql![operation.op_id, &operation.host_id, json],
+        )
     }
 
-    /// Notes in an intent what its call was counted for since.
+    /// Adds to an intent the counters of its call since then.
     pub fn count(self, op_id: &str, counters: &str) -> StoreResult<()> {
         let sql = self.0.engine.text(Dialects {
             sqlite: "UPDATE core_intents SET operation = json_set(operation, '$.counters', ?2) WHERE op_id = ?1",
@@ -30,13 +27,10 @@ impl Intents<'_> {
                     jsonb_set(operation::jsonb, '{counters}', to_jsonb(CAST(?2 AS text)))::text
                 WHERE op_id = ?1",
         });
-        self.0
-            .engine
-            .run(sql, sql![op_id, counters])
-            .and_then(exactly_one)
+        self.0.engine.change_one(sql, sql![op_id, counters])
     }
 
-    /// Forgets an intent, now that its operation is recorded. False if there is none.
+    /// Removes an intent, because its operation is recorded. Returns false if there is none.
     pub fn fulfil(self, op_id: &str) -> StoreResult<bool> {
         let gone = self
             .0
@@ -45,21 +39,21 @@ impl Intents<'_> {
         Ok(gone > 0)
     }
 
-    /// Tools of calls of an envelope whose end is not recorded yet, oldest first.
+    /// Tools of an envelope's calls whose end is not recorded yet, oldest first.
     pub fn running_in(self, envelope: &str) -> StoreResult<Vec<String>> {
         let sql = "SELECT operation ->> 'tool' FROM core_intents
             WHERE operation ->> 'envelope_id' = ?1 ORDER BY op_id";
         self.0.engine.all(sql, sql![envelope], |row| row.get(0))
     }
 
-    /// The hosts that intents name.
+    /// Hosts of intents.
     pub fn hosts(self) -> StoreResult<Vec<String>> {
         self.0
             .engine
             .all("SELECT DISTINCT host_id FROM core_intents", &[], |row| row.get(0))
     }
 
-    /// Turns the intents of a host that is gone into operations of unknown outcome.
+    /// Turns the intents of a dead host into operations with unknown outcome.
     pub fn give_up_all(self, host_id: &str) -> StoreResult<usize> {
         let intents: Vec<String> = self.0.engine.all(
             "SELECT operation FROM core_intents WHERE host_id = ?1 ORDER BY op_id",

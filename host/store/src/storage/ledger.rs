@@ -1,7 +1,7 @@
-//! The ledger's rows and the chain of hashes that holds them together.
+//! The ledger's rows and the hash chain that links them.
 //!
-//! Each row's hash covers its content, its place and the hash of the row before it. A row that was
-//! changed, removed, inserted or replaced breaks the chain at a place that `verify.rs` names.
+//! Each row's hash covers its content, its place and the hash of the row before it. A row that was changed, removed,
+//! inserted or replaced breaks the chain at a place that `verify.rs` reports.
 
 mod storable;
 
@@ -35,18 +35,18 @@ pub enum OpType {
     Mutation,
     /// The call ran tests: one test run.
     TestRun,
-    /// The call was about envelopes and the ledger themselves, and is free.
+    /// The call was about envelopes or the ledger itself, and is free.
     Control,
 }
 
 impl OpType {
-    /// From how the ledger records it.
+    /// Type from its recorded form.
     pub(super) fn parse(text: &str) -> Option<OpType> {
         let all = [OpType::Query, OpType::Mutation, OpType::TestRun, OpType::Control];
         all.into_iter().find(|kind| kind.as_str() == text)
     }
 
-    /// As the ledger records it.
+    /// Recorded form.
     pub const fn as_str(self) -> &'static str {
         match self {
             OpType::Query => "query",
@@ -57,97 +57,98 @@ impl OpType {
     }
 }
 
-/// One call as the ledger records it. No content, only hashes and names.
+/// One call as the ledger records it: only hashes and names, no content.
 #[derive(Debug, Clone, Default, Serialize, Deserialize)]
 pub struct Operation {
-    /// Made when the call reached the gate.
+    /// Id, created when the call reached the gate.
     pub op_id: String,
-    /// The envelope it belongs to.
+    /// Envelope of the call.
     pub envelope_id: Option<String>,
     /// Time at which the call reached the gate, as RFC 3339 text.
     pub timestamp: String,
-    /// From reaching the gate to its end, in milliseconds.
+    /// Time from the call's arrival at the gate to its end, in milliseconds.
     pub duration_ms: f64,
     /// Operation type.
     pub op_type: OpType,
-    /// True if the call did what it was asked; absent when nobody can know.
+    /// True if the call succeeded. Absent if the outcome is unknown.
     pub success: Option<bool>,
     /// Pack of the tool.
     pub pack: String,
-    /// The tool's own name, never an alias.
+    /// Tool name, never an alias.
     pub tool: String,
     /// Effect of the tool.
     pub effect: Effect,
-    /// The refusal's or failure's code.
+    /// Code of the refusal or failure.
     pub error_code: Option<String>,
     /// Class of failure: `refused`, `tool_error`, `trap`, `timeout`, `cancelled`, `interrupted`.
     pub failure_class: Option<String>,
-    /// The limit that refused it.
+    /// Limit that refused it.
     pub limit_triggered: Option<String>,
-    /// Caller: proven by the transport, else as the call's `actor` argument claims.
+    /// Caller: authenticated by the transport, or otherwise claimed in the call's `actor` argument.
     pub actor: Option<String>,
-    /// The client's name and version, as it claims.
+    /// Name and version that the client claims.
     pub client: Option<String>,
-    /// Which connection it came over.
+    /// Connection of the call.
     pub connection: String,
-    /// The client's id of the request.
+    /// Request id from the client.
     pub request_id: Option<String>,
-    /// Identity, if the transport proved it. Not part of the row, which names no envelope that is not theirs.
+    /// Identity, if the transport authenticated one. Not part of the row, which names no envelope of another
+    /// identity.
     #[serde(skip)]
     pub identity: Option<Identity>,
-    /// Which host process ran it.
+    /// Host process that ran it.
     pub host_id: String,
     /// SHA-256 of the canonical arguments.
     pub args_hash: String,
     /// SHA-256 of the reply.
     pub result_hash: Option<String>,
-    /// The state of the work tree before it.
+    /// State of the work tree before the call.
     pub repo_before_hash: Option<String>,
-    /// The state of the work tree after it.
+    /// State of the work tree after the call.
     pub repo_after_hash: Option<String>,
-    /// JSON array of the paths or entities it changed.
+    /// JSON array of the changed paths or entities.
     pub changed_paths: Option<String>,
     /// JSON object {files_changed, insertions, deletions}.
     pub diff_stats: Option<String>,
     /// Lines such as `+ a.py`.
     pub short_diff: Option<String>,
-    /// SHA-256 of what it changed.
+    /// SHA-256 of the mutation.
     pub mutation_fingerprint: Option<String>,
-    /// SHA-256 of how it failed.
+    /// SHA-256 of the failure.
     pub failure_fingerprint: Option<String>,
     /// JSON array of failing test names.
     pub failing_tests: Option<String>,
     /// JSON array of the events that its component appended.
     pub events: Option<String>,
-    /// JSON array of what policies said.
+    /// JSON array of the verdicts of policies.
     pub verdicts: Option<String>,
     /// JSON array of ids of stored artifacts.
     pub artifact_ids: Option<String>,
-    /// JSON array of the calls inside it: [`MemberCall`](super::MemberCall).
+    /// JSON array of the batch members: [`MemberCall`](super::MemberCall).
     #[serde(default)]
     pub members: Option<String>,
-    /// JSON object of what the call ran came to: [`Outcome`](super::Outcome). Absent if it ran nothing that has one.
+    /// JSON object of the test outcome: [`Outcome`](super::Outcome). Absent if the call ran no tests.
     #[serde(default)]
     pub outcome: Option<String>,
-    /// JSON object of its envelope's counters with the call counted, and of those of the envelopes around it.
+    /// JSON object of the counters of its envelope, including the call, and of those of enclosing envelopes.
     #[serde(default)]
     pub counters: Option<String>,
-    /// The registered workspace that the call was about.
+    /// Registered workspace that the call was about.
     #[serde(default)]
     pub workspace: Option<String>,
-    /// The work tree as the call left it, for the states of its envelope and not part of the row.
+    /// Work tree as the call left it, for the states of its envelope. Not part of the row.
     #[serde(skip)]
     pub left_behind: Option<(Sighting, Cause)>,
-    /// The artifacts themselves, stored with the row and not part of it.
+    /// Artifacts, stored with the row but not part of it.
     #[serde(skip)]
     pub artifacts: Vec<Artifact>,
-    /// Rows that policies want written with the row, whatever becomes of the call. Not part of it.
+    /// Rows of policies, written with the row whatever the call's outcome. Not part of it.
     #[serde(skip)]
     pub policy_rows: Vec<PolicyRow>,
 }
 
 impl Operation {
-    /// Adds events of the host's own after those of the component.
+    /// Adds events of the host after those of the component.
     pub fn add_events(&mut self, more: &[serde_json::Value]) {
         if more.is_empty() {
             return;
@@ -161,7 +162,7 @@ impl Operation {
         self.events = Some(serde_json::Value::from(events).to_string());
     }
 
-    /// A row for tests.
+    /// Row for tests.
     #[doc(hidden)]
     pub fn for_tests(number: usize, envelope: Option<&str>, timestamp: &str) -> Operation {
         Operation {
@@ -207,13 +208,13 @@ impl Operation {
     }
 }
 
-/// Columns that a row's hash covers, in the order in which it does.
+/// Columns that a row's hash covers, in hash order.
 pub(super) const COLUMNS: usize = 30;
-/// The first of the columns that came later: after the place, the columns of the hash and both hashes.
+/// Index of the first later column: after the place, the hashed columns and both hashes.
 const LATER_AT: usize = COLUMNS + 3;
 /// Columns of a row.
 const VALUES: usize = LATER_AT + LATER.len();
-/// A row with its place and its hashes, for [`link`].
+/// Columns of a row with its place and its hashes, for [`link`].
 pub(super) const CHAIN_COLUMNS: &str = "seq, op_id, envelope_id, timestamp, duration_ms, op_type, success, pack,
     tool, effect, error_code, failure_class, limit_triggered, actor, client, connection, request_id, host_id, args_hash,
     result_hash, repo_before_hash, repo_after_hash, changed_paths, diff_stats, short_diff, mutation_fingerprint,
@@ -230,8 +231,8 @@ const INSERT: &str = "INSERT INTO core_operations (seq, op_id, envelope_id, time
     VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16, ?17, ?18, ?19, ?20, ?21, ?22, ?23, ?24,
     ?25, ?26, ?27, ?28, ?29, ?30, ?31, ?32, ?33, ?34, ?35, ?36, ?37)";
 
-/// The same on a server, which gives the row its place and its hashes. Fails unless exactly that row was added with the hash that it
-/// should have, whatever triggers do.
+/// INSERT for a server, which assigns the row its place and its hashes. Fails unless exactly that row was added with
+/// the expected hash, whatever triggers do.
 static INSERT_CHECKED: LazyLock<String> = LazyLock::new(|| {
     let place: String = (1..=8)
         .rev()
@@ -247,7 +248,7 @@ static INSERT_CHECKED: LazyLock<String> = LazyLock::new(|| {
 });
 
 impl Operation {
-    /// The values of the row at a place. The hashes are still missing.
+    /// Values of the row at a place. The hashes are added later.
     fn values(&self, seq: i64) -> [Sql<'_>; VALUES] {
         [
             Sql::Int(seq),
@@ -291,17 +292,17 @@ impl Operation {
     }
 }
 
-/// The end of the chain.
+/// End of the chain.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Head {
-    /// The last row's place; 0 before the first.
+    /// Place of the last row. 0 before the first.
     pub seq: i64,
-    /// Its hash.
+    /// Hash of the last row.
     pub hash: String,
 }
 
 impl Head {
-    /// Start of the chain.
+    /// Head of an empty chain.
     pub(super) fn before_all() -> Head {
         Head {
             seq: 0,
@@ -311,7 +312,7 @@ impl Head {
 }
 
 impl Ledger<'_> {
-    /// Adds a row to the ledger, after the last one. Fails unless exactly that row is there then.
+    /// Appends a row to the ledger. Fails unless exactly that row is stored.
     pub fn record(self, operation: &Operation) -> StoreResult<()> {
         let storable = operation.storable();
         let disowned;
@@ -323,7 +324,7 @@ impl Ledger<'_> {
             };
             operation = &disowned;
         }
-        // Only the first row of a transaction asks for states that no row has yet.
+        // Only the first row of a transaction takes states that are not in the chain yet.
         let known_head = self.0.known_head.take();
         let (states, finds) = match known_head.is_some() || self.0.has_row() {
             true => (Vec::new(), Vec::new()),
@@ -368,7 +369,8 @@ impl Ledger<'_> {
         Ok(())
     }
 
-    /// Adds a row after the last one. Nobody else writes while the transaction is open, so its own last row is that one.
+    /// Appends a row. There are no other writers while the transaction is open, so its own last row is the end of the
+    /// chain.
     fn append(self, operation: &Operation, known_head: Option<Head>) -> StoreResult<Head> {
         let head = known_head.map_or_else(|| self.head(), Ok)?;
         let seq = head.seq + 1;
@@ -386,8 +388,8 @@ impl Ledger<'_> {
         Ok(Head { seq, hash })
     }
 
-    /// Has the server add a row after the last one. From then on other hosts wait with theirs until the end of the
-    /// transaction, so the row goes with that, unless its place is wanted before.
+    /// Makes the server append a row. From then on the rows of other hosts wait until the transaction ends, so the
+    /// row is sent with the commit, unless its place is needed earlier.
     fn append_on_server(
         self,
         postgres: &Postgres,
@@ -430,7 +432,7 @@ impl Ledger<'_> {
         )
     }
 
-    /// The hash of a row, if it is there.
+    /// Hash of a row, if it exists.
     pub fn hash_of(self, seq: i64) -> StoreResult<Option<String>> {
         self.0.engine.maybe(
             "SELECT hash FROM core_operations WHERE seq = ?1",
@@ -439,14 +441,15 @@ impl Ledger<'_> {
         )
     }
 
-    /// True if what a transaction wrote is there, so that it was committed. Whoever has the turn to write asks, so that the transaction is over.
+    /// True if the evidence of a transaction exists, so that it was committed. The caller holds the write lock, so
+    /// the transaction is over.
     pub fn holds(self, written: &Written) -> StoreResult<bool> {
         match written {
             Written::Row { op_id, duration_ms } => {
                 let sql = "SELECT 1 FROM core_operations WHERE op_id = ?1 AND duration_ms = ?2";
                 self.0.engine.exists(sql, sql![op_id, duration_ms])
             }
-            // If others took this host for gone since, they wrote the row in its place.
+            // If others declared this host dead in the meantime, they wrote the row in its place.
             Written::Intent(op_id) => {
                 let sql = "SELECT 1 FROM core_intents WHERE op_id = ?1";
                 Ok(self.0.engine.exists(sql, sql![op_id])? || self.has(op_id)?)
@@ -460,7 +463,7 @@ impl Ledger<'_> {
         self.0.engine.exists(sql, sql![op_id])
     }
 
-    /// The end of the chain, which an anchor holds when the last rows were pruned.
+    /// End of the chain. An anchor holds it if the last rows were pruned.
     pub fn head(self) -> StoreResult<Head> {
         let mut head = Head::before_all();
         let sql =
@@ -481,20 +484,20 @@ impl Ledger<'_> {
     }
 }
 
-/// A row as the chain sees it.
+/// A row as a link of the chain.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Link {
     pub(super) seq: i64,
     pub(super) prev_hash: String,
     pub(super) hash: String,
-    /// True if the hash is that of the row's content.
+    /// True if the hash matches the row's content.
     pub(super) is_intact: bool,
 }
 
-/// Reads a row that was selected as [`CHAIN_COLUMNS`].
+/// Reads a row that was selected with [`CHAIN_COLUMNS`].
 pub(super) fn link(row: &Row<'_>, hasher: &mut RowHasher) -> StoreResult<Link> {
     let seq: i64 = row.get(0)?;
-    // A hash that is no text fits no other.
+    // A hash that is not text matches no other.
     let text = |column: usize| row.column(column).map(|value| value.text().unwrap_or_default());
     let (prev_hash, hash) = (text(COLUMNS + 1)?, text(COLUMNS + 2)?);
     hasher.start(seq, prev_hash);
@@ -515,11 +518,10 @@ pub(super) fn link(row: &Row<'_>, hasher: &mut RowHasher) -> StoreResult<Link> {
     })
 }
 
-/// Names of the columns that came later, of which the first is hashed without one.
+/// Names of the later columns. The first one is hashed without its name.
 const LATER: [Option<&str>; 4] = [None, Some("outcome"), Some("counters"), Some("workspace")];
 
-/// Hashes a row: each value with its kind and length before it, so that no two rows have the same
-/// bytes.
+/// Hashes a row: each value with its kind and length in front, so that no two rows have the same bytes.
 pub(super) struct RowHasher(Vec<u8>);
 
 impl RowHasher {
@@ -534,7 +536,7 @@ impl RowHasher {
         self.add(Column::Int(seq));
     }
 
-    /// Adds all that a row's values have after its place.
+    /// Adds all of a row's values after its place.
     fn add_content(&mut self, values: &[Sql<'_>; VALUES]) {
         for value in &values[1..=COLUMNS] {
             self.add((*value).into());
@@ -542,7 +544,7 @@ impl RowHasher {
         self.add_later(values[LATER_AT..].iter().map(|value| (*value).into()));
     }
 
-    /// Hex digits of what was added.
+    /// Hex digits of the added values.
     fn content(&self) -> String {
         hex(&self.0)
     }
@@ -558,8 +560,8 @@ impl RowHasher {
         self.add_bytes(kind, bytes);
     }
 
-    /// Adds the columns that came later. A row without them has the hash that it had before there were any, so each
-    /// counts only where it is, and by name, so that none takes another's place.
+    /// Adds the later columns. A row without them keeps the hash from before they existed, so each column is hashed
+    /// only if it is present, and with its name, so that none can take another's place.
     fn add_later<'v>(&mut self, values: impl IntoIterator<Item = Column<'v>>) {
         for (value, name) in values.into_iter().zip(LATER) {
             if value == Column::Null {

@@ -1,4 +1,5 @@
-//! The calls inside calls, as policies see them in the ledger: each an operation of its own, after the one it is in.
+//! Members of batches as policies see them in the ledger: each an operation of its own, after the enclosing
+//! operation.
 
 use std::ops::ControlFlow;
 
@@ -10,19 +11,19 @@ use super::error::StoreResult;
 use super::handles::Operations;
 use super::operations::{OperationFilter, Rows, StoredOperation};
 
-/// A call inside a call, as the row of the whole names it.
+/// Member of a batch, as stored in the row of the whole call.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct MemberCall {
-    /// Its tool's own name.
+    /// Name of the member's tool.
     pub tool: String,
-    /// Effect of the tool by itself.
+    /// Effect of the tool.
     pub effect: Effect,
-    /// SHA-256 of its canonical arguments.
+    /// SHA-256 of the canonical arguments.
     pub args_hash: String,
 }
 
 impl MemberCall {
-    /// The calls as a row has them. `None` without any.
+    /// Stored form of the members. `None` if there are none.
     pub fn text(members: &[MemberCall]) -> Option<String> {
         if members.is_empty() {
             return None;
@@ -30,7 +31,7 @@ impl MemberCall {
         serde_json::to_string(members).ok()
     }
 
-    /// The call as an operation, with the outcome of the whole.
+    /// Member as an operation, with the outcome of the whole call.
     fn of(self, row: &StoredOperation) -> StoredOperation {
         StoredOperation {
             tool: self.tool,
@@ -42,7 +43,7 @@ impl MemberCall {
 }
 
 impl Operations<'_> {
-    /// Operations that fit a filter, and the calls inside operations that do, in the order in which they were judged.
+    /// Operations that match a filter, and matching members of operations, in the order in which they were judged.
     pub fn judged(self, filter: &OperationFilter, limit: u32) -> StoreResult<Vec<StoredOperation>> {
         let mut found = self.list(filter, limit)?;
         let members = self.members(filter, limit)?;
@@ -50,7 +51,7 @@ impl Operations<'_> {
             return Ok(found);
         }
         found.extend(members);
-        // Of one row, the operation itself was found first, and both sorts keep that.
+        // The operation itself precedes its members, and stable sorting keeps that.
         found.sort_by_key(|operation| operation.seq);
         let limit = usize::try_from(limit).unwrap_or(usize::MAX);
         if filter.is_oldest_first() {
@@ -62,7 +63,8 @@ impl Operations<'_> {
         Ok(found)
     }
 
-    /// The calls inside operations that fit a filter: those that are in the order's first `limit`, each row's as they ran.
+    /// Members that match a filter, in the first `limit` of the order, and in the order in which they ran within each
+    /// row.
     fn members(self, filter: &OperationFilter, limit: u32) -> StoreResult<Vec<StoredOperation>> {
         let whole = OperationFilter {
             tool: None,

@@ -1,10 +1,9 @@
-//! The database of a data directory, or on a server: the only module that knows its engine.
+//! The database of a data directory or on a server. The only module that depends on a database engine.
 //!
-//! A [`Session`] is one hardened connection. The gate's writer thread owns one, each reader thread
-//! another. What a session does with the host's tables is in the methods of small handles, one for
-//! each subject: [`Session::envelopes`], [`Session::ledger`] and so on. Components reach a session
-//! only through `view::storage`, with the session put into their namespace first, and SQLite itself
-//! refuses what lies outside.
+//! A [`Session`] is one hardened connection. The gate's writer thread owns one, and each reader thread another. The
+//! operations of a session on the host's tables are methods of small handles, one for each subject:
+//! [`Session::envelopes`], [`Session::ledger`] and so on. Components reach a session only through `view::storage`,
+//! after the session has entered their namespace, and SQLite itself refuses access to anything outside.
 
 mod access;
 mod anchors;
@@ -60,6 +59,7 @@ mod tampering;
 mod tasks;
 mod totals;
 mod transfer;
+mod unchained;
 mod value;
 mod verify;
 mod work_trees;
@@ -69,8 +69,9 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
-use self::engine::sqlite::{memory, migrate, place};
+use self::engine::sqlite::{self, memory, place};
 use self::engine::{Engine, postgres};
+use self::engine::{migrate, steps};
 
 pub use access::{Bounds, Namespace};
 pub use anchors::Anchor;
@@ -85,13 +86,13 @@ pub use component_sql::SqlError;
 pub use counted::{CountedRow, CountedVerdict, Times};
 pub use definitions::Remembered;
 pub use endings::{Ending, WORK_TREES, opened};
+pub use engine::misplaced::Misplaced;
 pub use engine::postgres::{
     Examined, ProvisionError, Provisioned, Roles, Server, ServerError, Wanted, Weight,
 };
 pub use engine::sqlite::PAGE;
 pub use engine::sqlite::copies::{Compacted, CopyError};
-pub use engine::sqlite::migrate::{MigrationError, Step};
-pub use engine::sqlite::schema::Misplaced;
+pub use engine::steps::{MigrationError, Step};
 pub use envelopes::{Admission, Admitted, Envelope, EnvelopeFilter, MAX_DEPTH};
 pub use error::{StoreError, StoreFailure, StoreResult};
 pub use evidence::{Restored, TestRow, started};
@@ -126,27 +127,27 @@ pub use value::{Statement, Value};
 pub use verify::{Broken, Verified};
 pub use work_trees::{Cause, Sighting, TreeState, WorkTreeProgress};
 
-/// Makes SQLite ready for a [`Database`]. A program that uses SQLite by itself as well calls this before.
+/// Prepares SQLite for a [`Database`]. A program that also uses SQLite directly must call this first.
 pub fn prepare() -> StoreResult<()> {
     Ok(memory::install()?)
 }
 
-/// A session on a database of its own in memory, with the host's tables and those of components.
+/// Session on a separate in-memory database, with the tables of the host and of components.
 pub fn scratch<'a>(
     components: impl Iterator<Item = (&'a Namespace, &'a [Step])>,
 ) -> Result<Session, MigrationError> {
     let session = Session::open(Path::new(":memory:"), session::Access::Memory)?;
-    migrate::apply_core(&session)?;
+    sqlite::migrate::apply_core(&session)?;
     migrate::apply_together(&session, components).map_err(|(_, err)| err)?;
     Ok(session)
 }
 
-/// A session on an empty database of its own in memory.
+/// Session on an empty in-memory database.
 pub fn nowhere() -> Result<Session, OpenError> {
     Session::open(Path::new(":memory:"), session::Access::Memory)
 }
 
-/// Place of the database, and the settings of its sessions.
+/// Location of the database, and the settings of its sessions.
 #[derive(Debug, Clone)]
 pub struct Database {
     at: At,
@@ -154,13 +155,13 @@ pub struct Database {
     clock: DatabaseClock,
 }
 
-/// Place of a database.
+/// Location of a database.
 #[derive(Debug, Clone)]
 enum At {
-    /// A file of SQLite.
+    /// A SQLite file.
     File {
         path: PathBuf,
-        /// The file that the path named when the first session was opened.
+        /// Identity of the file when the first session was opened.
         opened: Arc<OnceLock<place::File>>,
     },
     /// A PostgreSQL server.
@@ -168,16 +169,16 @@ enum At {
 }
 
 impl Database {
-    /// Opens or creates the database and brings the host's own tables up to date.
+    /// Opens or creates the database and migrates the host's own tables.
     pub fn open(path: &Path) -> Result<Database, MigrationError> {
         let database = Database::existing(path);
         let session = database.write_session()?;
-        migrate::apply_core(&session).map_err(|err| explained(&session, err))?;
+        sqlite::migrate::apply_core(&session).map_err(|err| explained(&session, err))?;
         report_misplaced(&session);
         Ok(database)
     }
 
-    /// A database that is what it is: nothing in it is brought up to date.
+    /// Database in its present state, without migrations.
     pub fn existing(path: &Path) -> Database {
         Database {
             at: At::File {
@@ -189,7 +190,7 @@ impl Database {
         }
     }
 
-    /// Connects to a PostgreSQL server, checks that it is one to rely on, and brings the host's own tables up to date.
+    /// Connects to a PostgreSQL server, checks it, and migrates the host's own tables.
     pub fn connect(server: Server) -> Result<Database, MigrationError> {
         let server = server.of_nobody();
         let session = Session::on_server(&server, session::Access::Write)?;
@@ -200,7 +201,7 @@ impl Database {
         Ok(database)
     }
 
-    /// A database on a server as it is. Nothing is checked or brought up to date.
+    /// Database on a server in its present state, without checks or migrations.
     pub fn on(server: Server) -> Database {
         Database {
             at: At::Server(Box::new(server.of_nobody())),
@@ -209,12 +210,12 @@ impl Database {
         }
     }
 
-    /// True if it is on a server, so that hosts of several machines may work with it.
+    /// True if it is on a server, so that hosts on several machines may use it.
     pub fn is_on_server(&self) -> bool {
         matches!(self.at, At::Server(_))
     }
 
-    /// The clock by which times of envelopes count: the machine's, or that of the server.
+    /// Clock for the times of envelopes: the machine's, or the server's.
     pub fn clock(&self) -> StoreResult<Arc<DatabaseClock>> {
         if self.is_on_server() && !self.clock.is_set() {
             self.clock
@@ -223,26 +224,28 @@ impl Database {
         Ok(Arc::new(self.clock.clone()))
     }
 
-    /// Sets the clock by what a server said of its time just now.
+    /// Sets the clock by a time that a server just reported.
     pub(crate) fn heard_time(&self, server_ms: i64) {
         self.clock.set_to(server_ms);
     }
 
-    /// Notes which host of a server's database this is. Its write transactions fail from now on when others have buried it.
+    /// Sets this host's id for a server's database. From now on its write transactions fail after other hosts have
+    /// declared it dead.
     pub(crate) fn serve(&self, host: &str, place: &str, lease: Duration) {
         if let At::Server(server) = &self.at {
             server.serve(host, place, lease);
         }
     }
 
-    /// Notes the longest lease of all hosts of a server's database, because a host that hangs has its locks for as long.
+    /// Records the longest lease of all hosts on a server's database, because a host that hangs keeps its locks for
+    /// that long.
     pub(crate) fn note_lease(&self, lease_ms: i64) {
         if let At::Server(server) = &self.at {
             server.note_lease(lease_ms);
         }
     }
 
-    /// A secret that all hosts of a server's database share. None if the database is a file, whose hosts share a directory.
+    /// Secret that all hosts of a server's database share. `None` for a file, whose hosts share a directory.
     pub fn shared_secret(&self, name: &str) -> StoreResult<Option<[u8; 32]>> {
         if !self.is_on_server() {
             return Ok(None);
@@ -251,12 +254,12 @@ impl Database {
         session.roster().secret(name).map(Some)
     }
 
-    /// Says how to look up the commit that a workspace is at, for envelopes that end.
+    /// Sets the lookup of workspaces' commits, for envelopes that end.
     pub fn know_heads(&self, head_of: HeadOf) {
         self.heads.know(head_of);
     }
 
-    /// Number of calls that write side by side on a server. None in a file, where one commit has all that wait.
+    /// Number of concurrent writing calls on a server. `None` for a file, where one commit holds all waiting calls.
     pub fn lanes(&self) -> Option<NonZeroUsize> {
         match &self.at {
             At::File { .. } => None,
@@ -271,7 +274,7 @@ impl Database {
         Ok(session)
     }
 
-    /// A session that the engine keeps from writing.
+    /// A session that the engine makes read-only.
     pub fn read_session(&self) -> Result<Session, OpenError> {
         self.session(session::Access::Read)
     }
@@ -287,8 +290,8 @@ impl Database {
         Ok(session)
     }
 
-    /// Takes a lock of the server, unless a session has it, on whatever host. The session that is returned has it until it
-    /// is dropped or loses its connection. A database in a file has no such locks.
+    /// Takes a lock on the server, unless any session on any host holds it. The returned session holds the lock until
+    /// it is dropped or loses its connection. A database file has no such locks.
     pub fn try_lock(&self, name: &str) -> StoreResult<Option<Session>> {
         let session = self.read_session().map_err(OpenError::into_cause)?;
         let has_it = match &session.engine {
@@ -298,7 +301,7 @@ impl Database {
         Ok(has_it.then_some(session))
     }
 
-    /// The file of a database that is one.
+    /// File of the database, if it is one.
     fn file(&self) -> StoreResult<&Path> {
         match &self.at {
             At::File { path, .. } => Ok(path),
@@ -306,9 +309,9 @@ impl Database {
         }
     }
 
-    /// Packs that have tables here, whether they are loaded or not.
+    /// Packs that have tables here, loaded or not.
     pub fn packs_with_tables(&self) -> Result<Vec<String>, MigrationError> {
-        migrate::packs(&self.read_session()?)
+        steps::packs(&self.read_session()?)
     }
 
     /// Applies a component's migrations that are not applied yet, in one transaction.
@@ -319,7 +322,7 @@ impl Database {
         Ok(())
     }
 
-    /// Forgets what is known of the roles of components, which migrations make.
+    /// Clears the cached roles of components, which migrations create.
     fn forget_roles(&self) {
         if let At::Server(server) = &self.at {
             server.forget_roles();
@@ -332,7 +335,7 @@ impl Database {
         migrate::try_out(&session, namespace, steps)
     }
 
-    /// The same for many components in one transaction: all or none. The error names whose it was.
+    /// Applies the migrations of many components in one transaction, all or none. The error names the component.
     pub fn migrate_together<'a>(
         &self,
         components: impl Iterator<Item = (&'a Namespace, &'a [Step])>,
@@ -345,7 +348,7 @@ impl Database {
     }
 }
 
-/// Fails if a path names another file than the first session opened.
+/// Fails if a path names another file than the one that the first session opened.
 fn check_place(path: &Path, opened: &OnceLock<place::File>) -> Result<(), OpenError> {
     let Some(found) = place::file(path) else {
         return match opened.get() {
@@ -359,7 +362,7 @@ fn check_place(path: &Path, opened: &OnceLock<place::File>) -> Result<(), OpenEr
     }
 }
 
-/// The failure, with what is in the way of the host's own statements if something is.
+/// Adds to an error the object that blocks the host's own statements, if there is one.
 fn explained(session: &Session, err: MigrationError) -> MigrationError {
     match err {
         MigrationError::Record(err) => MigrationError::Record(session.maintenance().explain(err)),
@@ -367,7 +370,7 @@ fn explained(session: &Session, err: MigrationError) -> MigrationError {
     }
 }
 
-/// Tells the operator what is in the database and should not be there. Whoever only looks at it can still do so.
+/// Logs objects that should not be in the database. Callers that only read can still do so.
 fn report_misplaced(session: &Session) {
     match session.maintenance().misplaced_at_a_glance() {
         Ok(found) => {

@@ -1,4 +1,4 @@
-//! Newest known state of each workspace's work tree, in whichever envelope it was seen.
+//! Newest known state of each workspace's work tree, across all envelopes.
 
 use std::borrow::Cow;
 
@@ -7,11 +7,11 @@ use super::error::StoreResult;
 use super::handles::WorkTrees;
 use super::work_trees::{Cause, Sighting};
 
-/// A look that began later than another by this much was made before the machine's last start.
+/// A scan that started later than another by this much was made before the machine's last boot.
 const LATEST_LOOK_MS: i64 = 600_000;
 
 impl WorkTrees<'_> {
-    /// Name of a work tree. Workspaces of the same name on two machines are two of them.
+    /// Key of a work tree. Workspaces with the same name on two machines have different keys.
     fn key<'w>(self, workspace: &'w str) -> Cow<'w, str> {
         match &self.0.engine {
             Engine::Sqlite(_) => Cow::Borrowed(workspace),
@@ -19,8 +19,8 @@ impl WorkTrees<'_> {
         }
     }
 
-    /// Number of edits between the newest known state of a workspace, in whichever envelope, and a look at it: none or one.
-    /// An edit between two envelopes is one.
+    /// Number of edits between the newest known state of a workspace, across all envelopes, and a scan of it: 0 or 1.
+    /// An edit between two envelopes counts as 1.
     pub fn edits_over_envelopes(self, seen: &Sighting) -> StoreResult<i64> {
         let newest: Option<(String, i64)> = self.0.engine.maybe(
             "SELECT state, looked_boot_ms FROM core_work_trees WHERE workspace = ?1",
@@ -35,7 +35,7 @@ impl WorkTrees<'_> {
         Ok(i64::from(is_edit))
     }
 
-    /// The newest known state of a workspace's work tree.
+    /// Newest known state of a workspace's work tree.
     pub fn newest_known_state(self, workspace: &str) -> StoreResult<Option<String>> {
         self.0.engine.maybe(
             "SELECT state FROM core_work_trees WHERE workspace = ?1",
@@ -44,8 +44,8 @@ impl WorkTrees<'_> {
         )
     }
 
-    /// Number of edits of a workspace in all envelopes and between them, by calls and by others. `None` if nobody looked at
-    /// its work tree.
+    /// Number of edits of a workspace in all envelopes and between them, by calls and by others. `None` if its work
+    /// tree was never scanned.
     pub fn edits_of_workspace(self, workspace: &str) -> StoreResult<Option<u64>> {
         let edits: Option<i64> = self.0.engine.maybe(
             "SELECT edits FROM core_work_trees WHERE workspace = ?1",
@@ -55,8 +55,8 @@ impl WorkTrees<'_> {
         Ok(edits.map(|edits| u64::try_from(edits).unwrap_or_default()))
     }
 
-    /// Stores a state as the newest known one of its workspace, unless a later look found another. Another state than before
-    /// is an edit, unless a test run left it. Wants a write transaction.
+    /// Stores a state as the newest known one of its workspace, unless a later scan found another. A different state
+    /// is an edit, unless a test run left it. Requires a write transaction.
     pub fn note_newest(self, seen: &Sighting, cause: Cause) -> StoreResult<()> {
         let sql = "INSERT INTO core_work_trees (workspace, state, looked_boot_ms) VALUES (?1, ?2, ?3)
             ON CONFLICT (workspace) DO UPDATE SET
@@ -83,18 +83,9 @@ impl WorkTrees<'_> {
 
 #[cfg(test)]
 mod tests {
-    use super::super::fixture::{self, NOW, Place, envelope};
+    use super::super::fixture::{self, NOW, Place, envelope, seen};
     use super::super::session::Session;
     use super::*;
-
-    fn seen(state: &str, looked_boot_ms: i64) -> Sighting {
-        Sighting {
-            workspace: "one".to_owned(),
-            state: state.to_owned(),
-            looked_boot_ms,
-            ..Sighting::default()
-        }
-    }
 
     fn session() -> (Place, Session) {
         let (place, database) = fixture::database();
@@ -117,7 +108,7 @@ mod tests {
             .work_trees()
             .note_baseline("env_1", &seen("A", 1), "op_1", NOW)
             .unwrap();
-        // What a call left is no edit, in whichever envelope it is seen next.
+        // A state that a call left is not an edit, in whichever envelope it is seen next.
         session
             .work_trees()
             .note_sighting_around("env_1", &seen("B", 2), Cause::Call, "op_2", NOW)

@@ -1,33 +1,33 @@
-//! Values in tables of packs that the host reads.
+//! Values that the host reads from tables of packs.
 
 use super::engine::sql;
 use super::error::StoreResult;
 use super::handles::Components;
 
-/// Place of one text in tables of a pack.
+/// Location of one text in tables of a pack.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct TextOf {
-    /// The pack.
+    /// Pack that owns the tables.
     pub pack: String,
-    /// Columns to read, one after the other: the text in each is the key of the next.
+    /// Columns to read in sequence: the text in each is the key for the next.
     pub columns: Vec<ColumnOf>,
-    /// Spellings of the first key. The first one that a row has counts.
+    /// Spellings of the first key. The first one that has a row counts.
     pub spellings: Vec<String>,
 }
 
-/// A column of a table of a pack, and the one that its rows are found by. Whoever makes one has checked that the names
-/// need no quotes and that the table is the pack's.
+/// Column of a pack's table, and the key column. The creator has checked that the names need no quotes and that the
+/// table belongs to the pack.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ColumnOf {
     /// Table of the pack.
     pub table: String,
-    /// Column that a key is compared with.
+    /// Column that is compared with the key.
     pub key: String,
-    /// Column of the text.
+    /// Column that holds the text.
     pub column: String,
 }
 
-/// Text that was looked up in tables of a pack.
+/// Result of looking up a text in tables of a pack.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum TextFound {
     /// No row has the key.
@@ -39,7 +39,7 @@ pub enum TextFound {
 }
 
 impl TextFound {
-    /// The text, if there is one.
+    /// Text, if there is one.
     pub fn text(self) -> Option<String> {
         match self {
             TextFound::Text(text) => Some(text),
@@ -49,7 +49,7 @@ impl TextFound {
 }
 
 impl Components<'_> {
-    /// Text at a place.
+    /// Looks up the text at a location.
     pub fn text_at(self, place: &TextOf) -> StoreResult<TextFound> {
         let mut keys = place.spellings.clone();
         let mut found = TextFound::NoRow;

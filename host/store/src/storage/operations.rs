@@ -1,4 +1,4 @@
-//! Looking up rows of the ledger.
+//! Queries of the ledger's rows.
 
 mod filter;
 
@@ -17,18 +17,17 @@ use super::outcome::Outcome;
 pub use self::filter::OperationFilter;
 pub(super) use self::filter::Rows;
 
-/// Leads the name of who called, where nobody proved it.
+/// Prefix of an unauthenticated caller's name.
 const CLAIMED: &str = "claimed:";
 
-/// Caller as the ledger records a name that the call claims for itself: never like an identity that the
-/// transport proved. `None` without a name.
+/// Recorded form of a name that a call claims. It cannot look like an authenticated identity. `None` without a name.
 pub fn claimed_actor(name: &str) -> Option<String> {
     let name = text::clean(text::cut(name, 200));
     let name = name.trim();
     (!name.is_empty()).then(|| format!("{CLAIMED}{name}"))
 }
 
-/// The name that a call claimed, if that is all there is to know of its caller.
+/// Name that a call claimed, if its caller was not authenticated.
 pub fn claim(actor: &str) -> Option<&str> {
     actor.strip_prefix(CLAIMED)
 }
@@ -38,7 +37,7 @@ pub fn claim(actor: &str) -> Option<&str> {
 pub struct StoredOperation {
     /// Its place in the ledger.
     pub seq: i64,
-    /// Its id.
+    /// Id of the operation, for other calls.
     pub op_id: String,
     /// The envelope it belongs to.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -54,14 +53,14 @@ pub struct StoredOperation {
     pub success: Option<bool>,
     /// Pack of the tool.
     pub pack: String,
-    /// The tool.
+    /// Name of the tool.
     pub tool: String,
     /// read, write or run.
     pub effect: String,
     /// The refusal's or failure's code.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub error_code: Option<String>,
-    /// Class of failure.
+    /// Class of failure, if it failed.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub failure_class: Option<String>,
     /// The limit that refused it.
@@ -70,7 +69,7 @@ pub struct StoredOperation {
     /// Caller: an identity, or `claimed:NAME`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub actor: Option<String>,
-    /// The client.
+    /// Name of the client.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub client: Option<String>,
     /// The fingerprint of what it changed.
@@ -164,7 +163,7 @@ fn is_false(flag: &bool) -> bool {
 }
 
 impl SaidByPolicy {
-    /// In a few words, as `cel: deny CLOSED` or `cel: pass (audit)`.
+    /// Short form, such as `cel: deny CLOSED` or `cel: pass (audit)`.
     pub fn in_short(&self) -> String {
         let detail = self
             .code
@@ -178,8 +177,8 @@ impl SaidByPolicy {
 }
 
 impl StoredOperation {
-    /// The row again, for a ledger that is not this one: without what only this one refers to. `None` if it says
-    /// what this version does not know.
+    /// Operation for another ledger, without references into this one. `None` if the row contains values that this
+    /// version does not know.
     pub fn operation(&self) -> Option<Operation> {
         let array = |list: &Option<Vec<String>>| {
             let list = list.as_ref()?;
@@ -239,8 +238,8 @@ impl Operations<'_> {
         self.0.engine.all(sql, sql![host, after, until], |row| row.get(0))
     }
 
-    /// A place in the ledger before everything that was recorded from a time on, and not long before: looked for
-    /// from the end, because what is asked about is mostly new.
+    /// Place in the ledger shortly before everything recorded since a time. Searched from the end, because most
+    /// queries are about recent times.
     pub fn place_before(self, time: &str) -> StoreResult<i64> {
         let head = self.0.ledger().head()?.seq;
         let sql = "SELECT timestamp FROM core_operations WHERE seq <= ?1 ORDER BY seq DESC LIMIT 1";
@@ -255,13 +254,13 @@ impl Operations<'_> {
         Ok(0)
     }
 
-    /// Operations that fit a filter.
+    /// Operations that match a filter.
     pub fn list(self, filter: &OperationFilter, limit: u32) -> StoreResult<Vec<StoredOperation>> {
         let (sql, params) = filter.statement(Rows::All, limit);
         self.0.engine.all(&sql, &borrowed(&params), stored)
     }
 
-    /// The first place in the ledger that was not pruned.
+    /// First place in the ledger that was not pruned.
     pub fn oldest(self) -> StoreResult<Option<i64>> {
         self.0
             .engine
@@ -330,7 +329,7 @@ pub(super) fn stored(row: &Row<'_>) -> StoreResult<StoredOperation> {
     })
 }
 
-/// Notes of a row's events.
+/// Notes in a row's events.
 fn notes(events: Option<String>) -> Vec<String> {
     let events: Vec<Value> = events
         .and_then(|events| serde_json::from_str(&events).ok())

@@ -1,4 +1,4 @@
-//! Outcome of tests that a call ran, as its row has it.
+//! Outcome of the tests that a call ran, as stored in its row.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -25,7 +25,7 @@ pub struct Outcome {
 /// Run of a registered test, as the host saw it.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct TestRun {
-    /// The workspace.
+    /// Name of the workspace.
     pub workspace: String,
     /// Name of the test command.
     pub test: String,
@@ -81,7 +81,7 @@ impl Outcome {
     /// With the message, as `failed 2 of 14: AssertionError: assert -1 == 3`.
     pub fn in_words(&self) -> String {
         match &self.message {
-            // The limit, which is no part of what failed.
+            // The time limit is not part of the failure.
             Some(message) if self.result == Ran::TimedOut && message.starts_with("after ") => {
                 format!("{} {message}", self.in_short())
             }

@@ -1,5 +1,5 @@
-//! Ends by time. An envelope is over for everybody as soon as its own time or that of one around it is, though the row of
-//! that end is written later: with the next call, or with whatever else closes it.
+//! Expiry of envelopes. An envelope ends for all readers as soon as its own time or that of an enclosing envelope is
+//! up. The row of that end is written later, with the next call or when something else closes the envelope.
 
 use tollgate_core::envelope::{Standing, State};
 
@@ -8,21 +8,21 @@ use super::envelopes::Envelope;
 use super::error::StoreResult;
 use super::handles::Envelopes;
 
-/// Reason of an end by an envelope's own time.
+/// Reason for an end by an envelope's own time.
 const DURATION_EXCEEDED: &str = "DURATION_EXCEEDED";
 
 /// End of an open envelope by time.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Over {
-    /// Place of the envelope whose time was over first, among an envelope and those around it.
+    /// Index of the envelope whose time was up first, among an envelope and its enclosing ones.
     pub(super) place: usize,
-    /// Time of that end, by the clock that counts from the machine's start.
+    /// Time of that end, in milliseconds since the machine's boot.
     at_boot_ms: i64,
 }
 
 impl Over {
-    /// End of the first of some envelopes, each of which is around the one before it. The earliest end counts, so that
-    /// it stays the same however late somebody looks.
+    /// Earliest end in a chain of envelopes, each of which encloses the one before. The earliest end counts, so that
+    /// the result does not depend on the time of the query.
     pub(super) fn of(chain: &[(String, Standing)], boot_ms: i64) -> Option<Over> {
         let (_, own) = chain.first()?;
         if own.state != State::Open {
@@ -52,13 +52,13 @@ impl Over {
 }
 
 impl Envelopes<'_> {
-    /// One envelope as it is at a time: over if its own time or that of one around it is.
+    /// Envelope in its state at a time: over if its own time or that of an enclosing envelope is up.
     pub fn get_at(self, id: &str, boot_ms: i64) -> StoreResult<Option<Envelope>> {
         let envelope = self.get(id)?;
         envelope.map(|envelope| self.as_at(envelope, boot_ms)).transpose()
     }
 
-    /// An envelope as it is at a time: over if its own time or that of one around it is.
+    /// Changes an envelope to its state at a time: over if its own time or that of an enclosing envelope is up.
     pub fn as_at(self, mut envelope: Envelope, boot_ms: i64) -> StoreResult<Envelope> {
         if envelope.standing.state != State::Open {
             return Ok(envelope);

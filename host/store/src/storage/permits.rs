@@ -4,36 +4,37 @@ use super::engine::{Dialects, sql};
 use super::error::StoreResult;
 use super::handles::Permits;
 
-/// Most expired keys that go for each new one.
+/// Most expired keys that are removed for each new one.
 const EXPIRED_BATCH: u32 = 16;
-/// A slot that ends later than it could by this much was taken before the clock was set back. Nobody knows how long ago that was,
-/// so it counts as taken at the next look in a write transaction, and is held for its time from then on.
+/// Tolerance for the end of a slot. A slot that ends later than possible by more than this was taken before the clock
+/// was set back. How long ago that was is unknown, so it counts as taken at the next check in a write transaction,
+/// and is held from then on.
 const SET_BACK_MS: i64 = 60_000;
-/// Separates the parts of a slot's key. Its successor ends the range of a key's slots.
+/// Separator of the parts of a slot's key. The next character ends the range of a key's slots.
 const SEPARATOR: [char; 2] = ['\u{1f}', '\u{20}'];
-/// Follows the operation's id where a call that fails keeps its slot.
+/// Suffix of the operation's id if a call that fails keeps its slot.
 const KEPT: &str = "!kept";
 
-/// Slots of a key, of which a call takes one.
+/// Slots of a key, one of which a call takes.
 #[derive(Debug, Clone, Copy)]
 pub struct Slots<'a> {
-    /// Policy of the slots.
+    /// Policy that defines the slots.
     pub policy: &'a str,
-    /// Key that the calls have in common.
+    /// Key that the calls share.
     pub key: &'a str,
     /// Number of slots.
     pub slots: u32,
-    /// Time that a call has a slot, in milliseconds.
+    /// Time for which a call holds a slot, in milliseconds.
     pub held_ms: i64,
 }
 
 impl Slots<'_> {
-    /// Milliseconds from now at which a slot that was taken by this clock ends at the latest.
+    /// Latest possible end of a slot taken now, in milliseconds since 1970 UTC.
     fn latest(&self) -> i64 {
         self.held_ms.saturating_add(self.held_ms.max(SET_BACK_MS))
     }
 
-    /// The first and the last of all keys that rows of these slots have, without both.
+    /// Exclusive bounds of the keys of these slots' rows.
     fn range(&self) -> [String; 2] {
         let hash = tollgate_core::hash::sha256_hex(self.key.as_bytes());
         SEPARATOR.map(|end| format!("slot{}{hash}{end}", SEPARATOR[0]))
@@ -41,15 +42,14 @@ impl Slots<'_> {
 }
 
 impl Permits<'_> {
-    /// True if nobody has a policy's key now.
+    /// True if a policy's key is free now.
     pub fn is_free(self, policy: &str, key: &str, now_ms: i64) -> StoreResult<bool> {
         let sql = "SELECT 1 FROM core_permits WHERE policy = ?1 AND key = ?2 AND expires_at > ?3";
         let is_taken = self.0.engine.exists(sql, sql![policy, key, now_ms])?;
         Ok(!is_taken)
     }
 
-    /// Milliseconds until a slot is free, if all are taken. `more` are taken beside those that are
-    /// written down.
+    /// Milliseconds until a slot is free, if all are taken. `more` slots are taken besides the stored ones.
     pub fn slots_wait(self, slots: Slots<'_>, more: usize, now_ms: i64) -> StoreResult<Option<i64>> {
         let [from, to] = slots.range();
         let latest = slots.latest();
@@ -62,13 +62,14 @@ impl Permits<'_> {
             .unwrap_or(usize::MAX)
             .checked_sub(more.saturating_add(1))
         else {
-            // Those of the same request end together with this one's.
+            // Those of the same request end together with this one.
             return Ok(Some(slots.held_ms));
         };
         Ok(ends.get(free).map(|end| end.saturating_sub(now_ms)))
     }
 
-    /// Takes a slot for an operation, its `number`th. How long all are taken, if they are. Wants a write transaction.
+    /// Takes a slot for an operation, its `number`th. Returns how long all are taken, if they are. Requires a write
+    /// transaction.
     pub fn take_slot(
         self,
         slots: Slots<'_>,
@@ -99,7 +100,7 @@ impl Permits<'_> {
             .map(|_| Ok(()))
     }
 
-    /// Gives slots that were taken before the clock was set back an end by the clock of now.
+    /// Sets a new end, by the current clock, for slots that were taken before the clock was set back.
     fn hold_from_now(self, slots: Slots<'_>, now_ms: i64) -> StoreResult<()> {
         let [from, to] = slots.range();
         let end = now_ms.saturating_add(slots.held_ms);
@@ -124,7 +125,7 @@ impl Permits<'_> {
             .map(drop)
     }
 
-    /// Takes a policy's key for an operation. Whether nobody had it before. Wants a write transaction.
+    /// Takes a policy's key for an operation. Returns whether the key was free. Requires a write transaction.
     pub fn take(
         self,
         (policy, key): (&str, &str),
@@ -142,7 +143,7 @@ impl Permits<'_> {
         Ok(taken == 1)
     }
 
-    /// Gives back what an operation took, but for slots that are kept by calls that fail.
+    /// Gives back the permits of an operation, except slots that calls keep when they fail.
     pub fn give_back(self, op_id: &str) -> StoreResult<()> {
         self.0
             .engine
@@ -150,7 +151,7 @@ impl Permits<'_> {
             .map(drop)
     }
 
-    /// Gives back all that an operation took that did not run.
+    /// Gives back all permits of an operation that did not run.
     pub fn undo(self, op_id: &str) -> StoreResult<()> {
         self.give_back(op_id)?;
         self.give_back(&format!("{op_id}{KEPT}"))
@@ -243,7 +244,7 @@ mod tests {
             let taken = session.permits().take_slot(three(), ("op_1", number), false, day);
             assert!(taken.unwrap().is_ok());
         }
-        // A step of a moment lets nobody through early.
+        // A small clock step lets no call through early.
         assert!(
             session
                 .permits()
@@ -252,7 +253,8 @@ mod tests {
                 .is_some()
         );
         assert_eq!(session.permits().slots_wait(three(), 0, 0).unwrap(), None);
-        // A look alone cannot tell since when they are held. Whoever takes one finds them taken from now on, and not for longer.
+        // A check alone cannot tell since when they are held. The call that takes one finds them taken from now on,
+        // and not for longer.
         let take = |now_ms: i64| {
             session
                 .permits()

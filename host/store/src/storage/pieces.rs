@@ -1,23 +1,24 @@
-//! Content of artifacts on a PostgreSQL server, by its hash and in pieces.
+//! Content of artifacts on a PostgreSQL server, stored by hash and in pieces.
 //!
-//! Content is written outside of the turn to write, so that no call waits for it. That is safe because no statement within a
-//! turn reads or writes these tables, because pieces of one hash are the same whoever writes them, and because whoever puts
-//! or removes content has a lock of its hash: content is there or not, and is not removed between a put and a look at it.
+//! Content is written without the write lock, so that no call waits for it. This is safe for three reasons. No
+//! statement under the write lock reads or writes these tables. Pieces with the same hash are identical whoever
+//! writes them. And a session that stores or removes content holds a lock on its hash, so content is either present
+//! or absent, and is not removed between a put and the check for it.
 //!
-//! A put notes the artifact that it is for, because the artifact's row may be committed after its content. Until the row
-//! is there, or an hour is over, the content is not removed.
+//! A put records the artifact that it is for, because the artifact's row may be committed after its content. The
+//! content is not removed until the row exists or an hour has passed.
 
 use super::engine::{Engine, Once, Sql, sql};
 use super::error::{StoreError, StoreResult};
 use super::handles::Pieces;
 
-/// Bytes of one piece. The last piece has as many as are left.
+/// Size of a piece in bytes. The last piece has the rest.
 pub(crate) const PIECE: usize = 256 << 10;
 
-/// Lock of what concerns all contents.
+/// Lock for changes to all contents.
 const TIDYING: &str = "contents";
 
-/// True for content, as `c`, that an artifact names, or may name once its row is there.
+/// True for content, as `c`, that an artifact names, or may name once its row exists.
 macro_rules! is_named {
     () => {
         "(EXISTS (SELECT 1 FROM core_artifacts AS a WHERE a.hash = c.hash AND a.collected = 0)
@@ -27,14 +28,14 @@ macro_rules! is_named {
     };
 }
 
-/// A piece as it is stored. The bytes are absent if there are more than a piece may have.
+/// A stored piece. The bytes are absent if there are more than a piece may have.
 pub(crate) struct Piece<'a> {
     pub(crate) number: i64,
     pub(crate) bytes: Option<&'a [u8]>,
 }
 
 impl Pieces<'_> {
-    /// Begins to change content, after all others that change the same.
+    /// Begins a change of content, after all other changes of the same content.
     pub(crate) fn begin(self, hash: &str) -> StoreResult<()> {
         self.begin_with(&format!("content {hash}"))
     }
@@ -46,7 +47,7 @@ impl Pieces<'_> {
         }
     }
 
-    /// Notes that content of so many pieces is put for an artifact, and removes pieces beyond them.
+    /// Records that content with this many pieces is put for an artifact, and removes pieces past them.
     pub(crate) fn note(self, hash: &str, artifact: &str, pieces: i64) -> StoreResult<()> {
         let sql = "WITH beyond AS (DELETE FROM core_contents WHERE hash = ?1 AND (piece >= ?3 OR piece < 0))
             INSERT INTO core_content_puts (artifact_id, hash, put_ms)
@@ -55,7 +56,7 @@ impl Pieces<'_> {
         self.0.engine.run(sql, sql![hash, artifact, pieces]).map(drop)
     }
 
-    /// Stores a piece. One that is there already and is another is replaced.
+    /// Stores a piece. Replaces an existing piece that differs.
     pub(crate) fn put(self, hash: &str, number: i64, bytes: &[u8]) -> StoreResult<()> {
         let sql = "INSERT INTO core_contents AS c (hash, piece, bytes) VALUES (?1, ?2, ?3)
             ON CONFLICT (hash, piece) DO UPDATE SET bytes = excluded.bytes WHERE c.bytes <> excluded.bytes";
@@ -63,7 +64,7 @@ impl Pieces<'_> {
         self.0.engine.run(sql, sql![hash, number, bytes]).map(drop)
     }
 
-    /// Visits so many pieces from one on, in their order.
+    /// Visits a number of pieces from one on, in order.
     pub(crate) fn each(
         self,
         hash: &str,
@@ -89,14 +90,14 @@ impl Pieces<'_> {
         self.0.engine.exists(sql, sql![hash])
     }
 
-    /// Bytes of all contents. Each counts at least so many.
+    /// Bytes of all contents. Each counts at least `least` bytes.
     pub(crate) fn total(self, least: i64) -> StoreResult<i64> {
         let sql = "SELECT coalesce(sum(CASE WHEN piece = 0 AND octet_length(bytes) < ?1 THEN ?1
                 ELSE octet_length(bytes) END), 0)::bigint FROM core_contents";
         self.0.engine.one(sql, sql![least], |row| row.get(0))
     }
 
-    /// Removes content unless an artifact names it, or may do so yet. Within what [`begin`](Pieces::begin) began.
+    /// Removes content, unless an artifact names it or may still do so. Requires [`begin`](Pieces::begin).
     pub(crate) fn remove(self, hash: &str) -> StoreResult<()> {
         let sql = concat!(
             "DELETE FROM core_contents AS c WHERE hash = ?1 AND NOT ",
@@ -105,7 +106,7 @@ impl Pieces<'_> {
         self.0.engine.run(sql, sql![hash]).map(drop)
     }
 
-    /// Hashes of contents that no artifact names or may name, in their order after one, at most so many.
+    /// Hashes of contents that no artifact names or may name, sorted, after a given one, up to a limit.
     pub(crate) fn unnamed(self, after: &str, limit: u32) -> StoreResult<Vec<String>> {
         let sql = concat!(
             "SELECT DISTINCT hash FROM core_contents AS c WHERE hash > ?1 AND NOT ",
@@ -115,7 +116,8 @@ impl Pieces<'_> {
         self.0.engine.all(sql, sql![after, limit], |row| row.get(0))
     }
 
-    /// Forgets puts for artifacts whose rows do not come any more, or are there for long, in a transaction of its own.
+    /// Removes the records of puts whose rows will not come any more, or have existed for long, in a separate
+    /// transaction.
     pub(crate) fn forget_puts(self) -> StoreResult<()> {
         self.begin_with(TIDYING)?;
         let sql = "DELETE FROM core_content_puts
@@ -124,7 +126,7 @@ impl Pieces<'_> {
         match forgotten {
             Ok(_) => self.0.commit(),
             Err(err) => {
-                // The failure is what matters.
+                // The earlier error is the one to report.
                 let _ = self.0.rollback();
                 Err(err)
             }

@@ -1,8 +1,8 @@
-//! Retention: which rows may go, and taking them out of the chain so that it still holds.
+//! Retention: selects the rows that may be pruned, and removes them from the chain so that it stays verifiable.
 //!
-//! Rows are looked at and anchors are signed on a snapshot. Only putting the anchors in and taking the
-//! rows out needs the write lock. One pruner works at a time, so what was looked at stays as it was:
-//! rows do not change, closed envelopes do not open again, and nobody else moves anchors.
+//! Rows are selected and anchors are signed on a snapshot. Only inserting the anchors and deleting the rows needs the
+//! write lock. Only one pruner works at a time, so the selection stays valid: rows do not change, closed envelopes do
+//! not reopen, and nothing else moves anchors.
 
 use serde::Serialize;
 
@@ -16,25 +16,25 @@ use crate::key::LedgerKey;
 /// Retention.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Retention {
-    /// Closed envelopes and rows outside of any go when they are older, RFC 3339.
+    /// Time before which closed envelopes, and rows outside envelopes, are pruned, RFC 3339.
     pub cutoff: String,
-    /// Closed envelopes go when so many newer ones are there.
+    /// Number of newer envelopes from which a closed one is pruned.
     pub envelopes: u32,
 }
 
-/// Numbers of prunable or pruned rows.
+/// Numbers of prunable or pruned envelopes and rows.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize)]
 pub struct Pruned {
     /// Closed envelopes.
     pub envelopes: i64,
-    /// Their rows.
+    /// Rows of these envelopes.
     pub rows_in_envelopes: i64,
-    /// Rows that belong to no envelope.
+    /// Rows outside envelopes.
     pub rows_outside: i64,
 }
 
 impl Pruned {
-    /// Adds what another batch came to.
+    /// Adds the numbers of another batch.
     pub fn add(&mut self, other: Pruned) {
         self.envelopes += other.envelopes;
         self.rows_in_envelopes += other.rows_in_envelopes;
@@ -42,46 +42,47 @@ impl Pruned {
     }
 }
 
-/// Rows to take out in one transaction, and the anchors that take their place.
+/// Rows to delete in one transaction, and the anchors that replace them.
 #[derive(Debug, Default)]
 pub struct PruneBatch {
     envelopes: Vec<String>,
-    /// First and last rows of the stretches.
+    /// First and last row of each range.
     rows: Vec<(i64, i64)>,
     new: Vec<Anchor>,
-    /// Anchors that new ones take in.
+    /// Anchors that new ones replace.
     absorbed: Vec<Anchor>,
-    /// Numbers.
+    /// Numbers of envelopes and rows.
     pub pruned: Pruned,
 }
 
-/// Reason why nothing is pruned.
+/// Reason for which nothing is pruned.
 #[derive(Debug, thiserror::Error)]
 pub enum PruneError {
-    /// Pruning would hide it.
-    #[error("row {0} was changed; nothing is pruned until `tollgate ledger verify` finds the ledger whole")]
+    /// The chain is broken, which pruning would hide.
+    #[error("row {0} was changed; nothing is pruned until `tollgate ledger verify` finds the ledger intact")]
     Tampered(i64),
-    /// Pruning would go by it.
-    #[error("{0}; nothing is pruned until `tollgate ledger verify` finds the ledger whole")]
+    /// Envelopes differ from the ledger's rows, and pruning would rely on them.
+    #[error("{0}; nothing is pruned until `tollgate ledger verify` finds the ledger intact")]
     Envelopes(String),
     /// Storage failed.
     #[error("rows could not be pruned")]
     Storage(#[from] StoreError),
 }
 
-/// Rows of one look for rows outside envelopes. Rows are nearly in the order of time: when none in so
-/// many is old enough, none after them is.
+/// Number of rows in one search for rows outside envelopes. Rows are nearly in time order: if none in such a window
+/// is old enough, no later row is.
 const WINDOW: i64 = 10_000;
 
-/// Closed, and too old or followed by too many.
+/// Condition for closed envelopes that are too old or have too many newer ones.
 const DOOMED: &str = "state <> 'OPEN' AND (closed_at < ?1 OR (opened_at, id) <
     (SELECT opened_at, id FROM core_envelopes ORDER BY opened_at DESC, id DESC LIMIT 1 OFFSET ?2))";
-/// Belongs to no envelope that there is.
+/// Condition for rows without an existing envelope.
 const OUTSIDE: &str = "(envelope_id IS NULL OR NOT EXISTS
     (SELECT 1 FROM core_envelopes WHERE id = core_operations.envelope_id))";
 
 impl Maintenance<'_> {
-    /// Refuses to prune by envelopes that are not what the ledger's rows say: their times and states decide which rows go.
+    /// Refuses to prune by envelopes that differ from the ledger's rows, because their times and states decide which
+    /// rows are pruned.
     pub fn check_before_prune(self) -> Result<(), PruneError> {
         self.0.begin_read()?;
         let faults = self.0.envelopes().faults();
@@ -94,8 +95,8 @@ impl Maintenance<'_> {
         }
     }
 
-    /// The next rows that may go, at most so many, none if there are none. `after` says where to go on
-    /// looking for rows outside envelopes.
+    /// Next rows to prune, up to a limit. `after` is updated to the place where the search for rows outside envelopes
+    /// continues.
     pub fn plan_prune(
         self,
         retention: &Retention,
@@ -192,7 +193,7 @@ impl Maintenance<'_> {
         Ok(Vec::new())
     }
 
-    /// The anchors that touch stretches.
+    /// Anchors next to ranges.
     fn neighbours(self, stretches: &[(i64, i64)]) -> StoreResult<Vec<Anchor>> {
         let mut found: Vec<Anchor> = Vec::new();
         for (first, last) in stretches {
@@ -209,7 +210,7 @@ impl Maintenance<'_> {
         Ok(found)
     }
 
-    /// Takes a batch out, in a transaction of the caller.
+    /// Removes a batch, in a transaction of the caller.
     pub fn prune(self, batch: &PruneBatch) -> StoreResult<()> {
         for anchor in &batch.new {
             self.0.ledger().add_anchor(anchor)?;
@@ -235,7 +236,7 @@ impl Maintenance<'_> {
         Ok(())
     }
 
-    /// Numbers of rows that pruning would remove. Nothing is removed.
+    /// Numbers of envelopes and rows that pruning would remove. Removes nothing.
     pub fn prunable(self, retention: &Retention) -> StoreResult<Pruned> {
         let mut pruned = Pruned::default();
         let sql = "SELECT count(*) FROM core_operations WHERE envelope_id = ?1";
@@ -258,7 +259,7 @@ impl Maintenance<'_> {
     }
 }
 
-/// Rows of the ledger in parts, each of which is looked at in one statement.
+/// Windows of the ledger, each of which is searched in one statement.
 struct Windows<'s> {
     last: Prepared<'s>,
     has_old: Prepared<'s>,
@@ -277,7 +278,7 @@ impl<'s> Windows<'s> {
         })
     }
 
-    /// The end of the next rows to look at, unless all of them and all after them are too young.
+    /// End of the next window. `None` if its rows and all later ones are too young.
     fn end(&mut self, retention: &Retention, after: i64) -> StoreResult<Option<i64>> {
         let last: Option<i64> = self.last.one(sql![after, WINDOW], |row| row.get(0))?;
         match last {
@@ -288,13 +289,13 @@ impl<'s> Windows<'s> {
 }
 
 impl PruneBatch {
-    /// True if there is nothing to do.
+    /// True if there is nothing to prune.
     pub fn is_empty(&self) -> bool {
         self.rows.is_empty() && self.envelopes.is_empty()
     }
 }
 
-/// Rows in order, as stretches without gaps.
+/// Ranges without gaps from sorted rows.
 fn stretches(rows: &[Link]) -> Vec<Anchor> {
     let mut stretches: Vec<Anchor> = Vec::new();
     for row in rows {
@@ -313,8 +314,8 @@ fn stretches(rows: &[Link]) -> Vec<Anchor> {
     stretches
 }
 
-/// Stretches joined with the anchors beside them: the anchors to make, and those they take in. An anchor
-/// that does not fit its neighbour stays as it is, for `verify` to name.
+/// Joins ranges with adjacent anchors. Returns the new anchors and those that they replace. An anchor that does not
+/// match its neighbour stays unchanged, for `verify` to report.
 fn join(stretches: Vec<Anchor>, anchors: Vec<Anchor>) -> (Vec<Anchor>, Vec<Anchor>) {
     let mut pieces: Vec<(Anchor, Option<Anchor>)> = stretches.into_iter().map(|new| (new, None)).collect();
     pieces.extend(anchors.into_iter().map(|old| (old.clone(), Some(old))));
@@ -384,7 +385,7 @@ mod tests {
                     stretches,
                     "{rows} by {limit}"
                 );
-                // The chain goes on where it was, and what comes is pruned like the rest.
+                // The chain continues where it was, and later rows are pruned like the rest.
                 session.begin_write().unwrap();
                 add(&session, "oo", 100);
                 session.commit().unwrap();

@@ -1,4 +1,4 @@
-//! Memory of policies: entries that are committed with the rows of the calls that they judged.
+//! Memory of policies: entries that are committed with the rows of the calls that the policies judged.
 
 use tollgate_sdk::policy::{MemoryChange, Remembered};
 
@@ -6,7 +6,7 @@ use super::engine::{Dialects, Row, sql};
 use super::error::StoreResult;
 use super::handles::PolicyMemory;
 
-/// Most expired entries that go for each change.
+/// Most expired entries that are removed for each change.
 const EXPIRED_BATCH: u32 = 16;
 /// Columns of an entry, for [`entry`].
 const COLUMNS: &str = "key, text, number, until_ms";
@@ -14,13 +14,13 @@ const COLUMNS: &str = "key, text, number, until_ms";
 /// Owner of the memory.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub struct MemoryOwner {
-    /// Component: `policy-` and the policy's name.
+    /// Component name: `policy-` and the policy's name.
     pub component: String,
     /// True for the memory of audit mode.
     pub audit: bool,
 }
 
-/// Change of an entry that a policy wants.
+/// Change that a policy makes to an entry.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Recollection {
     /// Owner of the memory.
@@ -34,7 +34,7 @@ pub struct Recollection {
 }
 
 impl PolicyMemory<'_> {
-    /// Entry of a key, unless its time is over.
+    /// Entry of a key, unless it has expired.
     pub fn get(self, owner: &MemoryOwner, key: &str, now_ms: i64) -> StoreResult<Option<Remembered>> {
         let sql = format!(
             "SELECT {COLUMNS} FROM core_policy_memory WHERE component = ?1 AND audit = ?2 AND key = ?3"
@@ -46,7 +46,7 @@ impl PolicyMemory<'_> {
         Ok(found.filter(|found| !found.is_over(now_ms)))
     }
 
-    /// Entries from a key on, sorted by key, without those whose time is over. At most `limit`.
+    /// Entries from a key on, sorted by key, without expired ones. At most `limit`.
     pub fn list_from(
         self,
         owner: &MemoryOwner,
@@ -64,14 +64,14 @@ impl PolicyMemory<'_> {
         self.0.engine.all(&sql, values, entry)
     }
 
-    /// Bytes of all that a component remembers, with entries whose time is over.
+    /// Bytes of all entries of a component, including expired ones.
     pub fn bytes(self, component: &str) -> StoreResult<u64> {
         let sql = "SELECT coalesce(max(bytes), 0) FROM core_policy_memory_use WHERE component = ?1";
         let bytes: i64 = self.0.engine.one(sql, sql![component], |row| row.get(0))?;
         Ok(u64::try_from(bytes).unwrap_or_default())
     }
 
-    /// Bytes of a component's entries whose time is over.
+    /// Bytes of a component's expired entries.
     pub fn forgettable_bytes(self, component: &str, now_ms: i64) -> StoreResult<u64> {
         let sql =
             "SELECT coalesce(sum(bytes), 0) FROM core_policy_memory WHERE component = ?1 AND until_ms <= ?2";
@@ -82,7 +82,7 @@ impl PolicyMemory<'_> {
         Ok(u64::try_from(bytes).unwrap_or_default())
     }
 
-    /// Changes an entry. Wants a write transaction, in which no addition of another call is lost.
+    /// Changes an entry. Requires a write transaction, in which no concurrent addition is lost.
     pub(super) fn write(self, wanted: &Recollection) -> StoreResult<()> {
         let Recollection {
             owner,
@@ -91,7 +91,7 @@ impl PolicyMemory<'_> {
             at_ms,
         } = wanted;
         let mut grown = -self.forget_expired_entries(&owner.component, *at_ms)?;
-        // What is over but was not forgotten yet still takes its bytes.
+        // An expired entry that was not removed yet still uses its bytes.
         let before = self.get(owner, key, i64::MIN)?;
         grown -= bytes(before.as_ref());
         let after = change.apply(key, before, *at_ms);
@@ -122,7 +122,7 @@ impl PolicyMemory<'_> {
         self.note_use(&owner.component, grown)
     }
 
-    /// Removes some entries whose time is over, and returns their bytes.
+    /// Removes some expired entries, and returns their bytes.
     fn forget_expired_entries(self, component: &str, now_ms: i64) -> StoreResult<i64> {
         let sql = self.0.engine.text(Dialects {
             sqlite: "DELETE FROM core_policy_memory WHERE rowid IN (SELECT rowid FROM core_policy_memory

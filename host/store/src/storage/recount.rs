@@ -1,6 +1,6 @@
-//! Envelopes, counted again from the rows of the ledger: limits from the row of the opening, counters from the rows of
-//! calls, the state from the row of the end. The rows are chained by their hashes, and `core_envelopes` is not, so this
-//! shows what was changed there.
+//! Recomputation of envelopes from the rows of the ledger: limits from the row of the opening, counters from the rows
+//! of calls, the state from the row of the end. Rows are protected by the hash chain and `core_envelopes` is not, so
+//! the comparison shows changes to that table.
 
 mod told;
 
@@ -18,12 +18,12 @@ use super::handles::Envelopes;
 /// Envelopes that are read at once.
 const PAGE: u32 = 500;
 
-/// Rows that say something about envelopes. Components' events have no field `envelope_id`.
+/// Query for rows with statements about envelopes. Components' events have no field `envelope_id`.
 const TELLING: &str = "SELECT seq, envelope_id, events, counters FROM core_operations
     WHERE counters IS NOT NULL OR (events IS NOT NULL AND instr(events, '\"envelope.') > 0) ORDER BY seq";
 
 impl Envelopes<'_> {
-    /// Envelopes that differ from the ledger's rows, a sentence each.
+    /// Envelopes that differ from the ledger's rows, one message each.
     pub(super) fn faults(self) -> StoreResult<Vec<String>> {
         let (told, first_opening) = self.told()?;
         let busy = self.envelopes_of_intents()?;
@@ -59,8 +59,9 @@ impl Envelopes<'_> {
         Ok(faults)
     }
 
-    /// True if an envelope without a row of its opening is from a version that wrote none: it has an older row than any
-    /// such row, or one without counters. The rows decide, because they are chained, and no column of the envelope.
+    /// True if an envelope without an opening row comes from a version that wrote none: it has a row older than any
+    /// opening row, or a row without counters. This is decided by rows, which are in the chain, and not by a column
+    /// of the envelope.
     fn is_of_earlier_version(self, id: &str, first_opening: Option<i64>) -> StoreResult<bool> {
         let sql = "SELECT seq, counters IS NOT NULL FROM core_operations WHERE envelope_id = ?1 ORDER BY seq LIMIT 1";
         let first: Option<(i64, bool)> = self
@@ -74,7 +75,7 @@ impl Envelopes<'_> {
         })
     }
 
-    /// Statements of the rows, by envelope, and the oldest row of an opening.
+    /// Statements in the rows, by envelope, and the oldest opening row.
     fn told(self) -> StoreResult<(BTreeMap<String, Told>, Option<i64>)> {
         let mut told: BTreeMap<String, Told> = BTreeMap::new();
         let mut first_opening: Option<i64> = None;
@@ -125,7 +126,7 @@ impl Envelopes<'_> {
         Ok((told, first_opening))
     }
 
-    /// Envelopes, and those around them, with calls that were counted and have no row yet.
+    /// Envelopes with counted calls that have no row yet, and their enclosing ones.
     fn envelopes_of_intents(self) -> StoreResult<BTreeSet<String>> {
         let sql = "SELECT operation ->> 'envelope_id' FROM core_intents WHERE operation ->> 'envelope_id' IS NOT NULL";
         let mut busy: BTreeSet<String> = self.0.engine.all(Once(sql), &[], |row| row.get(0))?;

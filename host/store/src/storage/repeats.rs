@@ -1,13 +1,13 @@
-//! Repetitions among an envelope's operations: changes that were there before, failures that stay.
+//! Repetitions among an envelope's operations: repeated changes and persistent failures.
 
 use super::engine::{Dialects, sql};
 use super::error::StoreResult;
 use super::handles::Evidence;
 
-/// Verdicts on the newest test run of each workspace, as their component wrote them into the rows.
+/// Conclusions about the newest test run of each workspace, as components recorded them in the rows.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct SaidOfTests {
-    /// A failure persists that edits did not change.
+    /// A failure persists after edits.
     pub non_progress: bool,
     /// The same work tree passes and fails.
     pub flaky: bool,
@@ -15,18 +15,18 @@ pub struct SaidOfTests {
     pub regression: bool,
 }
 
-/// Number of times a failure was seen in an envelope.
+/// Occurrences of a failure in an envelope.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct RepeatedFailure {
     /// Number of operations that failed in this way.
     pub seen: i64,
-    /// Mutations from the first of them to the last.
+    /// Number of mutations from the first occurrence to the last.
     pub mutations: i64,
-    /// No test run since went differently.
+    /// True if no later test run had another result.
     pub stands: bool,
 }
 
-/// Test runs of an envelope that count, each with the states of work trees that it began in.
+/// Relevant test runs of an envelope, each with the states of work trees in which it began.
 macro_rules! newest_runs {
     () => {
         "core_operations o
@@ -41,9 +41,9 @@ macro_rules! newest_runs {
 }
 
 impl Evidence<'_> {
-    /// Distance to an equal fingerprint among the newest mutations of an envelope, 1 being
-    /// the one before. What changed rows is compared with what changed rows, and what changed
-    /// files, which `run` calls report, with what changed files.
+    /// Distance to an equal fingerprint among the newest mutations of an envelope. 1 means the previous one.
+    /// Mutations of rows are compared with mutations of rows, and mutations of files, which `run` calls report, with
+    /// mutations of files.
     pub fn repeated_mutation(
         self,
         id: &str,
@@ -66,8 +66,8 @@ impl Evidence<'_> {
             .map(|at| at + 1))
     }
 
-    /// Distance from the newest mutation of an envelope to an equal earlier one. Where calls looked at a work tree, its
-    /// states say so, whoever edited it.
+    /// Distance from the newest mutation of an envelope to an equal earlier one. If calls scanned a work tree, its
+    /// states decide, whoever made the edits.
     pub fn newest_mutation_repeated(self, id: &str) -> StoreResult<Option<usize>> {
         let mut oscillation = None;
         for workspace in self.0.work_trees().seen_workspaces(id)? {
@@ -91,8 +91,8 @@ impl Evidence<'_> {
         }
     }
 
-    /// Verdicts on the newest test run of each workspace that calls of an envelope looked at. `None` without such a
-    /// run. A run that the caller reports as passed tells nothing where the host ran tests itself.
+    /// Conclusions about the newest test run of each workspace that calls of an envelope scanned. `None` if there is
+    /// no such run. A passing run that the caller reports does not count if the host ran tests itself.
     pub fn said_of_tests(self, id: &str) -> StoreResult<Option<SaidOfTests>> {
         let mut said: Option<SaidOfTests> = None;
         let newest = Dialects {
@@ -119,7 +119,7 @@ impl Evidence<'_> {
         Ok(said)
     }
 
-    /// Number of an envelope's operations that failed in this way.
+    /// Occurrences of a failure among an envelope's operations.
     pub fn repeated_failure(self, id: &str, fingerprint: &str) -> StoreResult<Option<RepeatedFailure>> {
         let workspace = self.workspace_of_failure(id, fingerprint)?;
         let sql = "SELECT count(*), min(seq), max(seq) FROM core_operations o
@@ -143,7 +143,7 @@ impl Evidence<'_> {
         let sql = "SELECT count(*) FROM core_operations WHERE envelope_id = ?1 AND seq > ?2 AND seq < ?3
             AND op_type = 'mutation' AND coalesce(failure_class, '') <> 'refused'";
         let mutations = self.0.engine.one(sql, sql![id, first, last], |row| row.get(0))?;
-        // A run that the caller reports as passed settles only what the caller reported.
+        // A passing run that the caller reports settles only failures that the caller reported.
         let sql = "SELECT EXISTS (SELECT 1 FROM core_operations
             WHERE envelope_id = ?1 AND seq > ?2 AND (op_type = 'test_run' OR outcome IS NOT NULL) AND success = 1
               AND (effect = 'run' OR failure_fingerprint IS NOT NULL
@@ -156,8 +156,8 @@ impl Evidence<'_> {
         }))
     }
 
-    /// Edits of the work tree that the second of two operations of an envelope looked at, from one operation to the other.
-    /// `None` if it looked at none.
+    /// Edits of the work tree that the second of two operations of an envelope scanned, from one operation to the
+    /// other. `None` if it scanned none.
     pub fn edits_over_rows(self, id: &str, first: i64, last: i64) -> StoreResult<Option<i64>> {
         let state: Option<Option<String>> = self.0.engine.maybe(
             "SELECT repo_before_hash FROM core_operations WHERE seq = ?1",
@@ -173,7 +173,7 @@ impl Evidence<'_> {
             .transpose()
     }
 
-    /// The workspace that the newest operation with a failure looked at.
+    /// Workspace that the newest operation with a failure scanned.
     fn workspace_of_failure(self, id: &str, fingerprint: &str) -> StoreResult<Option<String>> {
         let sql = "SELECT repo_before_hash FROM core_operations
             WHERE failure_fingerprint = ?1 AND envelope_id = ?2 ORDER BY seq DESC LIMIT 1";
@@ -187,7 +187,7 @@ impl Evidence<'_> {
         }
     }
 
-    /// Edits of a workspace that were found after one operation and until another.
+    /// Number of edits of a workspace that were found after one operation and up to another.
     fn edits_between(self, id: &str, workspace: &str, first: i64, last: i64) -> StoreResult<i64> {
         let sql = "SELECT count(*) FROM core_work_tree_states s JOIN core_operations o ON o.op_id = s.op_id
             WHERE s.envelope_id = ?1 AND s.workspace = ?2 AND s.cause IN ('observed', 'call')
@@ -198,7 +198,7 @@ impl Evidence<'_> {
     }
 }
 
-/// Types of the events by which components say what repeats.
+/// Event types in which components report repetitions.
 const NO_OP: &str = "mutation.no_op";
 const NON_PROGRESS: &str = "test.non_progress";
 const FLAKY: &str = "test.flaky";

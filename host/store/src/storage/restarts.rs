@@ -1,4 +1,4 @@
-//! Work trees of envelopes whose host is gone, compared after the restart with what their last calls left.
+//! Work trees of envelopes whose host is gone, compared after the restart with the state that their last calls left.
 
 use tollgate_core::effect::Effect;
 use tollgate_core::hash;
@@ -9,25 +9,25 @@ use super::handles::WorkTrees;
 use super::ledger::{OpType, Operation};
 use super::work_trees::Sighting;
 
-/// Most envelopes that one restart compares.
+/// Most envelopes that are compared in one restart.
 const MAX_COMPARED: i64 = 50;
 /// Pack and tool of the rows.
 const HOST_PACK: &str = "core";
 const RESTART_TOOL: &str = "restart";
 
-/// The state in which the last call of an interrupted envelope left a work tree.
+/// State in which the last call of an interrupted envelope left a work tree.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct LeftState {
-    /// The envelope.
+    /// Envelope.
     pub envelope_id: String,
-    /// The connection it was opened over.
+    /// Connection over which it was opened.
     pub connection: String,
-    /// The state.
+    /// State of the work tree.
     pub seen: Sighting,
 }
 
 impl LeftState {
-    /// The row that tells of a work tree which is in another state now.
+    /// Row about a work tree that is in another state now.
     pub fn moved(&self, op_id: &str, host_id: &str, now: &str, found: &Sighting) -> Operation {
         let event = serde_json::json!([{
             "type": "work_tree.moved",
@@ -56,7 +56,7 @@ impl LeftState {
 }
 
 impl WorkTrees<'_> {
-    /// Work trees of envelopes that ended with their host, and that nobody compared since.
+    /// Work trees of envelopes that ended with their host and have not been compared yet.
     pub fn left_states(self) -> StoreResult<Vec<LeftState>> {
         let sql = "SELECT id, connection FROM core_envelopes
             WHERE closed_by = 'HOST_GONE' AND restart_moved IS NULL
@@ -81,7 +81,7 @@ impl WorkTrees<'_> {
         Ok(left)
     }
 
-    /// Stores the outcome of a comparison. False if another host was faster. Wants a write transaction.
+    /// Stores the outcome of a comparison. Returns false if another host was faster. Requires a write transaction.
     pub fn note_comparison(self, envelope: &str, is_moved: bool) -> StoreResult<bool> {
         let sql = "UPDATE core_envelopes SET restart_moved = ?2 WHERE id = ?1 AND restart_moved IS NULL";
         let noted = self.0.engine.run(sql, sql![envelope, is_moved])?;

@@ -1,8 +1,8 @@
-//! Hosts that work with a database on a server. Each keeps a row of its own fresh, by the clock of the server alone.
+//! Hosts that work with a database on a server. Each host keeps its own row fresh, by the server's clock alone.
 //!
-//! A host is gone if nobody heard of it for its lease, or for less if the server noticed the end of its connection: with
-//! that it loses a lock. Whoever finds a host gone buries it: its row goes, and from then on each write transaction of it
-//! fails, until it joins again.
+//! A host counts as dead when its lease has passed without a heartbeat. If the server noticed the end of its
+//! connection, which releases the host's lock, a shorter time applies. The host that finds a dead host buries it: its
+//! row is removed, and from then on each of its write transactions fails until it joins again.
 
 use sha2::{Digest as _, Sha256};
 use tollgate_core::hash::{hex, unhex};
@@ -13,55 +13,55 @@ use super::engine::{Engine, Once, sql};
 use super::error::{StoreError, StoreResult};
 use super::handles::Roster;
 
-/// Most bytes of what another host says of itself that are shown.
+/// Most bytes that are shown of another host's text.
 const MAX_SHOWN: usize = 200;
-/// Time without news after which a host whose connection ended is gone, in milliseconds.
+/// Time without a heartbeat after which a host whose connection ended counts as dead, in milliseconds.
 const SILENCE_MS: i64 = 6_000;
 
-/// A host, as it says of itself.
+/// A host's own description.
 #[derive(Debug, Clone)]
 pub struct NewMember {
-    /// Its id.
+    /// Id of the host.
     pub id: String,
-    /// Its data directory, by a hash.
+    /// Hash of its data directory.
     pub place: String,
-    /// Time without news after which it counts as gone, in milliseconds.
+    /// Time without a heartbeat after which it counts as dead, in milliseconds.
     pub lease_ms: i64,
     /// Version of the program.
     pub version: String,
     /// Name of its machine.
     pub machine: String,
-    /// Address at which clients reach it, if they do over HTTP.
+    /// Address for clients, if it serves HTTP.
     pub url: Option<String>,
 }
 
-/// A host of the database.
+/// A host that uses the database.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Member {
-    /// Its id.
+    /// Id of the host.
     pub id: String,
-    /// Its data directory, by a hash.
+    /// Hash of its data directory.
     pub place: String,
     /// Version of the program.
     pub version: String,
     /// Name of its machine.
     pub machine: String,
-    /// Address at which clients reach it, if they do over HTTP.
+    /// Address for clients, if it serves HTTP.
     pub url: Option<String>,
     /// Names of its workspaces.
     pub workspaces: Vec<String>,
     /// Time since it joined, in milliseconds.
     pub up_ms: i64,
-    /// Time since it was heard of, in milliseconds.
+    /// Time since its last heartbeat, in milliseconds.
     pub silent_ms: i64,
-    /// Time without news after which it counts as gone, in milliseconds.
+    /// Time without a heartbeat after which it counts as dead, in milliseconds.
     pub lease_ms: i64,
-    /// False if it is gone and nobody has buried it yet.
+    /// False if it is dead and was not buried yet.
     pub is_alive: bool,
 }
 
 impl Roster<'_> {
-    /// Enters a host, or hears of it again.
+    /// Adds a host, or records its heartbeat.
     pub fn join(self, member: &NewMember) -> StoreResult<()> {
         let sql = "INSERT INTO core_hosts (id, place, lock_key, lease_ms, version, machine, url, workspaces)
             VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, '[]')
@@ -79,39 +79,40 @@ impl Roster<'_> {
         self.0.engine.run(Once(sql), params).map(drop)
     }
 
-    /// Says that a host is alive. None if it was buried, else the time of the server.
+    /// Records a heartbeat. Returns the server's time, or `None` if the host was buried.
     pub fn beat(self, host: &str) -> StoreResult<Option<i64>> {
         let sql = "UPDATE core_hosts SET seen_at = clock_timestamp() WHERE id = ?1
             RETURNING CAST(extract(epoch FROM clock_timestamp()) * 1000 AS bigint)";
         self.0.engine.maybe(sql, sql![host], |row| row.get(0))
     }
 
-    /// Notes the workspaces that a host has.
+    /// Stores the workspaces of a host.
     pub fn note_workspaces(self, host: &str, names: &[String]) -> StoreResult<()> {
         let names = serde_json::to_string(names).map_err(StoreError::of_json)?;
         let sql = "UPDATE core_hosts SET workspaces = ?2 WHERE id = ?1";
         self.0.engine.run(Once(sql), sql![host, names]).map(drop)
     }
 
-    /// Removes a host that ends in order.
+    /// Removes a host that stops in an orderly way.
     pub fn leave(self, host: &str) -> StoreResult<()> {
         let sql = "DELETE FROM core_hosts WHERE id = ?1";
         self.0.engine.run(Once(sql), sql![host]).map(drop)
     }
 
-    /// Takes the lock that the server frees with this session. False if an older session of the host has it still.
+    /// Takes the lock that the server releases with this session. Returns false if an older session of the host still
+    /// holds it.
     pub fn hold(self, host: &str) -> StoreResult<bool> {
         let sql = format!("SELECT pg_try_advisory_lock({}, {})", self.class()?, key_of(host));
         self.0.engine.one(Once(&sql), &[], |row| row.get(0))
     }
 
-    /// The host with an id, if it has a row.
+    /// Host with an id, if it has a row.
     pub fn find(self, host: &str) -> StoreResult<Option<Member>> {
         let sql = format!("{} WHERE id = ?1", self.members()?);
         self.0.engine.maybe(&sql, sql![host], member)
     }
 
-    /// Ids of all hosts. None in a file, where locks of files say who is there.
+    /// Ids of all hosts. Empty for a file, where file locks show which hosts are alive.
     pub fn ids(self) -> StoreResult<Vec<String>> {
         match &self.0.engine {
             Engine::Sqlite(_) => Ok(Vec::new()),
@@ -122,13 +123,13 @@ impl Roster<'_> {
         }
     }
 
-    /// All hosts, the oldest first.
+    /// All hosts, oldest first.
     pub fn all(self) -> StoreResult<Vec<Member>> {
         let sql = format!("{} ORDER BY started_at, id", self.members()?);
         self.0.engine.all(&sql, &[], member)
     }
 
-    /// The same, and none where no host has made the table yet.
+    /// All hosts. Empty if no host has created the table yet.
     pub(crate) fn all_if_any(self) -> StoreResult<Vec<Member>> {
         let sql = "SELECT to_regclass('core_hosts') IS NOT NULL";
         match self.0.engine.one(Once(sql), &[], |row| row.get(0))? {
@@ -137,8 +138,8 @@ impl Roster<'_> {
         }
     }
 
-    /// Removes a host if it is gone, and tells if it has no row then. From then on its write transactions fail; those that
-    /// are open now end before. Wants a write transaction.
+    /// Removes a dead host. Returns whether it has no row afterwards. From then on its write transactions fail, and
+    /// those that are open now end first. Requires a write transaction.
     pub fn bury(self, host: &str, is_known_to_be_gone: bool) -> StoreResult<bool> {
         let sql = format!(
             "DELETE FROM core_hosts WHERE id = ?1 AND (?2 OR NOT ({}))",
@@ -152,8 +153,8 @@ impl Roster<'_> {
         Ok(!is_there)
     }
 
-    /// Ends the sessions of hosts that said nothing for longer than their leases, and returns how many. One that hangs may
-    /// have locks that all others wait for.
+    /// Ends the sessions of hosts without a heartbeat for longer than their leases, and returns their number. A host
+    /// that hangs may hold locks that all others wait for.
     pub fn end_sessions_of_silent(self) -> StoreResult<i64> {
         let mark = mark_of_hosts(self.server()?.schema());
         let sql = format!(
@@ -165,13 +166,13 @@ impl Roster<'_> {
         self.0.engine.one(Once(&sql), sql![mark], |row| row.get(0))
     }
 
-    /// Time of the server, in milliseconds since 1970.
+    /// Current time of the server, in milliseconds since 1970.
     pub fn server_ms(self) -> StoreResult<i64> {
         let sql = "SELECT CAST(extract(epoch FROM clock_timestamp()) * 1000 AS bigint)";
         self.0.engine.one(sql, &[], |row| row.get(0))
     }
 
-    /// A secret that all hosts share, made at its first use.
+    /// Secret that all hosts share, created on first use.
     pub fn secret(self, name: &str) -> StoreResult<[u8; 32]> {
         let mut fresh = [0; 32];
         getrandom::fill(&mut fresh).map_err(|_| StoreError::no_row())?;
@@ -182,7 +183,7 @@ impl Roster<'_> {
         unhex(&found).ok_or_else(StoreError::no_row)
     }
 
-    /// Announces the public key with which the hosts of a data directory sign, unless that was done before.
+    /// Announces the public key with which the hosts of a data directory sign, unless it was announced before.
     pub fn announce_key(self, public_key: &str, place: &str, now: &str) -> StoreResult<()> {
         let sql = "INSERT INTO core_keys (public_key, place, announced_at) VALUES (?1, ?2, ?3)
             ON CONFLICT (public_key) DO NOTHING";
@@ -192,7 +193,7 @@ impl Roster<'_> {
             .map(drop)
     }
 
-    /// Public keys that hosts announced, with the places of those hosts and the times. None in a file.
+    /// Announced public keys, with the data directories of their hosts and the times. Empty for a file.
     pub fn keys(self) -> StoreResult<Vec<[String; 3]>> {
         if matches!(self.0.engine, Engine::Sqlite(_)) {
             return Ok(Vec::new());
@@ -212,9 +213,9 @@ impl Roster<'_> {
         ))
     }
 
-    /// Condition on a row that its host is alive.
+    /// SQL condition that a row's host is alive.
     fn alive(self) -> StoreResult<String> {
-        // The server shows the numbers of locks without their signs.
+        // The server shows lock numbers as unsigned.
         let class = self.class()?.cast_unsigned();
         Ok(format!(
             "{silence} <= lease_ms AND ({silence} <= {SILENCE_MS} OR EXISTS (
@@ -225,7 +226,7 @@ impl Roster<'_> {
         ))
     }
 
-    /// First number of the locks of hosts.
+    /// First number of the hosts' locks.
     fn class(self) -> StoreResult<i32> {
         let [.., a, b, c, d] = lock_key(self.server()?.schema(), "host").to_be_bytes();
         Ok(i32::from_be_bytes([a, b, c, d]))
@@ -239,7 +240,7 @@ impl Roster<'_> {
     }
 }
 
-/// Milliseconds since a time in a row.
+/// SQL for the milliseconds since a time in a row.
 fn since(column: &str) -> String {
     format!("CAST(extract(epoch FROM clock_timestamp() - {column}) * 1000 AS bigint)")
 }
@@ -250,7 +251,7 @@ fn key_of(host: &str) -> i32 {
     i32::from_be_bytes([hash[0], hash[1], hash[2], hash[3]])
 }
 
-/// A text of another host in one line, without what terminals heed.
+/// Another host's text on one line, without terminal control characters.
 fn shown(text: &str) -> String {
     text::clean(text::cut(text, MAX_SHOWN))
         .split_whitespace()
@@ -264,7 +265,7 @@ fn member(row: &super::engine::Row<'_>) -> StoreResult<Member> {
         id: row.get(0)?,
         place: row.get(1)?,
         version: row.get(2)?,
-        // Other hosts wrote these, and agents and terminals show them.
+        // Written by other hosts, and shown to agents and on terminals.
         machine: shown(&row.get::<String>(3)?),
         url: row.get::<Option<String>>(4)?.map(|url| shown(&url)),
         workspaces: serde_json::from_str(&workspaces).unwrap_or_default(),

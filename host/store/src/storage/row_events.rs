@@ -7,8 +7,8 @@ use super::error::StoreResult;
 use super::handles::Ledger;
 
 impl Ledger<'_> {
-    /// Visits each event of a type with the number of its row, in the order of rows. Events that are no JSON are passed over: the
-    /// chain shows that somebody changed them.
+    /// Visits each event of a type with the number of its row, in row order. Events that are not valid JSON are
+    /// skipped, because the chain shows that they were changed.
     pub(super) fn each_event(self, kind: &str, mut visit: impl FnMut(i64, &Value)) -> StoreResult<()> {
         let sql = "SELECT seq, events FROM core_operations
             WHERE events IS NOT NULL AND instr(events, ?1) > 0 ORDER BY seq";

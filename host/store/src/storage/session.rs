@@ -1,4 +1,4 @@
-//! One connection to the database, whatever its engine.
+//! One connection to the database, independent of the engine.
 
 use std::cell::{Cell, RefCell};
 use std::collections::BTreeMap;
@@ -17,7 +17,7 @@ use super::error::{StoreError, StoreResult};
 use super::heads::Heads;
 use super::ledger::Head;
 
-/// Reason why a session could not be opened.
+/// Reason for which a session could not be opened.
 #[derive(Debug, Error)]
 #[error("the database {path} could not be opened")]
 pub struct OpenError {
@@ -27,7 +27,7 @@ pub struct OpenError {
 }
 
 impl OpenError {
-    /// The failure of a path that names another file than before.
+    /// Error because a path names another file than before.
     pub(super) fn moved(path: &Path) -> OpenError {
         OpenError {
             path: path.display().to_string(),
@@ -35,7 +35,7 @@ impl OpenError {
         }
     }
 
-    /// The failure to open a session on a server.
+    /// Error of opening a session on a server.
     pub(super) fn of_server(server: &Server, source: StoreError) -> OpenError {
         OpenError {
             path: server.to_string(),
@@ -43,7 +43,7 @@ impl OpenError {
         }
     }
 
-    /// The failure of the database.
+    /// Underlying error of the database.
     pub fn into_cause(self) -> StoreError {
         self.source
     }
@@ -54,50 +54,51 @@ impl OpenError {
 pub(super) enum Access {
     Read,
     Write,
-    /// Of a database of its own that goes with it.
+    /// A separate in-memory database that ends with the session.
     Memory,
 }
 
-/// Part of the database that a write transaction keeps from others.
+/// Locks of a write transaction that runs in parallel with others.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Among {
-    /// Names that others may have as well, if they do not have them for themselves.
+    /// Locks that others may share, but not hold exclusively.
     pub shared: Vec<String>,
-    /// Names that nobody else may have.
+    /// Exclusive locks.
     pub keys: Vec<String>,
-    /// Envelope that nobody else may change, with those around it.
+    /// Envelope that is locked exclusively, together with its enclosing ones.
     pub envelope: Option<String>,
 }
 
-/// Evidence that a transaction was committed whose end nobody answered.
+/// Evidence for checking whether a transaction was committed if the server did not answer.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Written {
-    /// A row of the ledger. Another host that takes this one for gone may write one of the same call, with other content.
+    /// A row of the ledger. If another host declares this one dead, it may write a row for the same call, with other
+    /// content.
     Row {
         /// Id of the call.
         op_id: String,
-        /// Time that the call took, in milliseconds.
+        /// Duration of the call in milliseconds.
         duration_ms: f64,
     },
-    /// The note of a `run` call that is about to start.
+    /// Intent of a `run` call that is about to start.
     Intent(String),
 }
 
 /// Rows that a component's call changed, by table: inserted, updated, deleted.
 pub type Changes = BTreeMap<String, [u64; 3]>;
 
-/// One connection, and whose statements it currently prepares.
+/// One connection, with the owner of the statements that it currently prepares.
 pub struct Session {
     pub(super) engine: Engine,
-    /// The end of the ledger as the open transaction sees it, once it wrote a row.
+    /// End of the ledger in the open transaction, once it has written a row.
     pub(super) known_head: Cell<Option<Head>>,
-    /// Last evidence of the open transaction, or of the one before, that it was committed.
+    /// Newest evidence of the current or the previous transaction.
     pub(super) written: RefCell<Option<Written>>,
     /// Lookup of workspaces' commits.
     pub(super) heads: Heads,
 }
 
-/// Declares methods of [`Session`] that its engine has under the same names.
+/// Declares methods of [`Session`] that every engine has under the same names.
 macro_rules! of_the_engine {
     ($($(#[doc = $doc:literal])+ $vis:vis fn $name:ident(&self$(, $value:ident: $type:ty)*)$( -> $result:ty)?;)+) => {
         impl Session {
@@ -114,7 +115,7 @@ macro_rules! of_the_engine {
     };
 }
 
-/// Declares methods of [`Session`] that only SQLite has, with what they come to on a server.
+/// Declares methods of [`Session`] that only SQLite has, with their result on a server.
 macro_rules! of_sqlite {
     ($($(#[doc = $doc:literal])+ $vis:vis fn $name:ident(&self$(, $value:ident: $type:ty)*)$( -> $result:ty)?, or $otherwise:expr;)+) => {
         impl Session {
@@ -132,53 +133,54 @@ macro_rules! of_sqlite {
 }
 
 of_the_engine! {
-    /// Prepares the host's own statements from now on, under a deadline.
+    /// Prepares later statements as the host's, under a deadline.
     pub fn limit_time(&self, deadline: &Deadline);
-    /// Prepares the host's own statements from now on, without a deadline.
+    /// Prepares later statements as the host's, without a deadline.
     pub fn leave(&self);
-    /// Changes by the component's statements since the last look.
+    /// Changes by the component's statements since the last query.
     pub fn take_changes(&self) -> Changes;
-    /// Forgets what was counted since, and goes on counting from what was taken before.
+    /// Resets the counted changes to earlier ones.
     pub fn set_changes(&self, changes: Changes);
     /// A number that changes with each commit of another session.
     pub fn data_version(&self) -> StoreResult<i64>;
-    /// Starts a snapshot; it is taken at the first read.
+    /// Starts a snapshot, which is taken at the first read.
     pub fn begin_read(&self) -> StoreResult<()>;
-    /// Keeps the database from being written until [`thaw`](Session::thaw), as a session does that only reads.
+    /// Makes the database read-only until [`thaw`](Session::thaw).
     pub fn freeze(&self) -> StoreResult<()>;
-    /// Lets it be written again.
+    /// Makes the database writable again.
     pub fn thaw(&self) -> StoreResult<()>;
-    /// Ends the transaction, durably.
+    /// Commits the transaction durably.
     pub fn commit(&self) -> StoreResult<()>;
-    /// Undoes the transaction. Fails if the engine undid it already.
+    /// Rolls back the transaction. Fails if the engine already did.
     pub fn rollback(&self) -> StoreResult<()>;
-    /// Starts a part of the transaction that can be undone alone.
+    /// Starts a part of the transaction that can be undone separately.
     pub fn savepoint(&self) -> StoreResult<()>;
-    /// Keeps the part since the last savepoint.
+    /// Keeps the changes since the last savepoint.
     pub fn release(&self) -> StoreResult<()>;
-    /// Undoes the part since the last savepoint.
+    /// Undoes the changes since the last savepoint.
     pub fn undo(&self) -> StoreResult<()>;
-    /// True if a transaction is open. SQLite ends one itself after some failures, such as an
-    /// interrupted or disk-filling write. PostgreSQL takes nothing but its undoing after any failure.
+    /// True if a transaction is open. SQLite itself ends one after some failures, such as an interrupted or
+    /// disk-filling write. After any failure, PostgreSQL accepts only a rollback.
     pub fn in_transaction(&self) -> bool;
 }
 
 of_sqlite! {
-    /// Bounds the memory of the component's statement that runs until the result is dropped. A server has its own memory.
+    /// Limits the memory of the component's statement until the result is dropped. No limit on a server.
     pub(super) fn bound_memory(&self) -> Option<Armed>, or None;
-    /// Copies what was committed from the write-ahead log into the file, beside whoever reads or writes.
-    /// Pages that somebody still reads past stay in the log. A server does that by itself.
+    /// Copies committed pages from the write-ahead log into the file, while others read or write. Pages that a reader
+    /// still needs stay in the log. A server does this by itself.
     pub fn checkpoint(&self) -> StoreResult<()>, or Ok(());
-    /// Lets the next in line write, unless a transaction is open. On a server the turn ends with the transaction.
+    /// Lets the next writer proceed, unless a transaction is open. On a server the lock ends with the transaction.
     pub fn end_turn(&self), or ();
-    /// Pages in use: those of the file less those on the free list. None on a server, where no quota is kept by them.
+    /// Number of used pages: all pages of the file minus those on the free list. Zero on a server, where there is no
+    /// page quota.
     pub fn pages(&self) -> StoreResult<i64>, or Ok(0);
-    /// Makes room for the host's own rows if a component's limit left hardly any.
+    /// Raises the limit for the host's own rows, if a component's limit left almost no room.
     pub fn lift_limit(&self) -> StoreResult<()>, or Ok(());
 }
 
 impl Session {
-    /// True if the last transaction ended because the connection to a server was lost, or could not be made.
+    /// True if the last transaction ended because the connection to a server was lost or could not be made.
     pub fn is_lost(&self) -> bool {
         match &self.engine {
             Engine::Sqlite(_) => false,
@@ -201,7 +203,7 @@ impl Session {
         })
     }
 
-    /// A session on a server whose tables are up to date.
+    /// Session on a server whose tables are up to date.
     pub(super) fn on_server(server: &Server, access: Access) -> Result<Session, OpenError> {
         let postgres =
             Postgres::open(server, access).map_err(|source| OpenError::of_server(server, source))?;
@@ -213,7 +215,7 @@ impl Session {
         })
     }
 
-    /// The connection to SQLite, for what only SQLite has.
+    /// Connection to SQLite, for operations that only SQLite has.
     pub(super) fn sqlite(&self) -> StoreResult<&Sqlite> {
         match &self.engine {
             Engine::Sqlite(sqlite) => Ok(sqlite),
@@ -221,7 +223,7 @@ impl Session {
         }
     }
 
-    /// Last evidence of the open transaction, or of the one before, that it was committed.
+    /// Newest evidence of the current or the previous transaction.
     pub fn written(&self) -> Option<Written> {
         self.written.borrow().clone()
     }
@@ -231,7 +233,7 @@ impl Session {
         matches!(&*self.written.borrow(), Some(Written::Row { .. }))
     }
 
-    /// Notes that a state of a work tree is added that no row holds yet.
+    /// Records that a work tree state is added that is not in the chain yet.
     pub(super) fn add_state(&self) {
         if let Engine::Postgres(postgres) = &self.engine {
             postgres.add_state();
@@ -243,7 +245,7 @@ impl Session {
         self.written.replace(None);
     }
 
-    /// Prepares a component's statements from now on, under its deadline.
+    /// Prepares later statements as the component's, under its deadline.
     pub fn enter(&self, namespace: &Namespace, deadline: &Deadline) {
         match &self.engine {
             Engine::Sqlite(sqlite) => sqlite.enter(namespace, deadline),
@@ -251,8 +253,8 @@ impl Session {
         }
     }
 
-    /// Bounds time and memory of what runs until [`leave`](Session::leave), the host's own statements in between
-    /// included.
+    /// Limits time and memory of everything that runs until [`leave`](Session::leave), including the host's own
+    /// statements.
     pub(super) fn begin_bounds(&self, deadline: &Deadline, memory: u64) {
         match &self.engine {
             Engine::Sqlite(sqlite) => sqlite.begin_bounds(deadline, memory),
@@ -260,9 +262,8 @@ impl Session {
         }
     }
 
-    /// Keeps the file from growing by more than `remaining` pages. The limit stays until
-    /// [`lift_limit`](Session::lift_limit), because setting it anew for each call would cost more
-    /// than it protects.
+    /// Limits the growth of the file to `remaining` pages. The limit stays until [`lift_limit`](Session::lift_limit),
+    /// because setting it for each call would cost more than it protects.
     pub fn limit_growth(&self, remaining: i64) -> StoreResult<()> {
         match &self.engine {
             Engine::Sqlite(sqlite) => sqlite.limit_growth(remaining),
@@ -270,8 +271,8 @@ impl Session {
         }
     }
 
-    /// True if a statement of the host's failed and nothing but undoing works, of the transaction or of the part since the last
-    /// savepoint. SQLite undoes the one statement, and goes on.
+    /// True if a statement of the host failed and only a rollback is possible, of the transaction or to the last
+    /// savepoint. SQLite undoes only the failed statement and continues.
     pub fn is_failed(&self) -> bool {
         match &self.engine {
             Engine::Sqlite(_) => false,
@@ -279,7 +280,8 @@ impl Session {
         }
     }
 
-    /// Components with tables whose statements run as the role of the server's URL. None in a file, where there are no roles.
+    /// Components with tables whose statements run as the role of the server's URL. Empty for a file, where there are
+    /// no roles.
     pub fn without_roles(&self) -> StoreResult<Vec<String>> {
         match &self.engine {
             Engine::Sqlite(_) => Ok(Vec::new()),
@@ -287,7 +289,7 @@ impl Session {
         }
     }
 
-    /// True if a host that starts can make roles for components on the server.
+    /// True if a starting host can create roles for components on the server.
     pub fn may_make_roles(&self) -> StoreResult<bool> {
         match &self.engine {
             Engine::Sqlite(_) => Ok(false),
@@ -295,17 +297,17 @@ impl Session {
         }
     }
 
-    /// On a server, has beginnings of transactions travel with their first statement, which saves a trip, or sends them by themselves,
-    /// which is how it is at first. One that travels waits for its turn for a moment only.
+    /// On a server, makes BEGIN travel with the first statement, which saves a round trip, or be sent separately,
+    /// which is the default. A BEGIN that travels waits for its lock only briefly.
     pub fn begin_late(&self, is_late: bool) {
         if let Engine::Postgres(postgres) = &self.engine {
             postgres.begin_late(is_late);
         }
     }
 
-    /// True if the last transaction could not begin when its first statement came, because its turn did not come or the connection was
-    /// lost, or if it had to give way to another one. Nothing of it was done, so it may begin anew, by itself.
-    /// Until a transaction begins every statement is refused.
+    /// True if the last transaction could not begin when its first statement came, because its lock was not available
+    /// or the connection was lost, or if it had to give way to another one. Nothing was done, so the transaction may
+    /// begin again, with a separate BEGIN. Until a transaction begins every statement is refused.
     pub fn must_begin_anew(&self) -> bool {
         match &self.engine {
             Engine::Sqlite(_) => false,
@@ -313,15 +315,15 @@ impl Session {
         }
     }
 
-    /// Waits for turns and locks of write transactions on a server for no longer than this. Those that do not come fail as busy.
+    /// Limits the time that write transactions on a server wait for locks. After that they fail as busy.
     pub fn wait_at_most(&self, time: Duration) {
         if let Engine::Postgres(postgres) = &self.engine {
             postgres.wait_at_most(time);
         }
     }
 
-    /// Runs `body` with the host's rights in the middle of a component's call. A statement that is
-    /// prepared already is not judged again, so only its first use needs this.
+    /// Runs `body` with the host's rights during a component's call. A prepared statement is not authorized again, so
+    /// only its first use needs this.
     pub fn as_host<T>(&self, body: impl FnOnce() -> T) -> T {
         match &self.engine {
             Engine::Sqlite(sqlite) => sqlite.as_host(body),
@@ -329,7 +331,7 @@ impl Session {
         }
     }
 
-    /// Starts a write transaction, after all that other sessions and processes asked for before.
+    /// Starts a write transaction, in the order of requests by all sessions and processes.
     pub fn begin_write(&self) -> StoreResult<()> {
         self.begin_anew();
         match &self.engine {
@@ -338,8 +340,8 @@ impl Session {
         }
     }
 
-    /// Starts a write transaction beside those of other hosts of a server. Those that write alone wait for it. In a file it is
-    /// like any other.
+    /// Starts a write transaction that runs in parallel with those of other hosts of a server. Exclusive writers wait
+    /// for it. In a file it is an ordinary write transaction.
     pub fn begin_write_among(&self, among: &Among) -> StoreResult<()> {
         self.begin_anew();
         match &self.engine {
@@ -348,8 +350,9 @@ impl Session {
         }
     }
 
-    /// Starts a snapshot that sees all rows of a pack whose numbers are lower than the highest one that it sees: on a server, calls of the
-    /// pack that are at work end before. Fails as busy if they do not end soon. In a file there is one at a time.
+    /// Starts a snapshot that sees all rows of a pack whose numbers are lower than the highest visible one: on a
+    /// server, it waits for the pack's calls in progress. Fails as busy if they do not end soon. In a file only one
+    /// call writes at a time.
     pub fn begin_read_of_feed(&self, pack: &str) -> StoreResult<()> {
         match &self.engine {
             Engine::Sqlite(sqlite) => sqlite.begin_read(),
@@ -357,7 +360,7 @@ impl Session {
         }
     }
 
-    /// The same for a call that waits no longer than until its deadline. Fails as busy then.
+    /// Starts a write transaction for a call, and waits no longer than its deadline. Fails as busy after that.
     pub fn begin_write_before(&self, deadline: &Deadline) -> StoreResult<()> {
         self.begin_anew();
         match &self.engine {

@@ -1,5 +1,5 @@
-//! States of work trees after calls whose files follow their rows. The next row of the ledger takes each of them into the
-//! chain, as an event, so that a later change of the table shows.
+//! States of work trees after calls whose files are written after their rows. The next row of the ledger adds each of
+//! them to the chain, as an event, so that later changes to the table are detected.
 
 use std::collections::BTreeMap;
 
@@ -7,30 +7,29 @@ use serde_json::{Value, json};
 
 use super::engine::postgres::STATES_WAIT;
 use super::engine::{Dialects, Engine, Once, sql};
-use super::error::{StoreResult, exactly_one};
+use super::error::StoreResult;
 use super::handles::WorkTrees;
+use super::unchained::{MAX_OF_ROW, chain};
 use super::work_trees::Sighting;
 
-/// Type of the event that holds a state. Components' events have no field `op_id`.
+/// Event type for a state. Components' events have no field `op_id`.
 const AFTER: &str = "work_tree.after";
-/// Most states that one row takes. Data of earlier versions has many that no row took.
-const MAX_OF_ROW: u32 = 64;
 
-/// State that a call left behind.
+/// State that a call left.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct StateAfter {
     op_id: String,
     state: String,
 }
 
-/// Events of the row that takes states into the chain.
+/// Events of the row that adds states to the chain.
 pub(super) fn events(states: &[StateAfter]) -> Vec<Value> {
     let event = |one: &StateAfter| json!({"type": AFTER, "op_id": one.op_id, "state": one.state});
     states.iter().map(event).collect()
 }
 
 impl WorkTrees<'_> {
-    /// Stores the state that a call left behind whose row is written already. Wants a write transaction.
+    /// Stores the state that a call left, if the call's row is written already. Requires a write transaction.
     pub fn note_state_after(self, envelope: &str, op_id: &str, seen: &Sighting) -> StoreResult<()> {
         let sql = "INSERT INTO core_states_after (op_id, envelope_id, state)
             SELECT ?1, ?2, ?3 WHERE EXISTS (SELECT 1 FROM core_envelopes WHERE id = ?2)
@@ -42,7 +41,7 @@ impl WorkTrees<'_> {
             .map(drop)
     }
 
-    /// False if no state waits for a row. In a file, where asking costs nothing, the states themselves tell.
+    /// False if no state waits for a row. For a file this queries the states, which costs almost nothing.
     pub(super) fn may_be_unchained(self) -> StoreResult<bool> {
         match &self.0.engine {
             Engine::Sqlite(_) => Ok(true),
@@ -53,7 +52,7 @@ impl WorkTrees<'_> {
         }
     }
 
-    /// States that no row holds yet, and that no other transaction is about to give to a row.
+    /// States that are not in the chain yet, and that no other transaction is about to add.
     pub(super) fn unchained_states(self) -> StoreResult<Vec<StateAfter>> {
         let sql = self.0.engine.text(Dialects {
             sqlite: "SELECT op_id, state FROM core_states_after WHERE chained_seq IS NULL ORDER BY op_id LIMIT ?1",
@@ -68,20 +67,14 @@ impl WorkTrees<'_> {
         })
     }
 
-    /// Notes the row that holds states.
+    /// Stores the row that holds states.
     pub(super) fn chain_states(self, states: &[StateAfter], seq: i64) -> StoreResult<()> {
-        if states.is_empty() {
-            return Ok(());
-        }
         let sql = "UPDATE core_states_after SET chained_seq = ?2 WHERE op_id = ?1";
-        let mut chain = self.0.engine.prepare(sql)?;
-        for one in states {
-            chain.run(sql![one.op_id, seq]).and_then(exactly_one)?;
-        }
-        Ok(())
+        let keys: Vec<&str> = states.iter().map(|one| one.op_id.as_str()).collect();
+        chain(&self.0.engine, sql, &keys, seq)
     }
 
-    /// States that differ from the ledger's rows, a sentence each.
+    /// States that differ from the ledger's rows, one message each.
     pub(super) fn faults_of_states(self) -> StoreResult<Vec<String>> {
         let mut told = self.told_states()?;
         let mut faults = Vec::new();
@@ -102,7 +95,7 @@ impl WorkTrees<'_> {
             }
             Ok(())
         })?;
-        // Pruning takes states away with their envelope, and rows before it.
+        // Pruning removes states with their envelope, and rows before it.
         let sql = "SELECT 1 FROM core_operations JOIN core_envelopes ON core_envelopes.id = core_operations.envelope_id
              WHERE op_id = ?1";
         let mut kept = self.0.engine.prepare(Once(sql))?;
@@ -116,7 +109,7 @@ impl WorkTrees<'_> {
         Ok(faults)
     }
 
-    /// States that rows hold, with the row, by operation. Of several the first counts.
+    /// States in rows, with the row, by operation. If there are several, the first counts.
     fn told_states(self) -> StoreResult<BTreeMap<String, (i64, String)>> {
         let mut told = BTreeMap::new();
         self.0.ledger().each_event(AFTER, |seq, event| {
@@ -132,7 +125,7 @@ impl WorkTrees<'_> {
 #[cfg(test)]
 mod tests {
     use super::super::OperationFilter;
-    use super::super::fixture::{Place, add, change, disarm, key, ledger, prune, rearm};
+    use super::super::fixture::{Place, change, disarm, faults, ledger, next, prune, rearm, verify};
     use super::super::session::Session;
     use super::*;
 
@@ -156,16 +149,6 @@ mod tests {
         }
         session.commit().unwrap();
         (place, session)
-    }
-
-    fn next(session: &Session, rows: &str, from: usize) {
-        session.begin_write().unwrap();
-        add(session, rows, from);
-        session.commit().unwrap();
-    }
-
-    fn faults(session: &Session) -> Vec<String> {
-        session.ledger().verify(None, &[key().public()]).unwrap().around
     }
 
     fn tamper(session: &Session, sql: &str) {
@@ -233,12 +216,7 @@ mod tests {
              UPDATE core_operations SET events = replace(events, '\"B\"', '\"X\"') WHERE seq = 3",
         );
         rearm(&session);
-        let broken = session
-            .ledger()
-            .verify(None, &[key().public()])
-            .unwrap()
-            .broken
-            .unwrap();
+        let broken = verify(&session, None).unwrap();
         assert_eq!((broken.seq, broken.what.as_str()), (3, "the row was changed"));
     }
 

@@ -1,5 +1,5 @@
-//! States of work trees that calls found, as the ledger's rows have them. The next row takes each of them into the chain,
-//! as an event with a hash, so that a later change of the table shows.
+//! States of work trees as calls found them. The next row of the ledger adds each of them to the chain, as an event
+//! with a hash, so that later changes to the table are detected.
 
 use std::collections::BTreeMap;
 
@@ -7,13 +7,12 @@ use serde_json::{Value, json};
 use tollgate_core::hash;
 
 use super::engine::{Dialects, Once, Row, sql};
-use super::error::{StoreResult, exactly_one};
+use super::error::StoreResult;
 use super::handles::WorkTrees;
+use super::unchained::{MAX_OF_ROW, chain};
 
-/// Type of the event that holds a state. Components' events have no field `op_id`.
+/// Event type for a state. Components' events have no field `op_id`.
 const FOUND: &str = "work_tree.state";
-/// Most states that one row takes. Data of earlier versions has many that no row took.
-const MAX_OF_ROW: u32 = 64;
 
 /// Columns that [`FoundState::read`] reads.
 const COLUMNS: &str = "id, envelope_id, op_id, workspace, state, git_head, differs, cause, seen_at";
@@ -28,7 +27,7 @@ pub(super) struct FoundState {
     hash: String,
 }
 
-/// A state as an event has it.
+/// A state in an event.
 #[derive(Debug)]
 struct Told {
     seq: i64,
@@ -60,7 +59,7 @@ impl FoundState {
     }
 }
 
-/// Events of the row that takes states into the chain.
+/// Events of the row that adds states to the chain.
 pub(super) fn events(states: &[FoundState]) -> Vec<Value> {
     let event = |one: &FoundState| {
         json!({
@@ -75,7 +74,7 @@ pub(super) fn events(states: &[FoundState]) -> Vec<Value> {
 }
 
 impl WorkTrees<'_> {
-    /// States that no row holds yet, and that no other transaction is about to give to a row.
+    /// States that are not in the chain yet, and that no other transaction is about to add.
     pub(super) fn unchained_finds(self) -> StoreResult<Vec<FoundState>> {
         let unless_taken = self.0.engine.text(Dialects {
             sqlite: "",
@@ -87,20 +86,14 @@ impl WorkTrees<'_> {
         self.0.engine.all(&sql, sql![MAX_OF_ROW], FoundState::read)
     }
 
-    /// Notes the row that holds states.
+    /// Stores the row that holds states.
     pub(super) fn chain_finds(self, states: &[FoundState], seq: i64) -> StoreResult<()> {
-        if states.is_empty() {
-            return Ok(());
-        }
         let sql = "UPDATE core_work_tree_states SET chained_seq = ?2 WHERE id = ?1";
-        let mut chain = self.0.engine.prepare(sql)?;
-        for one in states {
-            chain.run(sql![one.id, seq]).and_then(exactly_one)?;
-        }
-        Ok(())
+        let keys: Vec<i64> = states.iter().map(|one| one.id).collect();
+        chain(&self.0.engine, sql, &keys, seq)
     }
 
-    /// States that differ from the ledger's rows, a sentence each.
+    /// States that differ from the ledger's rows, one message each.
     pub(super) fn faults_of_finds(self) -> StoreResult<Vec<String>> {
         let mut told = self.told_finds()?;
         let mut faults = Vec::new();
@@ -128,7 +121,7 @@ impl WorkTrees<'_> {
             }
             Ok(())
         })?;
-        // Pruning takes states away with their envelope.
+        // Pruning removes states with their envelope.
         let sql = "SELECT 1 FROM core_envelopes WHERE id = ?1";
         let mut kept = self.0.engine.prepare(Once(sql))?;
         for (id, told) in told {
@@ -142,8 +135,8 @@ impl WorkTrees<'_> {
         Ok(faults)
     }
 
-    /// True if the ledger has the call that found a state, or may have had it: the call runs, or its row was pruned. The
-    /// row of the call is not before the one that took the state.
+    /// True if the ledger has the call that found a state, or may have had it: the call is running, or its row was
+    /// pruned. The row of the call does not precede the one with the state.
     fn has_call_of(self, found: &FoundState, seq: i64) -> StoreResult<bool> {
         let sql = "SELECT EXISTS (SELECT 1 FROM core_operations WHERE op_id = ?1
                 AND (?2 IN (repo_before_hash, repo_after_hash,
@@ -157,7 +150,7 @@ impl WorkTrees<'_> {
             .one(sql, sql![found.op_id, found.state, seq], |row| row.get(0))
     }
 
-    /// States that rows hold, by number. Of several the first counts.
+    /// States in rows, by number. If there are several, the first counts.
     fn told_finds(self) -> StoreResult<BTreeMap<i64, Told>> {
         let mut told = BTreeMap::new();
         self.0.ledger().each_event(FOUND, |seq, event| {
@@ -178,17 +171,16 @@ impl WorkTrees<'_> {
 mod tests {
     use super::super::Sighting;
     use super::super::engine::sql;
-    use super::super::fixture::{NOW, Place, add, change, disarm, key, ledger, operation, prune, rearm};
+    use super::super::fixture::{
+        self, NOW, Place, change, disarm, faults, ledger, next, operation, prune, rearm, verify,
+    };
     use super::super::session::Session;
     use super::super::work_trees::Cause;
 
     fn seen(state: &str, looked_boot_ms: i64) -> Sighting {
         Sighting {
-            workspace: "one".to_owned(),
-            state: state.to_owned(),
             differs: Some("{\"files\":{}}".to_owned()),
-            looked_boot_ms,
-            ..Sighting::default()
+            ..fixture::seen(state, looked_boot_ms)
         }
     }
 
@@ -214,16 +206,6 @@ mod tests {
         session.ledger().record(&row).unwrap();
     }
 
-    fn next(session: &Session, rows: &str, from: usize) {
-        session.begin_write().unwrap();
-        add(session, rows, from);
-        session.commit().unwrap();
-    }
-
-    fn faults(session: &Session) -> Vec<String> {
-        session.ledger().verify(None, &[key().public()]).unwrap().around
-    }
-
     #[test]
     fn the_next_row_holds_a_state() {
         let (_place, session) = story(&["A", "B", "A"]);
@@ -236,7 +218,7 @@ mod tests {
         let rows: Vec<i64> = told.values().map(|told| told.seq).collect();
         assert_eq!(rows, [1, 4, 4]);
         assert_eq!(faults(&session), [] as [String; 0]);
-        // Another look at the same state is no change of it.
+        // Another scan of the same state does not change it.
         session.begin_write().unwrap();
         session
             .work_trees()
@@ -315,12 +297,7 @@ mod tests {
         )
         .unwrap();
         rearm(&session);
-        let broken = session
-            .ledger()
-            .verify(None, &[key().public()])
-            .unwrap()
-            .broken
-            .unwrap();
+        let broken = verify(&session, None).unwrap();
         assert_eq!((broken.seq, broken.what.as_str()), (1, "the row was changed"));
     }
 

@@ -1,4 +1,4 @@
-//! Statistics of the ledger: how often, how long, and how it failed, by tool, actor, client, policy and time.
+//! Statistics of the ledger: call counts, durations and failures, by tool, actor, client, policy and time.
 
 mod counts;
 
@@ -13,7 +13,8 @@ use super::error::StoreResult;
 use super::handles::Stats;
 use super::value::Value as SqlValue;
 
-/// Rows before a time's place in the ledger that are looked at too: rows are in order of their calls' ends.
+/// Number of rows before a time's place in the ledger that are searched too, because rows are in the order in which
+/// calls ended.
 const SLACK: i64 = 1_000;
 
 /// The calls of one tool.
@@ -29,13 +30,13 @@ pub struct ToolStats {
     pub failed: i64,
     /// Number of calls whose tests did not all pass.
     pub tests_failed: i64,
-    /// Number of calls whose outcome nobody knows.
+    /// Number of calls with unknown outcome.
     pub unknown: i64,
-    /// Half of the calls took at most so many milliseconds.
+    /// Median duration in milliseconds.
     pub median_ms: f64,
-    /// Nineteen of twenty took at most so many.
+    /// 95th percentile of the duration in milliseconds.
     pub p95_ms: f64,
-    /// The longest took so many.
+    /// Longest duration in milliseconds.
     pub longest_ms: f64,
     /// Number of failures by code.
     pub errors: BTreeMap<String, i64>,
@@ -68,7 +69,7 @@ pub enum Bucket {
 }
 
 impl Bucket {
-    /// Letters of a timestamp that say which stretch it is in.
+    /// Length of the timestamp's prefix that identifies the period.
     pub const fn letters(self) -> usize {
         match self {
             Bucket::Minute => "2026-11-21T06:30".len(),
@@ -78,24 +79,24 @@ impl Bucket {
     }
 }
 
-/// Calls to count, and how.
+/// Filter and grouping of calls to count.
 #[derive(Debug, Clone, Default)]
 pub struct TallyQuery {
-    /// At or after this time.
+    /// Earliest time, inclusive.
     pub since: String,
-    /// Before this time.
+    /// Latest time, exclusive.
     pub until: Option<String>,
-    /// Of this pack.
+    /// Pack.
     pub pack: Option<String>,
-    /// Of this tool.
+    /// Tool.
     pub tool: Option<String>,
-    /// Recorded under this actor.
+    /// Recorded actor.
     pub actor: Option<String>,
-    /// Counted apart by these. [`By::Policy`] changes nothing here.
+    /// Properties to group by. [`By::Policy`] has no effect here.
     pub by: Vec<By>,
-    /// Counted apart by stretches of time.
+    /// Width of the periods to group by.
     pub bucket: Option<Bucket>,
-    /// At most so many of the newest rows are looked at. Absent: all.
+    /// Most rows that are searched, newest first. `None` for all.
     pub most: Option<i64>,
 }
 
@@ -108,13 +109,13 @@ pub struct Tally {
     /// Pack of the tool.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub pack: Option<String>,
-    /// The tool.
+    /// Name of the tool.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub tool: Option<String>,
-    /// Caller.
+    /// Name of the caller.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub actor: Option<String>,
-    /// Client.
+    /// Name of the client.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub client: Option<String>,
     /// Number of calls.
@@ -181,7 +182,7 @@ struct Conditions {
 }
 
 impl Stats<'_> {
-    /// The calls of each tool since a time, of one pack or of all.
+    /// Calls of each tool since a time, for one pack or all.
     pub fn of_tools(self, since: &str, pack: Option<&str>) -> StoreResult<Vec<ToolStats>> {
         let tallied = self.tallies(&TallyQuery {
             since: since.to_owned(),
@@ -214,8 +215,8 @@ impl Stats<'_> {
         })
     }
 
-    /// Counts the same calls in several ways, and reads them once. Also the first place that was looked at, if there are
-    /// older rows.
+    /// Counts the same calls in several ways in one pass. Also returns the first place that was searched, if there
+    /// are older rows.
     pub fn tallies_of(
         self,
         query: &TallyQuery,
@@ -250,7 +251,7 @@ impl Stats<'_> {
         })
     }
 
-    /// Counts the same verdicts by several widths of time, and reads them once.
+    /// Counts the same verdicts by several widths of periods in one pass.
     pub fn policy_tallies_of(
         self,
         query: &TallyQuery,
@@ -279,7 +280,7 @@ impl Stats<'_> {
         Ok((finished.collect(), conditions.cut_at))
     }
 
-    /// A place in the ledger before all rows of calls since a time, found without reading them.
+    /// Place in the ledger before all rows of calls since a time, found without reading them.
     pub fn first_place_since(self, time: &str) -> StoreResult<i64> {
         let sql = "SELECT timestamp FROM core_operations WHERE seq >= ?1 ORDER BY seq LIMIT 1";
         let mut from = self.0.engine.prepare(sql)?;

@@ -1,4 +1,4 @@
-//! A database in figures, for operators.
+//! Status of a database, for operators.
 
 use serde::Serialize;
 
@@ -7,7 +7,7 @@ use super::error::StoreResult;
 use super::handles::Maintenance;
 use super::ledger::Head;
 
-/// Figures of a database.
+/// Status of a database.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct DatabaseStatus {
     /// `SQLite` or `PostgreSQL`.
@@ -22,7 +22,7 @@ pub struct DatabaseStatus {
     pub bytes: Option<u64>,
     /// Migrations by their owners.
     pub migrations: Vec<Applied>,
-    /// Rows of the ledger that are there.
+    /// Existing rows of the ledger.
     pub rows: u64,
     /// Rows of the ledger that were pruned.
     pub pruned: i64,
@@ -44,7 +44,7 @@ pub struct Applied {
 }
 
 impl Maintenance<'_> {
-    /// True if a host has worked with the database.
+    /// True if a host has used the database.
     pub fn is_made(self) -> StoreResult<bool> {
         let sql = self.0.engine.text(Dialects {
             sqlite: "SELECT EXISTS (SELECT 1 FROM sqlite_schema WHERE name = 'core_migrations')",
@@ -53,7 +53,7 @@ impl Maintenance<'_> {
         self.0.engine.one(Once(sql), &[], |row| row.get(0))
     }
 
-    /// Figures of the database.
+    /// Status of the database.
     pub fn status(self, boot_ms: i64) -> StoreResult<DatabaseStatus> {
         let engine = &self.0.engine;
         let (name, schema) = match engine {

@@ -1,5 +1,4 @@
-//! Attacks on the ledger by somebody who tampers with it: tables of attacks, each with the row that
-//! `verify` names.
+//! Tests of tampering with the ledger: tables of attacks, each with the row that `verify` reports.
 
 mod of_postgres;
 mod of_sqlite;

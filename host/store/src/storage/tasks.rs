@@ -1,5 +1,5 @@
-//! Tasks: calls whose clients do not wait for the reply, with what became of them. Every host of the data directory
-//! answers for each of them.
+//! Tasks: calls whose clients do not wait for the reply, and their outcomes. Every host of the data directory can
+//! answer for each of them.
 
 mod lost;
 mod stored;
@@ -22,16 +22,16 @@ pub use stored::{NewTask, StoredTask, TaskCounts, TaskEnd, TaskFilter};
 
 /// Bytes of one part of a reply, well below the longest value.
 const PART: usize = 400_000;
-/// Largest reply that is kept with a task, in bytes of JSON.
+/// Size limit of a reply that is stored with a task, in bytes of JSON.
 pub const MAX_REPLY: usize = 8 << 20;
-/// Component of requests for approval that are questions of tasks, with the task's id as key. No pack has such a name.
+/// Component name for requests for approval that are questions of tasks, with the task's id as key. No pack can have
+/// this name.
 pub const QUESTIONS_OF_TASKS: &str = "mcp/tasks";
-/// Most expired tasks that go for each new one.
+/// Most expired tasks that are removed for each new one.
 const EXPIRED_BATCH: u32 = 16;
 
 impl Tasks<'_> {
-    /// Stores a task that begins, unless the call that it is about is over. Whether it is stored. Wants a write
-    /// transaction.
+    /// Stores a new task, unless its call is over. Returns whether it is stored. Requires a write transaction.
     pub fn insert(self, new: &NewTask) -> StoreResult<bool> {
         self.forget(new.now_ms, EXPIRED_BATCH)?;
         if new.asked.is_none() && self.0.operations().find(&new.op_id)?.is_some() {
@@ -44,31 +44,28 @@ impl Tasks<'_> {
         let sql = "INSERT INTO core_tasks (id, owner, tool, args_hash, envelope_id, op_id, state, created_at, updated_at,
                 until_ms, poll_ms, host_id, asked, arguments)
             VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?8, ?9, ?10, ?11, ?12, ?13)";
-        self.0
-            .engine
-            .run(
-                sql,
-                sql![
-                    new.id,
-                    new.owner,
-                    new.tool,
-                    new.args_hash,
-                    new.envelope_id,
-                    new.op_id,
-                    state.as_str(),
-                    new.now_ms,
-                    new.now_ms.saturating_add(new.ttl_ms),
-                    new.poll_ms,
-                    new.host_id,
-                    new.asked.as_ref().map(Value::to_string),
-                    new.arguments,
-                ],
-            )
-            .and_then(exactly_one)?;
+        self.0.engine.change_one(
+            sql,
+            sql![
+                new.id,
+                new.owner,
+                new.tool,
+                new.args_hash,
+                new.envelope_id,
+                new.op_id,
+                state.as_str(),
+                new.now_ms,
+                new.now_ms.saturating_add(new.ttl_ms),
+                new.poll_ms,
+                new.host_id,
+                new.asked.as_ref().map(Value::to_string),
+                new.arguments,
+            ],
+        )?;
         Ok(true)
     }
 
-    /// The task with an id, unless it is over and its time as well.
+    /// Task with an id, unless it is over and has expired.
     pub fn get(self, id: &str, now_ms: i64) -> StoreResult<Option<StoredTask>> {
         let found = self.0.engine.maybe(
             &format!("SELECT {COLUMNS} FROM core_tasks WHERE id = ?1"),
@@ -78,7 +75,7 @@ impl Tasks<'_> {
         Ok(found.filter(|task| !task.is_forgotten(now_ms)))
     }
 
-    /// The kept reply of a task.
+    /// Stored reply of a task.
     pub fn reply(self, id: &str) -> StoreResult<Option<String>> {
         let parts: Vec<String> = self.0.engine.all(
             "SELECT content FROM core_task_replies WHERE task_id = ?1 ORDER BY part",
@@ -88,13 +85,13 @@ impl Tasks<'_> {
         Ok((!parts.is_empty()).then(|| parts.concat()))
     }
 
-    /// Stores how far a task is. Nothing, if it is over. Wants a write transaction.
+    /// Stores a task's progress. Does nothing if the task is over. Requires a write transaction.
     pub fn note(self, id: &str, note: &str, now_ms: i64) -> StoreResult<()> {
         let sql = "UPDATE core_tasks SET note = ?2, updated_at = ?3 WHERE id = ?1 AND state = 'working'";
         self.0.engine.run(sql, sql![id, note, now_ms]).map(drop)
     }
 
-    /// Stores the call that a task makes now. Wants a write transaction.
+    /// Stores the current call of a task. Requires a write transaction.
     pub fn note_call(self, id: &str, op_id: &str) -> StoreResult<()> {
         self.0
             .engine
@@ -105,7 +102,7 @@ impl Tasks<'_> {
             .map(drop)
     }
 
-    /// Has a task wait for answers. Whether it was working. Wants a write transaction.
+    /// Makes a task wait for answers. Returns whether it was working. Requires a write transaction.
     pub fn ask(self, id: &str, asked: &Value, now_ms: i64) -> StoreResult<bool> {
         self.transition(id, TaskEvent::Asked, now_ms, |task| {
             task.asked = Some(asked.clone());
@@ -114,8 +111,8 @@ impl Tasks<'_> {
         })
     }
 
-    /// Notes that a waiting task's question, which had no room before, is in the list of approvals. Whether the task still
-    /// waits with it. Wants a write transaction.
+    /// Records that a waiting task's question, for which there was no room before, is in the list of approvals.
+    /// Returns whether the task still waits for it. Requires a write transaction.
     pub fn note_listed(self, id: &str, new: &NewApproval, now_ms: i64) -> StoreResult<bool> {
         let Some(mut task) = self.get(id, now_ms)? else {
             return Ok(false);
@@ -129,7 +126,7 @@ impl Tasks<'_> {
         self.write(&task, TaskState::InputRequired, now_ms)
     }
 
-    /// Has a task go on that waited. Whether it waited. Wants a write transaction.
+    /// Continues a waiting task. Returns whether it waited. Requires a write transaction.
     pub fn resume(self, id: &str, now_ms: i64) -> StoreResult<bool> {
         let mut waited = None;
         let moved = self.transition(id, TaskEvent::Answered, now_ms, |task| {
@@ -143,7 +140,7 @@ impl Tasks<'_> {
         Ok(moved)
     }
 
-    /// Takes the question of a task that does not wait any more out of the list of approvals, if it is there. Wants a
+    /// Withdraws the question of a task that waits no longer from the list of approvals, if it is there. Requires a
     /// write transaction.
     fn withdraw_question(self, task: &StoredTask, now_ms: i64) -> StoreResult<()> {
         if task.approvals().next().is_none() {
@@ -163,8 +160,8 @@ impl Tasks<'_> {
             .map(drop)
     }
 
-    /// Stores an answer to something that a task waits for. Whether it was asked and not answered before. Wants a write
-    /// transaction.
+    /// Stores an answer that a task waits for. Returns whether it was requested and not answered before. Requires a
+    /// write transaction.
     pub fn answer(self, id: &str, key: &str, answer: &Value, now_ms: i64) -> StoreResult<bool> {
         let Some(mut task) = self.get(id, now_ms)? else {
             return Ok(false);
@@ -176,7 +173,7 @@ impl Tasks<'_> {
         self.write(&task, TaskState::InputRequired, now_ms)
     }
 
-    /// Ends a task with its reply. Whether it was not over before. Wants a write transaction.
+    /// Ends a task with its reply. Returns whether it was still open. Requires a write transaction.
     pub fn end(self, id: &str, end: &TaskEnd, now_ms: i64) -> StoreResult<bool> {
         let mut waited = None;
         let moved = self.transition(id, end.event, now_ms, |task| {
@@ -200,7 +197,7 @@ impl Tasks<'_> {
         Ok(moved)
     }
 
-    /// Notes that somebody wants a task to end. Whether it is not over yet. Wants a write transaction.
+    /// Records a request to cancel a task. Returns whether it is still open. Requires a write transaction.
     pub fn want_cancelled(self, id: &str, now_ms: i64) -> StoreResult<bool> {
         let sql = "UPDATE core_tasks SET cancel = 1, updated_at = ?2
             WHERE id = ?1 AND state IN ('working', 'input_required')";
@@ -208,14 +205,14 @@ impl Tasks<'_> {
         Ok(changed == 1)
     }
 
-    /// The same for all tasks of an envelope that ended. Wants a write transaction.
+    /// Records a request to cancel all tasks of an envelope that ended. Requires a write transaction.
     pub(super) fn want_all_cancelled(self, envelope: &str) -> StoreResult<()> {
         let sql = "UPDATE core_tasks SET cancel = 1
             WHERE state IN ('working', 'input_required') AND envelope_id = ?1";
         self.0.engine.run(sql, sql![envelope]).map(drop)
     }
 
-    /// Open tasks of a host that somebody wants to end, and those that have all their answers.
+    /// Open tasks of a host that must be cancelled or have all their answers.
     pub fn to_wake(self, host_id: &str) -> StoreResult<Vec<StoredTask>> {
         let sql = format!(
             "SELECT {COLUMNS} FROM core_tasks WHERE state IN ('working', 'input_required') AND host_id = ?1
@@ -228,7 +225,7 @@ impl Tasks<'_> {
             .collect())
     }
 
-    /// Tasks that fit a filter, the newest first.
+    /// Tasks that match a filter, newest first.
     pub fn list(self, filter: &TaskFilter, limit: u32) -> StoreResult<Vec<StoredTask>> {
         let sql = format!(
             "SELECT {COLUMNS} FROM core_tasks WHERE (CAST(?1 AS TEXT) IS NULL OR state = ?1) AND (CAST(?2 AS TEXT) IS NULL OR owner = ?2)
@@ -241,7 +238,7 @@ impl Tasks<'_> {
         self.0.engine.all(&sql, values, stored)
     }
 
-    /// Ids of the tasks whose latest calls are among operations, by operation.
+    /// Ids of the tasks whose latest calls are among the given operations, by operation.
     pub fn of_operations<'a>(
         self,
         op_ids: impl Iterator<Item = &'a str>,
@@ -271,7 +268,7 @@ impl Tasks<'_> {
         })
     }
 
-    /// Forgets tasks that are over and whose time is as well. Wants a write transaction.
+    /// Removes tasks that are over and have expired. Requires a write transaction.
     pub fn forget(self, now_ms: i64, limit: u32) -> StoreResult<usize> {
         let sql =
             "SELECT id FROM core_tasks WHERE state NOT IN ('working', 'input_required') AND until_ms <= ?1
@@ -287,7 +284,7 @@ impl Tasks<'_> {
         Ok(ids.len())
     }
 
-    /// Moves a task by an event, if that can happen in its state, with what changes besides.
+    /// Applies an event to a task, if its state allows it, with further changes.
     fn transition(
         self,
         id: &str,
@@ -310,7 +307,7 @@ impl Tasks<'_> {
         self.write(&task, seen, now_ms)
     }
 
-    /// Writes a task that was seen in a state. Whether it still was.
+    /// Writes a task, if it is still in the state in which it was read. Returns whether it was.
     fn write(self, task: &StoredTask, seen: TaskState, now_ms: i64) -> StoreResult<bool> {
         let answers = (!task.answers.is_empty()).then(|| Value::Object(task.answers.clone()).to_string());
         let sql = "UPDATE core_tasks SET state = ?3, note = ?4, updated_at = ?5, asked = ?6, answers = ?7,

@@ -1,11 +1,11 @@
-//! Numbers of rows in the database.
+//! Row counts of the database.
 
 use super::engine::{Engine, Once};
 use super::error::StoreResult;
 use super::handles::Maintenance;
 
 impl Maintenance<'_> {
-    /// Rows of the ledger, and envelopes that are open at a time.
+    /// Number of rows in the ledger, and of envelopes that are open at a time.
     pub fn totals(self, boot_ms: i64) -> StoreResult<(u64, u64)> {
         let sql = "SELECT count(*) FROM core_operations";
         let rows: i64 = self.0.engine.one(sql, &[], |row| row.get(0))?;
@@ -15,7 +15,7 @@ impl Maintenance<'_> {
         ))
     }
 
-    /// Bytes that a server has for the whole database. None for a file, whose bytes are seen beside it.
+    /// Size of the whole database on a server in bytes. `None` for a file, whose size its caller reads.
     pub fn bytes_on_server(self) -> StoreResult<Option<u64>> {
         if let Engine::Sqlite(_) = self.0.engine {
             return Ok(None);

@@ -1,4 +1,4 @@
-//! Values and statements as components send them to a database, whatever its engine.
+//! Values and statements as components send them to a database, independent of the engine.
 
 /// A value of a column or a parameter.
 #[derive(Debug, Clone, PartialEq)]

@@ -1,4 +1,4 @@
-//! Following the ledger's chain of hashes from end to end.
+//! Verification of the ledger's hash chain from end to end.
 
 use std::iter::Peekable;
 use std::ops::ControlFlow;
@@ -13,22 +13,23 @@ use super::handles::Ledger;
 use super::ledger::{CHAIN_COLUMNS, Head, Link, RowHasher, link};
 use crate::key::PublicKey;
 
-/// Result of verifying.
+/// Result of a verification.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Verified {
-    /// Number of rows that hold together.
+    /// Number of verified rows.
     pub rows: u64,
-    /// Number of rows before the end that were pruned, as anchors say.
+    /// Number of rows before the end that were pruned, according to anchors.
     pub pruned: i64,
-    /// Number of pruned rows before the exported head, which may be one of them.
+    /// Number of pruned rows up to the exported head, which may be one of them.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub pruned_before_head: Option<i64>,
-    /// The end of the chain.
+    /// End of the chain.
     pub head: Head,
-    /// The first thing that is wrong, if anything is.
+    /// First fault, if there is one.
     pub broken: Option<Broken>,
-    /// Faults around the rows: triggers, views, indexes and tables that are missing, changed or added,
-    /// foreign keys that reach the host's tables, indexes that do not fit them, envelopes and states of work trees that are not what rows say.
+    /// Faults outside the rows: triggers, views, indexes and tables that are missing, changed or added, foreign keys
+    /// that refer to the host's tables, indexes that do not match them, envelopes and work tree states that differ
+    /// from the rows.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub around: Vec<String>,
 }
@@ -36,7 +37,7 @@ pub struct Verified {
 impl std::fmt::Display for Broken {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         match self.seq {
-            // It is not about a row.
+            // The fault does not concern a single row.
             0 => f.write_str(&self.what),
             seq => write!(f, "row {seq}: {}", self.what),
         }
@@ -46,7 +47,7 @@ impl std::fmt::Display for Broken {
 /// Place where the chain breaks.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Broken {
-    /// The row.
+    /// Place of the row.
     pub seq: i64,
     /// Fault of the row.
     pub what: String,
@@ -62,20 +63,20 @@ impl Broken {
 }
 
 impl Ledger<'_> {
-    /// Follows the chain from its start to its end, over the anchors of pruned rows, which one of
-    /// the keys must have signed. `head` is one that was exported before: it must be on the chain,
-    /// or rows were taken from its end, or history was rewritten.
+    /// Verifies the chain from start to end, across the anchors of pruned rows, which one of the keys must have
+    /// signed. `head` was exported before and must be on the chain. Otherwise rows were cut from the end, or history
+    /// was rewritten.
     pub fn verify(self, head: Option<&Head>, keys: &[PublicKey]) -> StoreResult<Verified> {
         self.0.begin_read()?;
         let verified = self.verify_snapshot(head, keys);
         let ended = self.0.commit();
-        // A failed statement is also why the transaction cannot end well.
+        // A failed statement also prevents a clean end of the transaction.
         let verified = verified?;
         ended?;
         Ok(verified)
     }
 
-    /// The same in the open transaction.
+    /// Verifies the chain in the open transaction.
     pub(super) fn verify_snapshot(self, head: Option<&Head>, keys: &[PublicKey]) -> StoreResult<Verified> {
         let mut walk = Walk {
             at: Head::before_all(),
@@ -112,7 +113,7 @@ impl Ledger<'_> {
         let mut hasher = RowHasher::new();
         let mut anchors = anchors.iter().peekable();
         let mut walked = Ok(());
-        // An index that lies must not lead to the rows.
+        // Sorted without an index, because a corrupt index must not be used to find the rows.
         let order = self.0.engine.text(Dialects {
             sqlite: "NOT INDEXED ORDER BY seq",
             postgres: "ORDER BY seq",
@@ -129,8 +130,8 @@ impl Ledger<'_> {
         Ok(walked.and_then(|()| anchors.try_for_each(|anchor| walk.cross(anchor))))
     }
 
-    /// Faults of the schema and of the files' pages for which rows cannot be believed: without its triggers the
-    /// table could be changed through SQL, another one swallows rows, and a lying index hides them.
+    /// Faults of the schema and of database pages because of which rows cannot be trusted: without its triggers the
+    /// table could be changed through SQL, a foreign trigger discards rows, and a corrupt index hides them.
     fn faults_around(self) -> StoreResult<Vec<String>> {
         let misplaced = match self.0.maintenance().misplaced() {
             Ok(misplaced) => misplaced,
@@ -164,7 +165,7 @@ struct Walk<'a> {
 }
 
 impl Walk<'_> {
-    /// One row after the anchors that come before it.
+    /// Checks one row, after the anchors that precede it.
     fn pass<'a>(
         &mut self,
         row: &Link,
@@ -176,7 +177,7 @@ impl Walk<'_> {
         self.step(row)
     }
 
-    /// One row after what came before it.
+    /// Checks one row against its predecessor.
     fn step(&mut self, row: &Link) -> Result<(), Broken> {
         if row.seq <= self.at.seq {
             return Err(Broken::at(row.seq, "the row was inserted where rows were pruned"));
@@ -197,7 +198,7 @@ impl Walk<'_> {
         self.arrive(row.seq, &row.hash)
     }
 
-    /// A stretch of pruned rows.
+    /// Crosses a range of pruned rows.
     fn cross(&mut self, anchor: &Anchor) -> Result<(), Broken> {
         let Anchor {
             first_seq, last_seq, ..

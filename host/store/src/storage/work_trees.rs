@@ -1,48 +1,48 @@
-//! States of work trees as calls found them, by envelope and workspace. A state that no call made is an edit.
+//! States of work trees as calls found them, by envelope and workspace. A state that no call made counts as an edit.
 
 use std::ops::ControlFlow;
 
 use super::engine::sql;
-use super::error::{StoreResult, exactly_one};
+use super::error::StoreResult;
 use super::handles::WorkTrees;
 
-/// Most edits back that an oscillation is searched for.
+/// Most edits back in the search for an oscillation.
 const MAX_PERIOD: i64 = 8;
-/// Most states back that tell of a file.
+/// Most earlier states that are searched for a file.
 const MAX_BACK: i64 = 200;
 
-/// A work tree as one look found it.
+/// Result of one scan of a work tree.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Sighting {
     /// Name of the workspace.
     pub workspace: String,
-    /// SHA-256 over the workspace's name, and path, mode and content of each file that Git does not ignore.
+    /// SHA-256 over the workspace's name, and over path, mode and content of each file that Git does not ignore.
     pub state: String,
-    /// The same over the files that Git tracks. Not stored.
+    /// The same hash over the files that Git tracks. Not stored.
     pub tracked: String,
-    /// The commit it is at.
+    /// Commit of the work tree.
     pub git_head: Option<String>,
     /// Differences from that commit: a JSON object of files by path, with modes and hashes, and the number of others.
     pub differs: Option<String>,
-    /// When the look began, by the clock that counts from the machine's start.
+    /// Start of the scan, in milliseconds since the machine's boot.
     pub looked_boot_ms: i64,
 }
 
-/// Why a work tree is in another state than before.
+/// Cause of a changed work tree state.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Cause {
     /// State at the opening of its envelope.
     Opened,
-    /// No call did it.
+    /// An edit outside any call.
     Observed,
-    /// A call did it.
+    /// A call.
     Call,
-    /// A test run did it, which is no edit.
+    /// A test run, which does not count as an edit.
     TestRun,
 }
 
 impl Cause {
-    /// Cause as a row has it. The first look of a call is like the opening.
+    /// Cause from its stored form. The first scan of a call counts like the opening.
     fn read(text: &str) -> Cause {
         match text {
             "observed" => Cause::Observed,
@@ -65,21 +65,21 @@ impl Cause {
 /// Edits of one workspace in one envelope.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct WorkTreeProgress {
-    /// The newest state.
+    /// Newest state.
     pub state: String,
-    /// The commit of that state.
+    /// Commit of that state.
     pub git_head: Option<String>,
-    /// Edits by calls and by others. What test runs leave behind is none.
+    /// Number of edits by calls and by others. Changes left by test runs do not count.
     pub edits: u64,
-    /// Edits among them that no call made.
+    /// Number of those edits that no call made.
     pub observed_edits: u64,
     /// True if the state at the opening of the envelope is known.
     pub has_baseline: bool,
-    /// Edits since the newest state was there before, if others came in between.
+    /// Number of edits since the newest state occurred before, with other states in between.
     pub oscillation: Option<u32>,
 }
 
-/// State of a work tree, as readers of an envelope's history see it.
+/// State of a work tree in an envelope's history.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct TreeState {
     /// Name of the workspace.
@@ -88,13 +88,13 @@ pub struct TreeState {
     pub state: String,
     /// opened, first, observed, call or test_run.
     pub cause: String,
-    /// The operation that found it.
+    /// Operation that found it.
     pub op_id: String,
-    /// Time of the look.
+    /// Time of the scan.
     pub seen_at: String,
 }
 
-/// The newest known state.
+/// Newest known state.
 struct Newest {
     id: i64,
     state: String,
@@ -102,8 +102,8 @@ struct Newest {
 }
 
 impl WorkTrees<'_> {
-    /// Number of edits between the newest known state of an envelope's work tree and a look at it: 0 or 1. A look that
-    /// began before the newest known one shows nothing new.
+    /// Number of edits between the newest known state of an envelope's work tree and a scan of it: 0 or 1. A scan
+    /// that began before the newest known one shows nothing new.
     pub fn edits_until(self, envelope: &str, seen: &Sighting) -> StoreResult<i64> {
         let newest = self.newest_state(envelope, &seen.workspace)?;
         let is_edit = newest
@@ -111,7 +111,7 @@ impl WorkTrees<'_> {
         Ok(i64::from(is_edit))
     }
 
-    /// Stores a state, unless it is the newest known one. Wants a write transaction.
+    /// Stores a state, unless it is the newest known one. Requires a write transaction.
     pub fn note_sighting(
         self,
         envelope: &str,
@@ -124,9 +124,9 @@ impl WorkTrees<'_> {
         self.note_state(envelope, seen, cause, op_id, now)
     }
 
-    /// Notes a look at the work tree before an envelope is closed, and counts the edit that it finds. Returns false, and
-    /// notes nothing, if the limit of edits leaves no room for it. The newest known state of the workspace stays, so that
-    /// time windows count the edit with the next call.
+    /// Records a scan of the work tree before an envelope is closed, and counts the edit that it finds. If the edit
+    /// limit leaves no room for it, returns false and records nothing. The newest known state of the workspace is
+    /// unchanged, so that time windows count the edit with the next call.
     pub fn see_at_closing(
         self,
         envelope: &str,
@@ -141,13 +141,10 @@ impl WorkTrees<'_> {
         let Ok(next) = standing.see(edits) else {
             return Ok(false);
         };
-        self.0
-            .engine
-            .run(
-                "UPDATE core_envelopes SET edit_count = ?2 WHERE id = ?1",
-                sql![envelope, next.edits],
-            )
-            .and_then(exactly_one)?;
+        self.0.engine.change_one(
+            "UPDATE core_envelopes SET edit_count = ?2 WHERE id = ?1",
+            sql![envelope, next.edits],
+        )?;
         self.note_state(envelope, seen, Cause::Observed, op_id, now)?;
         Ok(true)
     }
@@ -165,14 +162,10 @@ impl WorkTrees<'_> {
         match &newest {
             Some(newest) if newest.looked_boot_ms > seen.looked_boot_ms => return Ok(()),
             Some(newest) if newest.state == seen.state => {
-                return self
-                    .0
-                    .engine
-                    .run(
-                        "UPDATE core_work_tree_states SET looked_boot_ms = ?2 WHERE id = ?1",
-                        sql![newest.id, seen.looked_boot_ms],
-                    )
-                    .and_then(exactly_one);
+                return self.0.engine.change_one(
+                    "UPDATE core_work_tree_states SET looked_boot_ms = ?2 WHERE id = ?1",
+                    sql![newest.id, seen.looked_boot_ms],
+                );
             }
             _ => {}
         }
@@ -203,7 +196,7 @@ impl WorkTrees<'_> {
             .map(drop)
     }
 
-    /// Stores what a call left behind, for its envelope and those around it.
+    /// Stores the state that a call left, for its envelope and enclosing ones.
     pub fn note_sighting_around(
         self,
         envelope: &str,
@@ -221,7 +214,7 @@ impl WorkTrees<'_> {
         Ok(())
     }
 
-    /// Stores the state in which an envelope was opened, and its number as the envelope's.
+    /// Stores the state in which an envelope was opened, and its number in the envelope.
     pub fn note_baseline(
         self,
         envelope: &str,
@@ -230,7 +223,7 @@ impl WorkTrees<'_> {
         now: &str,
     ) -> StoreResult<Option<i64>> {
         self.note_sighting(envelope, seen, Cause::Opened, op_id, now)?;
-        // Envelopes around it that know nothing of the workspace begin to count here as well.
+        // Enclosing envelopes without a state of the workspace begin to count here as well.
         let mut at = self
             .0
             .envelopes()
@@ -246,17 +239,14 @@ impl WorkTrees<'_> {
         let newest = self
             .newest_state(envelope, &seen.workspace)?
             .map(|newest| newest.id);
-        self.0
-            .engine
-            .run(
-                "UPDATE core_envelopes SET index_version = ?2 WHERE id = ?1",
-                sql![envelope, newest],
-            )
-            .and_then(exactly_one)?;
+        self.0.engine.change_one(
+            "UPDATE core_envelopes SET index_version = ?2 WHERE id = ?1",
+            sql![envelope, newest],
+        )?;
         Ok(newest)
     }
 
-    /// Edits of a workspace in an envelope. `None` if nobody looked at it yet.
+    /// Edits of a workspace in an envelope. `None` if it was never scanned.
     pub fn progress(self, envelope: &str, workspace: &str) -> StoreResult<Option<WorkTreeProgress>> {
         let Some(newest) = self.newest_state(envelope, workspace)? else {
             return Ok(None);
@@ -282,14 +272,14 @@ impl WorkTrees<'_> {
         }))
     }
 
-    /// Workspaces that calls of an envelope looked at.
+    /// Workspaces that calls of an envelope scanned.
     pub fn seen_workspaces(self, envelope: &str) -> StoreResult<Vec<String>> {
         let sql =
             "SELECT DISTINCT workspace FROM core_work_tree_states WHERE envelope_id = ?1 ORDER BY workspace";
         self.0.engine.all(sql, sql![envelope], |row| row.get(0))
     }
 
-    /// Workspaces that calls of an envelope looked at, the one of the newest look first, whether that found a change or
+    /// Workspaces that calls of an envelope scanned, most recently scanned first, whether the scan found a change or
     /// not.
     pub fn last_seen_workspaces(self, envelope: &str) -> StoreResult<Vec<String>> {
         let sql = "SELECT workspace FROM core_work_tree_states WHERE envelope_id = ?1
@@ -297,7 +287,7 @@ impl WorkTrees<'_> {
         self.0.engine.all(sql, sql![envelope], |row| row.get(0))
     }
 
-    /// States of an envelope's work trees, the oldest first.
+    /// States of an envelope's work trees, oldest first.
     pub fn states(self, envelope: &str, limit: u32) -> StoreResult<Vec<TreeState>> {
         let sql = "SELECT workspace, state, cause, op_id, seen_at FROM core_work_tree_states
             WHERE envelope_id = ?1 ORDER BY id LIMIT ?2";
@@ -312,7 +302,7 @@ impl WorkTrees<'_> {
         })
     }
 
-    /// Tells of the newest states of an envelope's work tree, the newest first, until `hear` has heard enough.
+    /// Passes the states of an envelope's work tree to `hear`, newest first, until it returns false.
     pub fn each_state_back(
         self,
         envelope: &str,
@@ -332,13 +322,13 @@ impl WorkTrees<'_> {
             })
     }
 
-    /// The workspace in which an envelope's work tree was in a state. States of two workspaces are never the same.
+    /// Workspace in which an envelope's work tree was in a state. States of two workspaces are never equal.
     pub fn workspace_of_state(self, envelope: &str, state: &str) -> StoreResult<Option<String>> {
         let sql = "SELECT workspace FROM core_work_tree_states WHERE envelope_id = ?1 AND state = ?2 LIMIT 1";
         self.0.engine.maybe(sql, sql![envelope, state], |row| row.get(0))
     }
 
-    /// Edits since the newest state was there before. A state that a test run left is none to come back to.
+    /// Number of edits since the newest state occurred before. A state left by a test run does not count as a return.
     fn oscillation(self, envelope: &str, workspace: &str, newest: &Newest) -> StoreResult<Option<u32>> {
         let sql = "SELECT max(id) FROM core_work_tree_states
             WHERE envelope_id = ?1 AND workspace = ?2 AND state = ?3 AND id < ?4";
@@ -362,7 +352,7 @@ impl WorkTrees<'_> {
             .filter(|_| (1..=MAX_PERIOD).contains(&period)))
     }
 
-    /// The newest known state of a work tree in an envelope.
+    /// Newest known state of a work tree in an envelope.
     pub fn newest_sighting(self, envelope: &str, workspace: &str) -> StoreResult<Option<Sighting>> {
         self.sighting_before(envelope, workspace, i64::MAX)
     }
@@ -382,7 +372,7 @@ impl WorkTrees<'_> {
         })
     }
 
-    /// The newest known state after a number of edits in an envelope.
+    /// Newest known state after a number of edits in an envelope.
     pub fn state_after_edits(
         self,
         envelope: &str,

@@ -1,4 +1,5 @@
-//! Hosts on a PostgreSQL database: a call beside that of a host with a file, and ten hosts of several machines, far away, beside one.
+//! Hosts on a PostgreSQL database: a call compared with a call on a database file, and ten distant hosts compared with
+//! one.
 
 use std::net::SocketAddr;
 use std::time::{Duration, Instant};
@@ -13,20 +14,20 @@ use crate::report::{Figure, Quantity, Report, Target, Unit};
 use crate::sample::{Round, take_turns};
 use crate::workload::{self, Kind, Request};
 
-/// Hosts of the larger round.
+/// Number of hosts in the larger round.
 const HOSTS: usize = 10;
-/// Time of a trip to the server and back.
+/// Simulated round-trip time to the server.
 const TRIP: Duration = Duration::from_millis(20);
-/// Calls of each host at a time.
+/// Concurrent calls of each host.
 const IN_FLIGHT: usize = 4;
 /// Calls of each host in a round.
 const CALLS: usize = 12;
-/// Least ratio of the calls of ten hosts to those of one.
+/// Minimum ratio of the calls of ten hosts to those of one.
 const LEAST: f64 = 6.0;
-/// Most ratio of a call's time on a server of this machine to that on a file.
+/// Maximum ratio of a call's time on a server of this machine to that on a file.
 const OVER_FILE: f64 = 3.0;
 
-/// Measures what a server costs, and what it brings.
+/// Measures the cost and the benefit of a server.
 pub(crate) fn measure(setup: &Setup, report: &mut Report) -> anyhow::Result<()> {
     let Some(url) = setup.postgres() else {
         report.text("\nhosts on one PostgreSQL database: there is no server: skipped");
@@ -36,7 +37,7 @@ pub(crate) fn measure(setup: &Setup, report: &mut Report) -> anyhow::Result<()> 
     many(setup, url, report)
 }
 
-/// Measures a call that writes, one at a time, on a server of this machine and on a file. They take turns.
+/// Measures a writing call, one at a time, in turns on a server of this machine and on a file.
 fn beside_file(setup: &Setup, url: &str, report: &mut Report) -> anyhow::Result<()> {
     let dir = setup.fresh_dir()?;
     let joint = if url.contains('?') { '&' } else { '?' };
@@ -73,7 +74,7 @@ fn beside_file(setup: &Setup, url: &str, report: &mut Report) -> anyhow::Result<
     Ok(())
 }
 
-/// Measures calls about a workspace of each host's own: one host with the database to itself, then ten.
+/// Measures calls about a separate workspace of each host: one host with the database to itself, then ten.
 fn many(setup: &Setup, url: &str, report: &mut Report) -> anyhow::Result<()> {
     let server = address(url)?;
     let proxy = Proxy::to(server, b"")?;
@@ -85,7 +86,7 @@ fn many(setup: &Setup, url: &str, report: &mut Report) -> anyhow::Result<()> {
         Client::start(command)
     };
     let mut hosts = vec![host(0)?];
-    // Plans and caches are there before.
+    // Warms up plans and caches.
     hosts[0].run(&requests(0, 0), 1)?;
     proxy.delay(TRIP / 2);
     let alone = rate(&mut hosts, 1)?;

@@ -1,26 +1,23 @@
-//! Cost of open pages of the console: processor time of the host, and slowdown of the calls that the pages show.
+//! Cost of open console pages: CPU time of the host, and slowdown of the calls that the pages show.
 
-use std::fs::OpenOptions;
 use std::io::{BufRead as _, BufReader, Read as _, Write as _};
 use std::net::{Shutdown, TcpStream};
-use std::os::unix::fs::OpenOptionsExt as _;
 use std::path::Path;
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
 use anyhow::Context as _;
-use tempfile::NamedTempFile;
 
-use super::Setup;
+use super::{Setup, config_with_tokens};
 use crate::http::{Connection, Server};
 use crate::machine;
 use crate::report::{Figure, Quantity, Report, Target, Unit};
 use crate::sample::Sample;
-use crate::workload::{self, CONFIG_FILE, Kind, Seeded};
+use crate::workload::{self, Kind, Seeded};
 
-/// Token of the caller, who looks at the console, too.
+/// Token of the caller, who also opens the console.
 const BOB: &str = "bob-0123456789abcdef0123456789abcdef";
-/// Open pages.
+/// Number of open pages.
 const PAGES: usize = 50;
 /// Calls of a round, and the time between two of them: 100 in a second.
 const CALLS: usize = 500;
@@ -64,27 +61,11 @@ pub(crate) fn measure(setup: &Setup, report: &mut Report) -> anyhow::Result<()> 
     Ok(())
 }
 
-/// A host on the data directory `data` of a folder, whose console shows itself to [`BOB`].
+/// A host on the data directory `data` of a folder, with [`BOB`] as a viewer of its console.
 pub(super) fn serve(setup: &Setup, dir: &Path, config: &str) -> anyhow::Result<Server> {
-    let tokens = dir.join("tokens");
-    let mut options = OpenOptions::new();
-    let mut file = options
-        .write(true)
-        .create(true)
-        .truncate(true)
-        .mode(0o600)
-        .open(&tokens)?;
-    writeln!(file, "bob {BOB}")?;
-    let mut file = NamedTempFile::with_suffix_in(".toml", dir)?;
-    write!(
-        file,
-        "{CONFIG_FILE}{config}[server.auth]\ntoken_file = {tokens:?}\n[server.console]\nenabled = true\nviewers = [\"token:bob\"]\n"
-    )?;
-    // It must last as long as the host.
-    let (_, config) = file.keep()?;
-    let mut command = setup.tollgate_with(&config, &dir.join("data"));
-    command.args(["--tier", "full"]);
-    Server::start(command)
+    let more = format!("{config}[server.console]\nenabled = true\nviewers = [\"token:bob\"]\n");
+    let config = config_with_tokens(dir, &[("bob", BOB)], &more)?;
+    setup.serve(&config, &dir.join("data"))
 }
 
 fn tell(report: &mut Report, shares: &Sample, without: &Sample, beside: &Sample) {
@@ -141,7 +122,7 @@ fn round(server: &Server, bob: &mut Connection, seeded: &Seeded) -> anyhow::Resu
     })
 }
 
-/// Open pages, as the console's script keeps them: a stream of rows, and the parts beside it whenever they change.
+/// Open pages that behave like the console's script: a stream of rows, and the other parts whenever they change.
 struct Pages(Vec<(TcpStream, JoinHandle<anyhow::Result<()>>)>);
 
 impl Pages {
@@ -166,7 +147,7 @@ impl Pages {
 /// Reads a stream until it is closed.
 fn look(stream: TcpStream, address: &str) -> anyhow::Result<()> {
     for line in BufReader::new(stream).lines() {
-        // Whoever closes a page breaks its connection off.
+        // Closing a page breaks its connection.
         let Ok(line) = line else { return Ok(()) };
         anyhow::ensure!(
             !line.starts_with("HTTP/1.1 4"),

@@ -1,4 +1,4 @@
-//! Time of each page of the console over a short ledger and over a long one.
+//! Time of each console page over a short ledger and over a long one.
 
 use std::io::Read as _;
 use std::time::{Duration, Instant};
@@ -11,16 +11,16 @@ use crate::http::Server;
 use crate::report::{Figure, Quantity, Report, Target, Unit};
 use crate::sample::{Round, take_turns};
 
-/// Looks at a page in one round.
+/// Number of requests for a page in one round.
 const LOOKS: usize = 20;
-/// Longest time of a page over a million operations, in milliseconds.
+/// Maximum time of a page over a million operations, in milliseconds.
 const MOST: f64 = 50.0;
-/// Longest time until the console has counted all that its figures show.
+/// Maximum time until the console has counted everything that its figures show.
 const COUNTED: Duration = Duration::from_secs(300);
-/// Words by which a page tells that it has not.
+/// Text with which a page shows that counting is not finished.
 const COUNTING: &str = "are being counted";
 
-/// Measures the pages, on two hosts in turns.
+/// Measures the pages, in turns on two hosts.
 pub(crate) fn measure(setup: &Setup, report: &mut Report) -> anyhow::Result<()> {
     let dirs = [setup.fresh_dir()?, setup.fresh_dir()?];
     for (dir, operations) in dirs.iter().zip(LENGTHS) {
@@ -60,9 +60,9 @@ pub(crate) fn measure(setup: &Setup, report: &mut Report) -> anyhow::Result<()> 
     Ok(())
 }
 
-/// All pages, and filters that fit no row: those look at the most.
+/// All pages, and filters without matches, which scan the most rows.
 fn paths() -> Vec<(&'static str, String)> {
-    // Both exist in the short ledger, too.
+    // Both exist in the short ledger as well.
     let (envelope, operation) = (ledger::id(1), ledger::op_id(7));
     [
         ("live", "/console/".to_owned()),
@@ -87,13 +87,13 @@ fn paths() -> Vec<(&'static str, String)> {
     .into()
 }
 
-/// Median milliseconds of some looks.
+/// Median time of some requests, in milliseconds.
 fn round(host: &Server, path: &str) -> anyhow::Result<f64> {
     let times = (0..LOOKS).map(|_| Ok(ms(look(host, path)?.1)));
     Ok(crate::sample::Sample::of(times.collect::<anyhow::Result<Vec<f64>>>()?).median())
 }
 
-/// A page, and how long it took with its connection.
+/// A page and its total time, including the connection.
 fn look(host: &Server, path: &str) -> anyhow::Result<(String, Duration)> {
     let started = Instant::now();
     let mut page = String::new();

@@ -1,5 +1,5 @@
-//! Durable writes: tollgate's group commit beside commits one by one, and beside a server of another
-//! make; and what of a write's processor time is the gate's.
+//! Durable writes: tollgate's group commit compared with single commits and with other servers, and the gate's share of
+//! a write's CPU time.
 
 use std::io::Write as _;
 use std::path::Path;
@@ -16,7 +16,7 @@ use crate::rows::{Bare, Rows, Which};
 use crate::sample::{Round, Sample, take_turns};
 use crate::workload::{self, Kind, Request};
 
-/// Calls in flight in the case of many.
+/// Number of calls in flight in the concurrent case.
 const MANY: usize = 32;
 /// Required ratio of group commit to single commits.
 const OVER_BARE: f64 = 8.0;
@@ -93,7 +93,7 @@ fn commits(bare: &mut Bare, requests: &[Request]) -> anyhow::Result<f64> {
     Ok(per_call(started.elapsed(), requests.len()))
 }
 
-/// A server of another make that inserts the pack's rows, if it is installed.
+/// Another server that inserts the pack's rows, if it is installed.
 struct Peer {
     name: &'static str,
     client: Option<Client>,

@@ -1,19 +1,15 @@
 //! Slowdown of an identity's calls by another identity that calls as fast as possible.
 
-use std::fs::OpenOptions;
-use std::io::Write as _;
-use std::os::unix::fs::OpenOptionsExt as _;
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use serde_json::json;
-use tempfile::NamedTempFile;
 
-use super::Setup;
+use super::{Setup, config_with_tokens};
 use crate::http::Server;
 use crate::report::{Figure, Quantity, Report, Target, Unit};
 use crate::sample::Sample;
-use crate::workload::{self, CONFIG_FILE, Kind, Request, Seeded};
+use crate::workload::{self, Kind, Request, Seeded};
 
 /// Tokens of the measured identity and of the busy one.
 const BOB: &str = "bob-0123456789abcdef0123456789abcdef";
@@ -26,20 +22,11 @@ const LIMIT: f64 = 3.0;
 /// Measures one identity's reads alone, and beside another identity's reads, writes and reads of the ledger.
 pub(crate) fn measure(setup: &Setup, report: &mut Report) -> anyhow::Result<()> {
     let dir = setup.fresh_dir()?;
-    let tokens = dir.path().join("tokens");
-    let mut file = OpenOptions::new()
-        .write(true)
-        .create(true)
-        .truncate(true)
-        .mode(0o600)
-        .open(&tokens)?;
-    write!(file, "bob {BOB}\nada {ADA}\n")?;
-    let mut config = NamedTempFile::with_suffix_in(".toml", &setup.place)?;
-    write!(config, "{CONFIG_FILE}[server.auth]\ntoken_file = {tokens:?}\n")?;
+    let config = config_with_tokens(dir.path(), &[("bob", BOB), ("ada", ADA)], "")?;
     report.text("\nan identity's reads over HTTP, one after another, at the 99th percentile");
     for other in ["reads", "writes", "reads of the ledger"] {
         let data = dir.path().join(other);
-        let (alone, beside, calls) = reads(setup, config.path(), &data, other)?;
+        let (alone, beside, calls) = reads(setup, &config, &data, other)?;
         let [alone, beside] = [alone, beside].map(|p99| Quantity(p99, Unit::Milliseconds));
         report.text(&format!(
             "  alone {alone}, beside {calls} {other} of another {beside}"
@@ -59,9 +46,7 @@ pub(crate) fn measure(setup: &Setup, report: &mut Report) -> anyhow::Result<()> 
 /// The 99th percentile of an identity's reads alone and beside another's calls, in milliseconds, and the number of
 /// those calls.
 fn reads(setup: &Setup, config: &Path, data: &Path, other: &str) -> anyhow::Result<(f64, f64, usize)> {
-    let mut command = setup.tollgate_with(config, data);
-    command.args(["--tier", "full"]);
-    let server = Server::start(command)?;
+    let server = setup.serve(config, data)?;
     let mut bob = server.connect(BOB)?;
     let seeded = workload::seed(&mut bob)?;
     let mut p99 = || -> anyhow::Result<f64> {

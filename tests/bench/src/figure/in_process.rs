@@ -8,10 +8,8 @@ use serde_json::Value;
 use tokio::runtime::Runtime;
 use tollgate::config::Config;
 use tollgate::host::{self, Authority, Choice};
-use tollgate_core::deadline::Cancel;
-use tollgate_gate::{Call, Caller, Gate, Tasking};
+use tollgate_gate::{Call, Caller, Gate};
 use tollgate_sandbox::process::Environment;
-use tollgate_sandbox::progress::Progress;
 use tollgate_sandbox::workspaces::Workspaces;
 
 use super::{Setup, per_call, requests};
@@ -134,19 +132,7 @@ impl Tools for Gated {
 }
 
 fn call(request: &Request) -> anyhow::Result<Call> {
-    Ok(Call {
-        tool: request.tool.to_owned(),
-        arguments: request
-            .arguments
-            .as_object()
-            .cloned()
-            .context("arguments are an object")?,
-        malformed: Vec::new(),
-        envelope: None,
-        caller: Caller::default(),
-        cancel: Cancel::default(),
-        progress: Progress::default(),
-        answers: Default::default(),
-        task: Tasking::default(),
-    })
+    let arguments = request.arguments.as_object().cloned();
+    let arguments = arguments.context("arguments are an object")?;
+    Ok(Call::new(request.tool, arguments, Caller::default()))
 }

@@ -7,7 +7,7 @@ use anyhow::Context as _;
 use serde_json::{Value, json};
 use tollgate_core::clock::{Clock as _, SystemClock};
 use tollgate_core::effect::Effect;
-use tollgate_core::envelope::{Limits, Standing, State};
+use tollgate_core::envelope::State;
 use tollgate_sdk::Timestamp;
 use tollgate_store::data_dir::DataDir;
 use tollgate_store::ledger::key::LedgerKey;
@@ -89,43 +89,22 @@ pub(super) fn id(envelope: usize) -> String {
 fn open(id: &str, now: &str) -> Envelope {
     Envelope {
         id: id.to_owned(),
-        standing: Standing {
-            state: State::Open,
-            limits: Limits::default(),
-            mutations: 0,
-            test_runs: 0,
-            edits: 0,
-            opened_boot_ms: 0,
-        },
         workspace: Some("notes-app".to_owned()),
-        label: None,
-        note: None,
         opened_at: now.to_owned(),
-        closed_at: None,
-        closed_by: None,
-        git_head: None,
-        closed_git_head: None,
-        last_mutation_fingerprint: None,
-        last_failure_fingerprint: None,
-        // A host that is gone: those that are still open are interrupted.
+        // A host that is gone, so that its open envelopes are interrupted.
         host_id: String::new(),
         connection: "con_01jq0000000000000000000000".to_owned(),
-        identity: None,
-        parent: None,
-        closed_actor: None,
-        detached_until_ms: None,
-        index_version: None,
-        restart_moved: None,
-        over_boot_ms: None,
+        ..Envelope::default()
     }
 }
 
-/// Id of an operation. It differs from that of an envelope: the end of one that a host left open gets an id like it.
+/// Id of an operation. It differs from an envelope's id, because the end of an envelope that a host left open gets an
+/// id like that.
 pub(super) fn op_id(number: usize) -> String {
     format!("op_1{number:025}")
 }
 
-/// A row, as the host writes it: most of them of a pack's tool, some of tests, some refused or denied by a policy.
+/// A row as the host writes it. Most are of a pack's tool, some of tests, and some refused or denied by a policy.
 fn operation(number: usize, envelope: &str, now: &str) -> Operation {
     let hash = |salt: usize| format!("{:064x}", number * 7 + salt);
     let row = Operation {
@@ -285,7 +264,7 @@ fn prune(report: &mut Report, data_dir: &Path, began: String) -> anyhow::Result<
     let data = DataDir::open(data_dir)?;
     let database = Database::open(&data.database())?;
     let session = database.write_session()?;
-    // The oldest tenth of the envelopes goes.
+    // The oldest tenth of the envelopes is pruned.
     let envelopes = LENGTHS[1] / OF_ENVELOPE * 9 / 10;
     let retention = Retention {
         cutoff: began,

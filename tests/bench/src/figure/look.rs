@@ -1,4 +1,4 @@
-//! Cost of a look at a work tree by the host, beside `git status` of the same work tree in the same round.
+//! Cost of the host's scan of a work tree, compared with `git status` of the same work tree in the same round.
 #![expect(clippy::disallowed_methods, reason = "the bench changes files of its own")]
 
 use std::path::Path;
@@ -18,16 +18,17 @@ use super::{Setup, repository};
 use crate::report::{Figure, Quantity, Report, Target, Unit};
 use crate::sample::Sample;
 
-/// Factor of the time of `git status` that a look may take.
+/// Maximum ratio of a scan's time to that of `git status`.
 const LIMIT: f64 = 3.0;
-/// Numbers of files that were changed since the look before.
+/// Numbers of files changed since the previous scan.
 const EDITED: [usize; 3] = [0, 1, 200];
-/// Files that a rule hides which is in no commit.
+/// Number of files that are hidden by an uncommitted ignore rule.
 const HIDDEN: usize = 500;
 /// Umask of the supervisor's programs.
 const UMASK: u32 = 0o077;
 
-/// Measures looks at a repository after edits of a few files and of many, and past a rule that hides files from Git.
+/// Measures scans of a repository after edits of few and of many files, and with an ignore rule that hides files from
+/// Git.
 pub(crate) fn measure(setup: &Setup, report: &mut Report) -> anyhow::Result<()> {
     report.heading("a look at a work tree");
     let dir = setup.fresh_dir()?;
@@ -57,7 +58,7 @@ pub(crate) fn measure(setup: &Setup, report: &mut Report) -> anyhow::Result<()> 
     compare(setup, report, name, (&root, 1), look)
 }
 
-/// Rounds of `git status` and a look, each after the same number of edits.
+/// Rounds of `git status` and a scan, each after the same number of edits.
 fn compare(
     setup: &Setup,
     report: &mut Report,
@@ -80,7 +81,7 @@ fn compare(
     Ok(())
 }
 
-/// Hides a folder of files by a rule that is in no commit.
+/// Hides a folder of files with an uncommitted ignore rule.
 fn hide(root: &Path) -> anyhow::Result<()> {
     std::fs::write(root.join(".git/info/exclude"), "scratch/\n")?;
     std::fs::create_dir(root.join("scratch"))?;

@@ -1,4 +1,4 @@
-//! The figures, and their shared code.
+//! The figures, and code that they share.
 
 pub(crate) mod cluster;
 pub(crate) mod console;
@@ -21,7 +21,9 @@ pub(crate) mod stdio;
 pub(crate) mod tasks;
 
 use std::fmt;
+use std::fs::OpenOptions;
 use std::io::Write as _;
+use std::os::unix::fs::OpenOptionsExt as _;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::time::Duration;
@@ -30,6 +32,7 @@ use anyhow::Context as _;
 use serde_json::Value;
 use tempfile::{NamedTempFile, TempDir};
 
+use crate::http::Server;
 use crate::workload::{CONFIG_FILE, Kind, Request, Seeded};
 
 /// Packs for the figures of start and memory: the pack that the calls use, and all packs.
@@ -151,7 +154,7 @@ impl Setup {
     fn tollgate_with(&self, config: &Path, data_dir: &Path) -> Command {
         let mut command = Command::new(&self.executable);
         for (name, _) in std::env::vars_os() {
-            // Otherwise a filter in somebody's environment would change what is measured.
+            // Otherwise a filter in the user's environment would change what is measured.
             if name.to_string_lossy().starts_with("TOLLGATE_") {
                 command.env_remove(name);
             }
@@ -159,6 +162,13 @@ impl Setup {
         command.arg("--config").arg(config);
         command.arg("--data-dir").arg(data_dir).arg("serve");
         command
+    }
+
+    /// Starts tollgate over HTTP with another configuration and the tools of all tiers.
+    fn serve(&self, config: &Path, data_dir: &Path) -> anyhow::Result<Server> {
+        let mut command = self.tollgate_with(config, data_dir);
+        command.args(["--tier", "full"]);
+        Server::start(command)
     }
 
     /// Command that starts the server without gate and sandbox, over a new database.
@@ -193,6 +203,28 @@ impl Setup {
             .arg(replies.to_string());
         Ok(command)
     }
+}
+
+/// Writes a token file and a configuration that uses it to `dir`, and returns the configuration's path.
+fn config_with_tokens(dir: &Path, tokens: &[(&str, &str)], more: &str) -> anyhow::Result<PathBuf> {
+    let token_file = dir.join("tokens");
+    let mut file = OpenOptions::new()
+        .write(true)
+        .create(true)
+        .truncate(true)
+        .mode(0o600)
+        .open(&token_file)?;
+    for (identity, token) in tokens {
+        writeln!(file, "{identity} {token}")?;
+    }
+    let mut config = NamedTempFile::with_suffix_in(".toml", dir)?;
+    write!(
+        config,
+        "{CONFIG_FILE}{more}[server.auth]\ntoken_file = {token_file:?}\n"
+    )?;
+    // The file must last as long as the host.
+    let (_, path) = config.keep()?;
+    Ok(path)
 }
 
 /// The calls of one kind in one round.

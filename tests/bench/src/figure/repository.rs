@@ -1,7 +1,7 @@
-//! Time that the pack `conductor` takes for a repository of 20,000 files, beside `git ls-files` and reading the same
-//! files: snapshot and map of a new job, and both again after one change.
+//! Time that the pack `conductor` needs for a repository of 20,000 files, compared with `git ls-files` and reading the
+//! same files. Measures snapshot and map of a new job, and both again after one change.
 //!
-//! Calls go through the whole server over standard input; times are by the clock.
+//! Calls go through the whole server over standard input. Times are wall-clock times.
 #![expect(
     clippy::disallowed_methods,
     reason = "the bench makes and reads files of its own"

@@ -1,5 +1,5 @@
-//! Time that large plans take in the pack `tasks`: a plan of 200 tasks with 200 steps each beside a plan of one task
-//! with ten steps, called natively over SQLite in memory, so that no disk hides the difference.
+//! Time of calls on large plans in the pack `tasks`: a plan of 200 tasks with 200 steps each compared with a plan of
+//! one task with ten steps. The calls are native, over SQLite in memory, so that no disk hides the difference.
 
 use std::time::{Duration, Instant};
 
@@ -72,7 +72,7 @@ impl Plan {
     fn create(tasks: usize, steps: usize) -> anyhow::Result<Plan> {
         let db = Connection::open_in_memory().context("a database in memory cannot be opened")?;
         db.set_prepared_statement_cache_capacity(256);
-        // Otherwise SQLite prepares a cached statement anew whenever its parameters were cleared.
+        // Otherwise SQLite prepares a cached statement again whenever its parameters were cleared.
         db.set_db_config(DbConfig::SQLITE_DBCONFIG_ENABLE_QPSG, true)?;
         let plan = Plan {
             session: Session::open(&tasks::PACK, db),

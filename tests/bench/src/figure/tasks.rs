@@ -1,20 +1,17 @@
-//! MCP's tasks: cost of a task beside the durable write of the same call, of many tasks that wait, and of a look at one.
+//! MCP tasks: cost of a task compared with the durable write of the same call, of many waiting tasks, and of a request
+//! for one.
 
-use std::fs::OpenOptions;
-use std::io::Write as _;
-use std::os::unix::fs::OpenOptionsExt as _;
 use std::path::Path;
 
 use anyhow::Context as _;
 use serde_json::{Value, json};
-use tempfile::NamedTempFile;
 
-use super::Setup;
+use super::{Setup, config_with_tokens};
 use crate::http::{Connection, Server};
 use crate::machine;
 use crate::report::{Figure, Quantity, Report, Target, Unit};
 use crate::sample::{Round, Sample, take_turns};
-use crate::workload::{self, CONFIG_FILE, Kind};
+use crate::workload::{self, Kind};
 
 /// Token of the client.
 const TOKEN: &str = "ada-0123456789abcdef0123456789abcdef";
@@ -24,55 +21,37 @@ source = "builtin:cel"
 tools = ["task_create"]
 config = { when = "arguments.title.startsWith('Held')", then = "ask", message = "Really?", code = "NOT_ALLOWED", remediation = "Get a yes." }
 "#;
-/// Held calls of one round. An owner has at most 2,000 open tasks.
+/// Number of held calls in one round. An owner has at most 2,000 open tasks.
 const HELD: usize = 100;
-/// Tasks that wait, and how many of them exist before the measurement.
+/// Number of waiting tasks, and of those that exist before the measurement.
 const WAITING: usize = 1_000;
 const WARM: usize = 50;
-/// Looks of one round: each task is looked at less than ten times a second.
+/// Number of requests in one round. Each task is requested less than ten times a second.
 const LOOKS: usize = 500;
-/// Largest ratio of a task's time to that of the same call's durable write.
+/// Maximum ratio of a task's time to that of the same call's durable write.
 const OVER_WRITE: f64 = 2.0;
-/// Most threads that a host may start for all tasks that wait.
+/// Maximum number of threads that a host may start for all waiting tasks.
 const THREADS: f64 = 8.0;
-/// Memory of all tasks that wait, in MiB.
+/// Maximum memory of all waiting tasks, in MiB.
 const MEMORY: f64 = 20.0;
-/// Largest ratio of a look's time to that of a `task_get`.
+/// Maximum ratio of a task request's time to that of a `task_get`.
 const OVER_READ: f64 = 1.1;
 
-/// Measures all of it on one host.
+/// Measures all of these on one host.
 pub(crate) fn measure(setup: &Setup, report: &mut Report) -> anyhow::Result<()> {
     let dir = setup.fresh_dir()?;
-    let tokens = dir.path().join("tokens");
-    let mut file = OpenOptions::new()
-        .write(true)
-        .create(true)
-        .truncate(true)
-        .mode(0o600)
-        .open(&tokens)?;
-    writeln!(file, "ada {TOKEN}")?;
-    let mut config = NamedTempFile::with_suffix_in(".toml", &setup.place)?;
-    write!(
-        config,
-        "{CONFIG_FILE}{POLICY}[server.auth]\ntoken_file = {tokens:?}\n"
-    )?;
-    cost(setup, config.path(), &dir.path().join("cost"), report)?;
-    waiting(setup, config.path(), &dir.path().join("waiting"), report)
+    let config = config_with_tokens(dir.path(), &[("ada", TOKEN)], POLICY)?;
+    cost(setup, &config, &dir.path().join("cost"), report)?;
+    waiting(setup, &config, &dir.path().join("waiting"), report)
 }
 
-fn start(setup: &Setup, config: &Path, data: &Path) -> anyhow::Result<Server> {
-    let mut command = setup.tollgate_with(config, data);
-    command.args(["--tier", "full"]);
-    Server::start(command)
-}
-
-/// A client that has tasks, and a user who never answers.
+/// A client with tasks, whose user never answers.
 fn patient(server: &Server) -> anyhow::Result<Connection> {
     let can = json!({"extensions": {"io.modelcontextprotocol/tasks": {}}, "elicitation": {}});
     Ok(server.connect(TOKEN)?.with(can))
 }
 
-/// A call that the policy holds back.
+/// A call that the policy holds.
 fn held(number: usize) -> Value {
     let mut request = workload::create(number);
     request.arguments["title"] = json!(format!("Held {number}"));
@@ -92,7 +71,7 @@ fn hold(client: &mut Connection, first: usize, tasks: &mut Vec<String>) -> anyho
 
 /// The same calls, refused and as tasks.
 fn cost(setup: &Setup, config: &Path, data: &Path, report: &mut Report) -> anyhow::Result<()> {
-    let server = start(setup, config, data)?;
+    let server = setup.serve(config, data)?;
     let (mut hasty, mut patient) = (server.connect(TOKEN)?, patient(&server)?);
     let (mut refusals, mut made, mut tasks) = (Vec::new(), 0, Vec::new());
     let mut asked = 0;
@@ -125,9 +104,9 @@ fn cost(setup: &Setup, config: &Path, data: &Path, report: &mut Report) -> anyho
     Ok(())
 }
 
-/// Tasks that wait, and looks at them.
+/// Measures waiting tasks and requests for them.
 fn waiting(setup: &Setup, config: &Path, data: &Path, report: &mut Report) -> anyhow::Result<()> {
-    let server = start(setup, config, data)?;
+    let server = setup.serve(config, data)?;
     let mut client = patient(&server)?;
     let seeded = workload::seed(&mut client)?;
     let mut begin = |numbers: std::ops::Range<usize>| -> anyhow::Result<Vec<String>> {

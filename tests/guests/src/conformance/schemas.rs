@@ -1,4 +1,4 @@
-//! Tools with schemas of their own kind: an argument that is a header too, and all of JSON Schema.
+//! Tools with unusual schemas: an argument that is also a header, and a schema that uses all of JSON Schema.
 
 use std::borrow::Cow;
 

@@ -89,7 +89,7 @@ fn ahead(db: &dyn Look, seen: &Seen) -> anyhow::Result<Vec<Broken>> {
             unknown(path, word);
         }
         for line in content.lines().filter(|_| path.ends_with(".jsonl")) {
-            // A line that a killed host did not finish is put right with the next change.
+            // A line that a killed host did not finish is repaired with the next change.
             let Ok(line) = serde_json::from_str::<Value>(line) else {
                 continue;
             };

@@ -1,5 +1,5 @@
-//! Calls that take so long that they become MCP's tasks, if their client has tasks. Checks that a task is over exactly if its
-//! call is.
+//! Calls that take long enough to become MCP tasks, if their client supports tasks. Checks that a task is over exactly
+//! if its call is.
 
 use fastrand::Rng;
 use serde_json::{Value, json};
@@ -10,14 +10,14 @@ use crate::look::Look;
 use crate::place::{LONG, REPOSITORY, Seen};
 use crate::promise::{Broken, Promise};
 
-/// Tasks whose state and the ledger disagree. A call of unknown outcome has a row without success.
+/// Tasks whose state contradicts the ledger. A call with an unknown outcome has a row without success.
 const APART: &str =
     "SELECT 'task ' || id || ' of ' || core_tasks.tool || ' is ' || state || ', and the ledger has '
            || CASE WHEN core_operations.op_id IS NULL THEN 'no row'
               ELSE coalesce(CAST(success AS TEXT), 'no outcome') || ' ' || coalesce(core_operations.error_code, '') END
      FROM core_tasks LEFT JOIN core_operations USING (op_id)
      WHERE (state = 'completed' AND success IS NULL) OR (state <> 'completed' AND success = 1)";
-/// Tasks that are over and have no reply, or that have one and are not over.
+/// Tasks that are over without a reply, or that have a reply and are not over.
 const WITHOUT: &str =
     "SELECT 'task ' || id || ' is ' || state || ' and has ' || count(content) || ' parts of a reply'
      FROM core_tasks LEFT JOIN core_task_replies ON task_id = id GROUP BY id

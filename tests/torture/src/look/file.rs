@@ -1,4 +1,4 @@
-//! A look into a file of SQLite.
+//! Access to an SQLite file.
 
 use std::path::Path;
 use std::time::Duration;

@@ -1,4 +1,4 @@
-//! A look into a database on a server.
+//! Access to a database on a server.
 
 use std::cell::RefCell;
 
@@ -7,14 +7,14 @@ use postgres::{Client, SimpleQueryMessage};
 use super::{Look, Row};
 use crate::server::Server;
 
-/// Schema of what queries need and the server does not have: a function of SQLite, and the check of tables and indexes.
+/// Definitions that queries need and that the server lacks: a function of SQLite, and the check of tables and indexes.
 const OWN: &str = "CREATE SCHEMA IF NOT EXISTS torture;
     CREATE OR REPLACE FUNCTION torture.json_extract(text, text) RETURNS text LANGUAGE sql
         RETURN $1::jsonb #>> string_to_array(substr($2, 3), '.');
     CREATE EXTENSION IF NOT EXISTS amcheck SCHEMA torture";
 /// Schemas of the host and of its components.
 const SCHEMAS: &str = "SELECT string_agg(quote_ident(nspname), ', ' ORDER BY nspname) FROM pg_namespace WHERE nspname LIKE 'tollgate%'";
-/// Indexes and tables that are not as they have to be. A failed check is an error, and says the same.
+/// Faulty indexes and tables. A failed check is an error, and reports the same.
 const CHECKS: [&str; 2] = [
     "SELECT torture.bt_index_check(i.indexrelid, true) FROM pg_index AS i JOIN pg_class AS c ON c.oid = i.indexrelid
         JOIN pg_namespace AS n ON n.oid = c.relnamespace JOIN pg_am AS a ON a.oid = c.relam
@@ -74,7 +74,7 @@ pub(super) fn change(server: &Server, sql: &str) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// A session that finds all tables.
+/// A session that can access all tables.
 fn connect(server: &Server) -> anyhow::Result<Client> {
     let mut client = server.connect()?;
     client.batch_execute(OWN)?;

@@ -1,4 +1,4 @@
-//! The packages for npm, installed without a registry and started by every Node there is.
+//! Test of the npm packages: installed without a registry, and started by every available Node.
 
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
@@ -12,12 +12,12 @@ use super::super::release::VERSION;
 use super::{Place, as_the_program, executable, is_version, refuses, write};
 use crate::run::{run, target};
 
-/// Nobody listens there: what wants a registry fails.
+/// Address without a listener, so that any access to a registry fails.
 const NO_REGISTRY: &str = "http://127.0.0.1:9/";
-/// Makes a new Node start the program as an old one does.
+/// Makes a new Node start the program in the way an old one does.
 const OLD_NODE: &str = "delete process.execve;\n";
 
-/// Systems without a program, as Node would say it, and what the starter says about them.
+/// Unsupported platforms, as Node names them, and the launcher's message about them.
 const FOREIGN: [(&str, &str); 3] = [
     (
         "Object.defineProperty(process, 'platform', {value: 'win32'});\n",
@@ -33,7 +33,7 @@ const FOREIGN: [(&str, &str); 3] = [
     ),
 ];
 
-/// The packages for npm, with every Node there is. Returns which.
+/// Tests the npm packages with every available Node. Returns their versions.
 pub(super) fn all(made: &Made, program: &Path, place: &Place) -> anyhow::Result<String> {
     let folder = place.empty("npm")?;
     run(npm(place, "npm", &folder)
@@ -60,7 +60,7 @@ pub(super) fn all(made: &Made, program: &Path, place: &Place) -> anyhow::Result<
     Ok(tried.join(", "))
 }
 
-/// On a system that there is no program for the starter names the systems that there are.
+/// Checks that on an unsupported platform the launcher names the supported ones.
 fn foreign(place: &Place, shim: &Path) -> anyhow::Result<()> {
     for (script, says) in FOREIGN {
         let file = place.folder.join("foreign.cjs");
@@ -72,7 +72,7 @@ fn foreign(place: &Place, shim: &Path) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// Ways in which a Node can start the program, with what they are called.
+/// Ways in which a Node can start the program, with their names.
 fn starts(node: &Path, old: &Path) -> anyhow::Result<Vec<(String, Vec<OsString>)>> {
     let print = |what: &str| {
         let said = Command::new(node).args(["-p", what]).output()?;
@@ -87,14 +87,14 @@ fn starts(node: &Path, old: &Path) -> anyhow::Result<Vec<(String, Vec<OsString>)
     Ok(starts)
 }
 
-/// Node on the path, and the newer one that the conformance suite installs, if it was installed.
+/// Node on the PATH, and the newer one that the conformance suite installs, if present.
 fn nodes() -> Vec<PathBuf> {
     let newer = target().join("npm/tests/conformance/node_modules/.bin/node");
     let newer = newer.exists().then_some(newer);
     [PathBuf::from("node")].into_iter().chain(newer).collect()
 }
 
-/// An installation that lacks a part says which, and starts nothing.
+/// Checks that an incomplete installation reports the missing part and starts nothing.
 #[allow(clippy::disallowed_methods, reason = "a build tool works with files")]
 fn not_whole(made: &Made, place: &Place, whole: &Path) -> anyhow::Result<()> {
     let folder = place.empty("npm-alone")?;
@@ -126,7 +126,7 @@ fn not_whole(made: &Made, place: &Place, whole: &Path) -> anyhow::Result<()> {
         &text.replace(&format!("\"version\": \"{VERSION}\""), "\"version\": \"9.9.9\""),
     )?;
     refuses(&alone()?, "has version 9.9.9")?;
-    // A program that lost its permission, as some ways to copy make it.
+    // Some ways of copying remove the program's execute permission.
     write(&manifest, &text)?;
     let program = package.path().join("bin/tollgate");
     run(Command::new("chmod").arg("a-x").arg(&program))?;
@@ -134,7 +134,7 @@ fn not_whole(made: &Made, place: &Place, whole: &Path) -> anyhow::Result<()> {
     executable(&program)
 }
 
-/// npm or npx in a folder, without a registry and with a cache of its own.
+/// Command for npm or npx in a folder, without a registry and with a separate cache.
 fn npm(place: &Place, tool: &str, folder: &Path) -> Command {
     let mut npm = Command::new(tool);
     npm.arg("--offline")

@@ -1,4 +1,4 @@
-//! The wheel, installed by pip without an index.
+//! Test of the wheel, installed by pip without an index.
 
 use std::path::Path;
 use std::process::Command;
@@ -9,7 +9,7 @@ use super::super::Made;
 use super::{Place, as_the_program, executable, is_version, refuses, write};
 use crate::run::run;
 
-/// The wheel, in an environment of its own.
+/// Tests the wheel in a virtual environment.
 pub(super) fn all(made: &Made, program: &Path, place: &Place) -> anyhow::Result<()> {
     let folder = place.folder.join("python");
     run(Command::new("python3").args(["-m", "venv"]).arg(&folder))
@@ -45,7 +45,7 @@ pub(super) fn all(made: &Made, program: &Path, place: &Place) -> anyhow::Result<
         install.arg(&made.wheel);
         install
     })?;
-    // A stranger's program of the same name in its place is not started.
+    // Another program with the same name in its place is not started.
     let script = bin.join("tollgate");
     write(&script, "#!/bin/sh\necho stranger\n")?;
     executable(&script)?;
@@ -53,7 +53,7 @@ pub(super) fn all(made: &Made, program: &Path, place: &Place) -> anyhow::Result<
     refuses(&replaced, "install tollgate-mcp again")
 }
 
-/// A folder that is not an environment, as some clients' extensions use.
+/// Tests a target folder that is not an environment, as some clients' extensions use.
 fn aside(place: &Place, install: impl Fn() -> Command) -> anyhow::Result<()> {
     let folder = place.folder.join("aside");
     run(install().arg("--target").arg(&folder))?;

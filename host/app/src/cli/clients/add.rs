@@ -14,7 +14,7 @@ use super::target::{Target, config};
 use super::{Global, change, name, out, path, places, shell, show};
 use crate::cli::packs::prepare::{self, Prepared};
 
-/// Without a name, all clients that are installed.
+/// Without a name, adds to all installed clients.
 #[derive(Debug, Args)]
 pub(in crate::cli) struct Add {
     /// Clients to add Tollgate to [default: all installed ones]
@@ -74,7 +74,7 @@ impl Add {
         let mut added = Vec::new();
         let mut has_failed = false;
         for client in clients {
-            // One client that cannot be changed does not keep others from it.
+            // An error for one client does not affect the others.
             match self.add(client, global, &places) {
                 Ok(Some(server)) => added.push((client, server)),
                 Ok(None) => {}
@@ -95,7 +95,7 @@ impl Add {
         })
     }
 
-    /// The clients that are named, or those that are installed.
+    /// Named clients, or all installed ones.
     fn chosen(&self, places: &Places) -> anyhow::Result<Vec<Client>> {
         if !self.clients.is_empty() {
             return Ok(self.clients.clone());
@@ -130,20 +130,20 @@ impl Add {
             std::io::stdin().lock().read_line(&mut answer)?;
             ensure!(
                 matches!(answer.trim(), "" | "y" | "Y" | "yes"),
-                "nothing was added; name the clients that are meant"
+                "nothing was added; name the clients to add Tollgate to"
             );
         }
         Ok(found)
     }
 
-    /// Adds the entry. Returns what it says, if it can be tried now.
+    /// Adds the entry. Returns the server if the entry can be checked now.
     fn add(&self, client: Client, global: &Global, places: &Places) -> anyhow::Result<Option<Server>> {
         let scope = self.target.scope();
         let server = self.target.server(global, client, places)?;
         if let Some(how) = self.command {
             let line = client.command(&server, scope)?.with_context(|| {
                 format!(
-                    "{} has no command that adds this entry; leave --command out, and its file is changed",
+                    "{} has no command that adds this entry; omit --command to change its file instead",
                     client.title()
                 )
             })?;
@@ -173,7 +173,7 @@ impl Add {
         if is_changed.with_context(|| file.display().to_string())? {
             out::print(&format!("{}: added to {}", client.title(), file.display()));
         } else {
-            out::print(&format!("{}: {} has it already", client.title(), file.display()));
+            out::print(&format!("{}: {} already has it", client.title(), file.display()));
         }
         if let Some(step) = client.next_step(scope) {
             out::print(&format!("  next: {step}"));
@@ -181,7 +181,7 @@ impl Add {
         Ok(Some(server))
     }
 
-    /// Prepares the packs, and tries what the clients see.
+    /// Prepares the packs, and checks what the clients see.
     async fn check(&self, global: &Global, added: &[(Client, Server)]) -> anyhow::Result<bool> {
         let places = places()?;
         if added
@@ -198,7 +198,7 @@ impl Add {
                 .found(&text)
                 .map_err(anyhow::Error::msg)?
                 .map_or(30, |entry| entry.start_sec);
-            // What else a file says about the program, which others may have written, is not tried.
+            // The rest of the file, which others may have written, is not run.
             let entry = Entry {
                 server: server.clone(),
                 env: Vec::new(),
@@ -210,8 +210,8 @@ impl Add {
         Ok(is_fine)
     }
 
-    /// Does what `tollgate packs prepare` does, so that the client's first start is quick. Entries stay whatever becomes of
-    /// it.
+    /// Does the same as `tollgate packs prepare`, so that the client's first start is fast. Entries stay even if this
+    /// fails.
     async fn prepare(&self, global: &Global) {
         let started = Instant::now();
         let config = config(global);
@@ -242,13 +242,13 @@ impl Add {
                 failures.iter().for_each(|failure| out::warn(failure));
             }
             Err(err) => out::warn(&format!(
-                "the packs were not prepared: {err:#}; the entry stays, and `tollgate packs prepare` tries again"
+                "the packs were not prepared: {err:#}; the entry stays; run `tollgate packs prepare` to try again"
             )),
         }
     }
 }
 
-/// Says what would be done.
+/// Reports what would be done.
 fn dry_run(
     client: Client,
     server: &Server,
@@ -258,7 +258,7 @@ fn dry_run(
     let before = super::file::read(file)?;
     let after = edit(&before).with_context(|| file.display().to_string())?;
     if after.is_none_or(|after| after == before) {
-        out::print(&format!("{}: {} has it already", client.title(), file.display()));
+        out::print(&format!("{}: {} already has it", client.title(), file.display()));
         return Ok(None);
     }
     out::print(&format!(
@@ -277,7 +277,7 @@ fn run(line: &[String]) -> anyhow::Result<()> {
         .args(arguments)
         .status()
         .with_context(|| {
-            format!("{program} cannot be started; without --command the client's file is changed")
+            format!("{program} cannot be started; omit --command to change the client's file instead")
         })?;
     ensure!(status.success(), "`{}` failed: {status}", shell(line));
     Ok(())

@@ -8,7 +8,7 @@ use tollgate::clients::{Client, Scope};
 
 use super::{change, entries, name, out, path, places, scope};
 
-/// A file that held the entry alone is removed with it.
+/// A file that contains only the entry is removed with it.
 #[derive(Debug, Args)]
 pub(in crate::cli) struct Remove {
     /// Clients to remove Tollgate from
@@ -84,7 +84,7 @@ impl Remove {
     }
 }
 
-/// A link stays one: the file behind it is emptied, and not removed.
+/// A link is kept. The file behind it is emptied instead of removed.
 fn keep_link(file: &std::path::Path, left: String) -> String {
     if left.is_empty() && file.is_symlink() {
         "{}\n".to_owned()

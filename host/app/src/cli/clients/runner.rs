@@ -1,5 +1,5 @@
 //! Runners such as `npx` and `uvx`, which start programs from a cache. A client's entry names the runner, because the
-//! path in the cache is gone once that is emptied or holds another version.
+//! path in the cache disappears when the cache is emptied or updated.
 
 use std::path::{Component, Path, PathBuf};
 
@@ -8,26 +8,26 @@ use tollgate::clients::Places;
 
 use super::file;
 
-/// The starter's name on npm, and that of the distribution on PyPI.
+/// Name of the launcher package on npm, and of the distribution on PyPI.
 const NPM: &str = "tollgate";
 const PYPI: &str = "tollgate-mcp";
-/// The same as folders with what was installed begin with it.
+/// Prefix of the folders with the distribution's metadata.
 const DIST_INFO: &str = "tollgate_mcp-";
-/// Folders of runners that leave no note of what they were asked for: pnpm and yarn, bun, an older npx.
+/// Cache folders of runners that do not record the requested package: pnpm and yarn, bun, an older npx.
 const OTHERS: [&str; 4] = ["dlx", "dlx-", "bunx-", "_npx"];
 
-/// The kind of place that a program is in.
+/// Kind of location of a program.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum Home {
-    /// A folder where programs stay.
+    /// A folder in which programs stay.
     Lasting,
-    /// A runner's cache, with the words that start the program from there, and the files that they name.
+    /// A runner's cache, with the command that starts the program through the runner, and the files in that command.
     Runner { words: Vec<String>, files: Vec<String> },
     /// Another cache.
     Cache(PathBuf),
 }
 
-/// Looks at the place of a program, whose links are resolved.
+/// Classifies the location of a program, after resolving links.
 pub(super) fn home(program: &Path, places: &Places) -> Home {
     let found = npx(program).or_else(|| uvx(program)).or_else(|| pipx(program));
     if let Some((words, files)) = found {
@@ -49,8 +49,8 @@ pub(super) fn home(program: &Path, places: &Places) -> Home {
     Home::Lasting
 }
 
-/// True if a program on the PATH is the starter that npm installed beside this one. Starters of single projects are on
-/// the PATH of `npx` alone.
+/// Returns whether a program on the PATH is the launcher that npm installed with this one. Launchers of single projects
+/// are only on the PATH of `npx`.
 pub(super) fn is_starter_of(found: &Path, program: &Path) -> bool {
     let is_of_project = found
         .parent()
@@ -64,7 +64,7 @@ pub(super) fn is_starter_of(found: &Path, program: &Path) -> bool {
 
 type Command = (Vec<String>, Vec<String>);
 
-/// `npx` keeps what it was asked for in `_npx/HASH/package.json`, with files relative to that.
+/// `npx` records the request in `_npx/HASH/package.json`, with relative file paths.
 fn npx(program: &Path) -> Option<Command> {
     let caches = up_to(program, |name| name == "_npx")?;
     let folder = caches.join(program.strip_prefix(&caches).ok()?.components().next()?);
@@ -120,7 +120,7 @@ fn uvx(program: &Path) -> Option<Command> {
     Some(python(&environment, start, from))
 }
 
-/// `pipx run` makes an environment in its cache; `pipx install` makes one below `venvs`.
+/// `pipx run` creates an environment in its cache, `pipx install` creates one below `venvs`.
 fn pipx(program: &Path) -> Option<Command> {
     let environment = program.parent()?.parent()?;
     let is_hash = |name: &str| name.len() >= 12 && name.bytes().all(|byte| byte.is_ascii_hexdigit());
@@ -130,7 +130,7 @@ fn pipx(program: &Path) -> Option<Command> {
     Some(python(environment, start, "--spec"))
 }
 
-/// The rest of a runner's words, by what Python's packages say of their source.
+/// Completes a runner's command with the source recorded in the Python package's metadata.
 fn python(environment: &Path, mut words: Vec<String>, from: &str) -> Command {
     let mut files = Vec::new();
     if let Some(url) = direct_url(environment) {
@@ -143,7 +143,7 @@ fn python(environment: &Path, mut words: Vec<String>, from: &str) -> Command {
     (words, files)
 }
 
-/// The address that the distribution was installed from, if it is not from an index.
+/// Address that the distribution was installed from, unless that was an index.
 fn direct_url(environment: &Path) -> Option<String> {
     let versions = names(&environment.join("lib"))?;
     for version in versions {
@@ -175,7 +175,7 @@ fn names(folder: &Path) -> Option<Vec<String>> {
     )
 }
 
-/// The path up to the first folder of such a name.
+/// Path up to the first folder with a matching name.
 fn up_to(path: &Path, is_it: impl Fn(&str) -> bool) -> Option<PathBuf> {
     let mut folder = PathBuf::new();
     for component in path.parent()?.components() {
@@ -187,7 +187,7 @@ fn up_to(path: &Path, is_it: impl Fn(&str) -> bool) -> Option<PathBuf> {
     None
 }
 
-/// A path without `..`. The file may be gone.
+/// Path without `..`. The file may no longer exist.
 fn resolved(path: &Path) -> PathBuf {
     let mut resolved = PathBuf::new();
     for component in path.components() {
@@ -211,7 +211,7 @@ mod tests {
         Places::new(home.to_owned(), home.to_owned(), |_| None)
     }
 
-    /// The words for a program at a place below a home, with one other file there.
+    /// Command for a program at a location below a home directory, with one other file there.
     fn words(program: &str, other: &str, text: &str) -> Vec<String> {
         let home = tempfile::tempdir().unwrap();
         let home = home.path().canonicalize().unwrap();

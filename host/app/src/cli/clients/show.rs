@@ -9,7 +9,7 @@ use tollgate::clients::{Client, Entry, Scope, Server};
 
 use super::{Global, entries, name, out, places, scope, tell};
 
-/// Shows each client: installed or not, its files, and the entries there.
+/// Shows each client: whether it is installed, its files, and their entries.
 pub(super) fn list(global: &Global) -> anyhow::Result<ExitCode> {
     let places = places()?;
     let entries = entries();
@@ -25,7 +25,7 @@ pub(super) fn list(global: &Global) -> anyhow::Result<ExitCode> {
                 .iter()
                 .find(|(_, _, path, _)| *path == file)
                 .map(|(.., entry)| entry);
-            // A project's file that is not there says nothing.
+            // A missing project file is not worth a line.
             if scope == Scope::Project && !file.is_file() {
                 continue;
             }
@@ -92,7 +92,7 @@ impl Check {
     pub(super) async fn run(self) -> anyhow::Result<ExitCode> {
         let mut is_fine = true;
         let wanted = scope(self.project);
-        // A project's file may come from anybody, and clients ask before they start what it names.
+        // A project's file may be untrusted, and clients ask before they start what it names.
         let entries: Vec<_> = entries()
             .into_iter()
             .filter(|(_, scope, ..)| *scope == wanted)
@@ -128,10 +128,7 @@ impl Check {
                     tell(
                         "✘",
                         *client,
-                        &format!(
-                            "is not known to see tools: {} cannot be read: {why}",
-                            path.display()
-                        ),
+                        &format!("cannot be checked: {} cannot be read: {why}", path.display()),
                     );
                     false
                 }
@@ -145,7 +142,7 @@ impl Check {
     }
 }
 
-/// Tries an entry as its client would, and says what the client sees.
+/// Starts an entry as its client would, and reports what the client sees.
 pub(super) async fn look(client: Client, scope: Scope, entry: &Entry) -> bool {
     if entry.is_disabled {
         tell(

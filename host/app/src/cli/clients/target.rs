@@ -11,7 +11,7 @@ use tollgate::config::Config;
 use super::runner::{self, Home};
 use super::{Global, file, out, utf8};
 
-/// The variable that `serve` itself takes a token from.
+/// Variable from which `serve` itself takes a token.
 const TOKEN_VARIABLE: &str = "TOLLGATE_TOKEN";
 
 #[derive(Debug, Args)]
@@ -66,13 +66,13 @@ impl Target {
             (None, None) if config.server.auth.token_file.is_some() && self.http.is_none() => {
                 if client.reads_variables() {
                     out::warn(&format!(
-                        "the server wants a token; {} takes it from {TOKEN_VARIABLE} (--bearer-env names another)",
+                        "the server requires a token; {} reads it from {TOKEN_VARIABLE} (--bearer-env names another)",
                         client.title()
                     ));
                     Some(Token::Variable(TOKEN_VARIABLE.to_owned()))
                 } else {
                     out::warn(&format!(
-                        "the server wants a token, and {} takes none from a variable; write \"Authorization\": \
+                        "the server requires a token, and {} cannot read it from a variable; write \"Authorization\": \
                          \"Bearer …\" into the headers of the entry",
                         client.title()
                     ));
@@ -87,13 +87,13 @@ impl Target {
     fn starts(&self, global: &Global, places: &Places) -> anyhow::Result<Server> {
         ensure!(
             self.bearer_env.is_none() && self.token_file.is_none(),
-            "tokens are for servers over HTTP; say which with --http URL, or set server.http in the configuration"
+            "tokens are for servers over HTTP; name the server with --http URL, or set server.http in the configuration"
         );
         let mut words = self.program(places)?.into_iter();
         let command = words.next().context("the program has no name")?;
         let mut args: Vec<String> = words.chain(["serve".to_owned()]).collect();
         let before = args.len();
-        // The client starts the program elsewhere, so relative paths would be other ones there.
+        // The client starts the program in another directory, so relative paths must be made absolute.
         for (flag, path) in [
             ("--config", &global.config),
             ("--data-dir", &global.data_dir),
@@ -110,7 +110,7 @@ impl Target {
         if self.project && args.len() > before {
             out::warn(
                 "the entry names paths of this machine; without --config, --data-dir, --cache-dir and --workspace it \
-                 suits others",
+                 works on other machines",
             );
         }
         if !self.packs.is_empty() {
@@ -120,9 +120,9 @@ impl Target {
         Ok(Server::Stdio { command, args })
     }
 
-    /// The words that start this program. A file to be committed names it by its name alone; others by the path under
-    /// which it is found, which stays when a package manager puts another version behind it. From a cache that is
-    /// emptied, it is what fills the cache.
+    /// Command that starts this program. A file to be committed contains only the program's name. Others contain the
+    /// path under which it is found, which stays valid across updates by a package manager. For a program in a
+    /// temporary cache, it is the command that fills the cache.
     fn program(&self, places: &Places) -> anyhow::Result<Vec<String>> {
         let this =
             std::env::current_exe().context("the path of the tollgate executable cannot be determined")?;
@@ -131,10 +131,7 @@ impl Target {
             Home::Lasting => Ok(vec![self.path(&this, places)?]),
             Home::Runner { words, files } => {
                 if !files.is_empty() {
-                    out::warn(&format!(
-                        "the entry works as long as {} is there",
-                        files.join(", ")
-                    ));
+                    out::warn(&format!("the entry works as long as {} exists", files.join(", ")));
                 }
                 Ok(words)
             }
@@ -180,7 +177,7 @@ impl Target {
     }
 }
 
-/// The configuration, or the defaults where it cannot be used, which the check says.
+/// The configuration, or the defaults if it cannot be used, which the check reports.
 pub(super) fn config(global: &Global) -> Config {
     Config::load(global.config.as_deref()).unwrap_or_else(|err| {
         out::warn(&tollgate_core::text::chain(&err));
@@ -188,7 +185,7 @@ pub(super) fn config(global: &Global) -> Config {
     })
 }
 
-/// Address under which clients on this machine reach a server.
+/// Address at which clients on this machine reach a server.
 fn url_of(address: SocketAddr) -> anyhow::Result<String> {
     ensure!(
         address.port() != 0,
@@ -210,7 +207,7 @@ fn address(text: &str) -> Result<String, String> {
     }
 }
 
-/// The name of a variable, which entries have between braces.
+/// Name of a variable, which entries contain in braces.
 fn variable(text: &str) -> Result<String, String> {
     let is_name = |c: char| c.is_ascii_alphanumeric() || c == '_';
     if !text.is_empty() && text.chars().all(is_name) && !text.starts_with(|c: char| c.is_ascii_digit()) {
@@ -219,12 +216,12 @@ fn variable(text: &str) -> Result<String, String> {
     Err("write the name of a variable, such as TOLLGATE_TOKEN: letters, digits and `_`".to_owned())
 }
 
-/// A file that clients may send whole.
+/// Path of a file whose whole content clients send as the token.
 fn lone_token(path: &PathBuf) -> anyhow::Result<String> {
     let text = file::read(path)?;
     ensure!(
         !text.trim().is_empty() && !text.trim().contains(char::is_whitespace),
-        "{} does not hold a token alone, and clients send all that is in it; write the token into a file of its own",
+        "{} contains more than a token, and clients send the whole file; write the token into a file of its own",
         path.display()
     );
     utf8(&std::path::absolute(path)?)

@@ -11,12 +11,13 @@ use tollgate_store::liveness;
 use super::{Global, open};
 use crate::cli::out;
 
-/// Longest time that hosts may wait for the database: less than a call that writes has.
+/// Maximum time that hosts may wait for the database, shorter than the timeout of writing calls.
 const PATIENCE: Duration = Duration::from_secs(1);
-/// Room that must be left on the disk beside what is written.
+/// Disk space that must stay free in addition to the written data.
 const RESERVE: u64 = 16 << 20;
 
-/// Give room back that pruning left free in the file. Beside hosts that run it takes at most a second, or changes nothing
+/// Return space that pruning freed in the file to the disk. While hosts run, this takes at most a second, or changes
+/// nothing
 #[derive(Debug, Args)]
 pub(in crate::cli) struct Compact {
     /// Only say how much is free in the file
@@ -42,10 +43,10 @@ impl Compact {
             .data
             .free_bytes()
             .context("the free space of the disk cannot be determined")?;
-        // The new file is written twice: to a place for temporary files, and to the log beside the database.
+        // The new file is written twice: to temporary files, and to the log beside the database.
         ensure!(
             room > used * 2 + RESERVE,
-            "the disk has {} MiB free, and writing the database anew takes up to {}; make room first",
+            "the disk has {} MiB free, and rewriting the database takes up to {}; free space first",
             room >> 20,
             (used * 2 + RESERVE) >> 20
         );

@@ -16,7 +16,7 @@ use crate::cli::out;
 /// Print every operation as a line of JSON, and the head of the chain last
 #[derive(Debug, Args)]
 pub(in crate::cli) struct Export {
-    /// Sign the head with the ledger's key, so that it can be kept elsewhere and held against the ledger
+    /// Sign the head with the ledger's key, so that it can be kept elsewhere and compared with the ledger
     /// later
     #[arg(long)]
     sign: bool,
@@ -29,7 +29,7 @@ impl Export {
     pub(super) fn run(self, global: &Global) -> anyhow::Result<ExitCode> {
         let opened = open_used(global)?;
         let session = &opened.session;
-        // One snapshot, so that the head is that of the rows.
+        // One snapshot, so that the head matches the rows.
         session.begin_read()?;
         let is_read = self.head_only || rows(session)?;
         let pruned = session.ledger().pruned_rows()?;
@@ -50,7 +50,7 @@ impl Export {
     }
 }
 
-/// Prints every row. Whether somebody read them to the end.
+/// Prints every row. Returns whether the reader stayed until the end.
 fn rows(session: &Session) -> anyhow::Result<bool> {
     let mut last = 0;
     loop {

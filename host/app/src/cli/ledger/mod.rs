@@ -1,4 +1,4 @@
-//! `tollgate ledger`: looking into the ledger and keeping it, without leaving a row in it.
+//! `tollgate ledger`: inspecting and maintaining the ledger without adding rows to it.
 
 mod compact;
 mod export;
@@ -21,7 +21,7 @@ use tollgate_store::storage::{Database, SaidByPolicy, Session, StoredOperation};
 
 use super::{Global, out};
 
-/// Operations that are read at once.
+/// Number of operations read at once.
 const PAGE: u32 = 500;
 
 #[derive(Debug, Subcommand)]
@@ -64,7 +64,7 @@ pub(super) struct Opened {
     pub(super) config: Config,
     pub(super) data: DataDir,
     pub(super) database: Database,
-    /// For reading.
+    /// Session for reading.
     pub(super) session: Session,
 }
 
@@ -81,8 +81,8 @@ pub(super) fn open(global: &Global) -> anyhow::Result<Opened> {
     })
 }
 
-/// An opened ledger that a host has worked in. A directory without one is a mistake in typing more often than a ledger
-/// without rows, and nothing is made there.
+/// Opens a ledger that a host has used. A directory without one is more likely a typing mistake than an empty ledger,
+/// so nothing is created there.
 fn open_used(global: &Global) -> anyhow::Result<Opened> {
     let config = Config::load(global.config.as_deref())?;
     let data_dir = config.data_dir(global.data_dir.as_deref())?;
@@ -93,7 +93,7 @@ fn open_used(global: &Global) -> anyhow::Result<Opened> {
         data_dir.display()
     );
     if let Some(server) = global.server(&config)? {
-        // Opened as one that is used, the database would get its tables.
+        // Opening the database in the usual way would create its tables.
         let there = Database::on(server.clone()).read_session()?;
         anyhow::ensure!(
             there.maintenance().is_made()?,
@@ -103,7 +103,7 @@ fn open_used(global: &Global) -> anyhow::Result<Opened> {
     open(global)
 }
 
-/// Says why a table has no rows, where a person reads it.
+/// Explains why a table has no rows, if a person reads it.
 fn tell_none(is_empty: bool, wanted: &str, data: &DataDir) {
     if is_empty {
         out::warn(&format!("no {wanted} in {}", data.path().display()));
@@ -115,7 +115,7 @@ const TITLES: &[&str] = &[
     "SEQ", "TIME", "TOOL", "ACTOR", "OUTCOME", "MS", "ENVELOPE", "VERDICTS",
 ];
 
-/// Which verdicts a table shows.
+/// Choice of the verdicts that a table shows.
 #[derive(Debug, Args)]
 struct Shown {
     /// Show all verdicts of policies, including those that pass
@@ -127,7 +127,7 @@ struct Shown {
 }
 
 impl Shown {
-    /// The verdicts on an operation, as far as they are shown.
+    /// Verdicts on an operation that are shown.
     fn verdicts(&self, operation: &StoredOperation) -> String {
         let is_shown = |said: &&SaidByPolicy| match &self.policy {
             Some(policy) => said.policy == *policy,

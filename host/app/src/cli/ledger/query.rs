@@ -8,7 +8,7 @@ use tollgate_store::storage::OperationFilter;
 use super::{Global, Shown, TITLES, cells, line, open, tasks_of, tell_none};
 use crate::cli::{out, time};
 
-/// Show the operations that fit, newest first
+/// Show matching operations, newest first
 #[derive(Debug, Args)]
 pub(in crate::cli) struct Query {
     #[arg(long, value_name = "ID")]

@@ -68,9 +68,9 @@ impl Tail {
     }
 }
 
-/// Prints rows, and says whether anybody still reads them.
+/// Prints rows, and tracks whether the reader is still there.
 struct Printer<'a> {
-    /// Without one, rows are lines of JSON.
+    /// `None` to print rows as lines of JSON.
     table: Option<Table<'a>>,
     shown: &'a Shown,
 }
@@ -89,7 +89,7 @@ impl Printer<'_> {
         })
     }
 
-    /// Rows since the last look.
+    /// Prints new rows.
     fn news(&self, session: &Session, last: &mut i64) -> anyhow::Result<bool> {
         loop {
             let filter = OperationFilter {

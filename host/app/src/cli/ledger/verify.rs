@@ -46,12 +46,12 @@ impl Verify {
                 Err(err) => bail!("the exported head proves nothing: {err}"),
             }
         }
-        // A signed head brings the key to trust along. The data directory's own could have been replaced
-        // by whoever forged anchors.
+        // A signed head contains the key to trust. The key in the data directory could have been replaced by whoever
+        // forged anchors.
         if keys.is_empty() {
             keys = trusted::keys(&opened.data, &opened.session)?;
         }
-        // Heads that were noted and cannot be trusted any more are a fault of the ledger, and the rows are checked anyway.
+        // Untrusted recorded heads are a fault of the ledger, and the rows are checked anyway.
         let (noted, fault) = match &exported {
             Some(_) => (None, None),
             None => match heads::newest(&opened.data) {
@@ -82,7 +82,7 @@ impl Verify {
             let is_empty = is_whole && verified.rows == 0 && verified.pruned == 0;
             out::print(&match is_empty {
                 true => format!(
-                    "the ledger in {} is empty: no call was recorded yet",
+                    "the ledger in {} is empty: no call has been recorded yet",
                     opened.data.path().display()
                 ),
                 false => text,
@@ -159,11 +159,11 @@ fn read_head(text: &str) -> anyhow::Result<ExportedHead> {
     })
 }
 
-/// Half a hash is a mistake in typing, and no sign that history was rewritten.
+/// Refuses an incomplete hash as a typing mistake, because it does not mean that history was rewritten.
 fn check_hash(hash: &str) -> anyhow::Result<()> {
     anyhow::ensure!(
         hash.len() == 64 && hash.bytes().all(|byte| byte.is_ascii_hexdigit()),
-        "the head's hash has 64 hex digits, and {hash:?} has not; nothing was checked"
+        "the head's hash must have 64 hex digits, and {hash:?} does not; nothing was checked"
     );
     Ok(())
 }
@@ -184,7 +184,7 @@ fn lines(file: &str) -> anyhow::Result<impl Iterator<Item = anyhow::Result<Line>
         }))
 }
 
-/// The first row that is not as it was exported, if the file has rows.
+/// First row that differs from the export, if the file has rows.
 fn first_difference(session: &Session, file: &str) -> anyhow::Result<Option<Broken>> {
     if !std::path::Path::new(file).exists() {
         return Ok(None);
@@ -196,7 +196,7 @@ fn first_difference(session: &Session, file: &str) -> anyhow::Result<Option<Brok
         {
             return Ok(Some(Broken {
                 seq: row.seq,
-                what: "the row is not the one that was exported: it was replaced, and history from it on rewritten".to_owned(),
+                what: "the row is not the one that was exported: it was replaced, and the history from there on was rewritten".to_owned(),
             }));
         }
     }

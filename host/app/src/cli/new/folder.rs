@@ -1,4 +1,4 @@
-//! A folder that is there with all its files, or not at all.
+//! Creation of a folder with all of its files, or not at all.
 
 use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Path, PathBuf};
@@ -7,12 +7,12 @@ use anyhow::Context as _;
 use thiserror::Error;
 use tollgate::scaffold::File;
 
-/// Something has the name already.
+/// Error for a name that is already taken.
 #[derive(Debug, Error)]
-#[error("{} is there already; name another folder with --path", .0.display())]
+#[error("{} already exists; name another folder with --path", .0.display())]
 pub(super) struct Taken(PathBuf);
 
-/// Fails if a folder cannot be made. A link that leads nowhere is in the way too.
+/// Fails if a folder cannot be created. A dangling link is an obstacle too.
 pub(super) fn check_free(folder: &Path) -> Result<(), Taken> {
     match folder.symlink_metadata() {
         Ok(_) => Err(Taken(folder.to_owned())),
@@ -20,15 +20,15 @@ pub(super) fn check_free(folder: &Path) -> Result<(), Taken> {
     }
 }
 
-/// Makes a folder with files, which are the user's own as far as their umask lets others in. They are
-/// written beside it and take its name when they are complete; nobody else's files can be under it then,
-/// because only an empty folder gives way.
+/// Creates a folder with files, which are private to the user except as far as the umask permits. The files are written
+/// to a temporary folder, which is renamed when complete. Only an empty folder is replaced, so existing files are never
+/// lost.
 pub(super) fn make(folder: &Path, files: &[File], umask: u32) -> anyhow::Result<()> {
     let folder = std::path::absolute(folder)?;
     let parent = folder
         .parent()
-        .context("a folder has to be made in another one")?;
-    std::fs::create_dir_all(parent).with_context(|| format!("{} cannot be made", parent.display()))?;
+        .context("a folder must be created in another one")?;
+    std::fs::create_dir_all(parent).with_context(|| format!("{} cannot be created", parent.display()))?;
     let made = tempfile::Builder::new()
         .prefix(".tollgate-new-")
         .tempdir_in(parent)
@@ -39,8 +39,8 @@ pub(super) fn make(folder: &Path, files: &[File], umask: u32) -> anyhow::Result<
     let shared = std::fs::Permissions::from_mode(0o777 & !umask);
     std::fs::set_permissions(made.path(), shared)?;
     std::fs::rename(made.path(), &folder)
-        .with_context(|| format!("{} cannot be made; nothing was changed", folder.display()))?;
-    // It has another name now, under which there is nothing to throw away.
+        .with_context(|| format!("{} cannot be created; nothing was changed", folder.display()))?;
+    // The folder was renamed, so there is nothing to delete under the temporary name.
     let _ = made.keep();
     Ok(())
 }

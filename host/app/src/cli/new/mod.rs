@@ -20,7 +20,7 @@ pub(super) enum New {
     Policy(Crate),
 }
 
-/// Nothing that is there is changed.
+/// Existing files are not changed.
 #[derive(Debug, Args)]
 pub(super) struct Crate {
     /// Name of the crate: lower-case letters, digits and `-`
@@ -86,7 +86,7 @@ impl Crate {
                     sdk.err().map(|err| err.to_string()),
                 ];
                 let problems: Vec<String> = problems.into_iter().flatten().collect();
-                anyhow::bail!("{}; nothing was made", problems.join("; "));
+                anyhow::bail!("{}; nothing was created", problems.join("; "));
             }
         };
         let other = self.language.other();
@@ -111,7 +111,7 @@ fn next(kind: Kind, name: &Name, folder: &Path, language: Option<Other>) -> Stri
     let steps = language.map_or_else(|| rust_steps(kind, name), |language| language.steps(kind, name));
     let mut lines = vec![
         format!(
-            "made the {} {} in {}; next:",
+            "created the {} {} in {}; next:",
             kind.as_str(),
             name.as_str(),
             folder.display()
@@ -123,7 +123,7 @@ fn next(kind: Kind, name: &Name, folder: &Path, language: Option<Other>) -> Stri
     lines.join("\n")
 }
 
-/// Folder in which cargo builds the crate: where the user's variable says, as every other crate of theirs.
+/// Folder of cargo's build output, which the user's variable may set.
 fn target() -> String {
     let named = std::env::var("CARGO_TARGET_DIR").ok();
     named

@@ -1,4 +1,4 @@
-//! Origin of a new crate's SDK: this program, a checkout of the project, or the registry of crates.
+//! Source of a new crate's SDK: this program, a checkout of the project, or the crate registry.
 
 use std::path::Path;
 
@@ -8,14 +8,14 @@ use tollgate::scaffold::Sdk;
 /// Name of the SDK's crate.
 const PACKAGE: &str = "tollgate-sdk";
 
-/// Files of a checkout that a new crate begins with.
+/// Files of a checkout that a new crate starts with.
 const PINS: [&str; 2] = ["Cargo.lock", "rust-toolchain.toml"];
 
 /// Reason why no SDK can be used.
 #[derive(Debug, Error)]
 pub(super) enum NoSdk {
     #[error(
-        "--sdk {0}: there is no Tollgate SDK in that folder, and it is no version such as 0.1; name a checkout of the project, \
+        "--sdk {0}: there is no Tollgate SDK in that folder, and it is not a version such as 0.1; name a checkout of the project, \
          its folder `sdk` or a version, or leave --sdk out to use the SDK in this program"
     )]
     NotThere(String),
@@ -23,12 +23,12 @@ pub(super) enum NoSdk {
     NotUtf8(String),
 }
 
-/// The SDK that is named, or else the one in this program.
+/// Finds the named SDK, or else the one in this program.
 pub(super) fn find(named: Option<&Path>) -> Result<Sdk, NoSdk> {
     let Some(named) = named else {
         return Ok(Sdk::BuiltIn);
     };
-    // Its folder `sdk` is as good a name for it.
+    // The `sdk` folder inside the checkout is accepted too.
     let around = named.join("..");
     if let Some(found) = [named, &around].into_iter().find(|place| has_sdk(place)) {
         return checkout(found);
@@ -55,14 +55,14 @@ fn checkout(folder: &Path) -> Result<Sdk, NoSdk> {
     })
 }
 
-/// True for one to three numbers with dots between them.
+/// Returns whether a text is one to three numbers separated by dots.
 fn is_version(text: &str) -> bool {
     let parts: Vec<&str> = text.split('.').collect();
     let is_number = |part: &&str| !part.is_empty() && part.bytes().all(|byte| byte.is_ascii_digit());
     parts.len() <= 3 && parts.iter().all(is_number)
 }
 
-/// True if a folder has the SDK, and the interfaces that it is made from.
+/// Returns whether a folder has the SDK and its WIT interfaces.
 fn has_sdk(folder: &Path) -> bool {
     let manifest = read(&folder.join("sdk/Cargo.toml")).and_then(|text| text.parse::<toml::Table>().ok());
     let is_sdk = manifest.is_some_and(|manifest| {

@@ -13,7 +13,7 @@ use crate::cli::{self, Global, out};
 
 #[derive(Debug, Args)]
 pub(in crate::cli) struct Accept {
-    /// Its name
+    /// Name of the pack in the configuration
     name: String,
 }
 
@@ -60,7 +60,7 @@ impl Accept {
     }
 }
 
-/// Accepts a pack's tools. How many were not what was accepted before.
+/// Accepts a pack's tools. Returns how many differed from the accepted ones.
 pub(in crate::cli) fn accept(database: &Database, pack: &str) -> anyhow::Result<usize> {
     let session = database.write_session()?;
     session.begin_write()?;

@@ -2,11 +2,10 @@
 
 use std::process::ExitCode;
 
-use anyhow::{Context as _, bail, ensure};
+use anyhow::{bail, ensure};
 use clap::Args;
-use serde_json::json;
 use tollgate::config::Config;
-use tollgate::config::edit::{self, Entry, Section};
+use tollgate::config::edit::{Entry, Section};
 use tollgate::host::{Choice, Site};
 use tollgate_components::builtin;
 use tollgate_components::catalog::Inspection;
@@ -15,10 +14,11 @@ use tollgate_components::loading::Haste;
 use super::accept::accept;
 use super::inspect;
 use crate::cli::component::{Component, workspaces};
-use crate::cli::{self, Global, file, out};
+use crate::cli::config_file::ConfigFile;
+use crate::cli::{self, Global, out};
 
-/// A component asks, you grant. Without the grants that it asks for, and if it would not load, nothing is
-/// changed. Servers that run take it over by themselves.
+/// A component asks for grants, and you give them. If a grant is missing or the component would not load,
+/// nothing is changed. Running servers load it by themselves.
 #[derive(Debug, Args)]
 pub(in crate::cli) struct Add {
     #[command(flatten)]
@@ -29,11 +29,9 @@ impl Add {
     /// Exit code 1 if it asks for more than it is granted.
     pub(super) async fn run(self, global: &Global) -> anyhow::Result<ExitCode> {
         let component = &self.component;
-        let path = Config::file(global.config.as_deref())?;
-        let text = file::read(&path)?;
-        let config = Config::parse(&text, &path)?;
-        let site = cli::site(global, &config)?;
-        let (source, bytes) = component.bytes(&site, &config).await?;
+        let file = ConfigFile::open(global)?;
+        let site = cli::site(global, &file.config)?;
+        let (source, bytes) = component.bytes(&site, &file.config).await?;
         let inspection = Inspection::of(site.loader(), &bytes).await;
         ensure!(
             !inspection.is_policy(),
@@ -49,14 +47,14 @@ impl Add {
             builtin::component(name).is_none(),
             "it calls itself {name}, which is built in; nothing was changed"
         );
-        let there = config.packs.get(name).map(|pack| &pack.grants);
-        let workspaces = workspaces(global, &config)?;
+        let there = file.config.packs.get(name).map(|pack| &pack.grants);
+        let workspaces = workspaces(global, &file.config)?;
         let grants = component.granted(there, name, &inspection, &workspaces)?;
         let missing = inspection.missing(&grants);
         if !missing.is_empty() {
             out::print(&inspect::tell(&inspection, &workspaces));
             out::warn(&format!(
-                "{name} asks for more than it is granted, so nothing was changed. To add it with all of it:"
+                "{name} asks for more than it is granted, so nothing was changed. To add it with all of these grants:"
             ));
             out::warn(&component.again("packs", &missing, &workspaces));
             return Ok(ExitCode::FAILURE);
@@ -69,24 +67,17 @@ impl Add {
             grants,
             settings: Vec::new(),
         };
-        let with = edit::with(&text, &entry, component.replace)?;
-        let before = config;
-        let config = Config::parse(&with, &path)
-            .context("the new configuration would not load, so nothing was changed")?;
-        try_out(global, &site, &config, name).await?;
-        file::reconfigure(global, &path, &before, &with, &config)?;
-        // Whoever adds it has just looked at it.
+        let with = file.with(&entry, component.replace)?;
+        try_out(global, &site, &with.config, name).await?;
+        file.replace(global, &with)?;
+        // The user has just reviewed the component.
         accept(site.database(), name)?;
-        if global.json {
-            out::print_json(&json!({ "added": name, "sha256": inspection.sha256, "config": path }));
-        } else {
-            out::print(&format!("added [packs.{name}] to {}", path.display()));
-        }
+        file.print_added(global, Section::Packs, name, &inspection.sha256);
         Ok(ExitCode::SUCCESS)
     }
 }
 
-/// Loads what the next start lists, and the code of the new pack, and refuses what would not be there.
+/// Loads everything that the next start would list, and the code of the new pack. Fails if anything would be missing.
 pub(in crate::cli) async fn try_out(
     global: &Global,
     site: &Site,

@@ -17,9 +17,9 @@ use crate::cli::{self, Global, component, file, out, registry};
 /// Longest arguments that a line shows, in characters.
 const SHOWN: usize = 60;
 
-/// Runs the component in a temporary data directory, with everything that it requests, and with copies of the directories
-/// that `--workspace` names. Each tool and prompt is called with arguments generated from its schema: with as few as
-/// possible, and with all. Each resource is read and each list of values asked for. A policy judges calls.
+/// Runs the component in a temporary data directory, with everything that it requests, and with copies of the
+/// directories that `--workspace` names. Each tool and prompt is called with arguments generated from its schema: with
+/// as few as possible, and with all. Each resource is read and each list of values is requested. A policy judges calls.
 #[derive(Debug, Args)]
 pub(in crate::cli) struct Check {
     /// The component, a pack or a policy: a file, the name of a built-in one, https://…, or oci://HOST/NAME:TAG
@@ -69,8 +69,8 @@ impl Check {
     }
 }
 
-/// Directory that keeps compiled code for the next check, which compiling a component with an interpreter would delay by many
-/// seconds: that of a host. None if it is not writable.
+/// Directory for compiled code, shared with hosts, because compiling a component with an interpreter takes many
+/// seconds. `None` if it is not writable.
 fn code_dir(global: &Global) -> Option<PathBuf> {
     let config = Config::load(global.config.as_deref()).unwrap_or_default();
     let named = global.cache_dir.clone().or_else(|| config.cache_dir.clone());
@@ -86,7 +86,7 @@ fn settings(argument: &str) -> anyhow::Result<Map<String, Value>> {
     serde_json::from_str(&text).context("the settings are not a JSON object")
 }
 
-/// Report of the check in words.
+/// Report of the check as text.
 fn tell(report: &Report) -> String {
     let rows: Vec<Vec<String>> = report
         .calls
@@ -109,7 +109,7 @@ fn tell(report: &Report) -> String {
             format!("{kind} {name} {}", report.version.as_deref().unwrap_or_default())
         }
         (Some(kind), None) => kind.to_owned(),
-        (None, _) => "no component of this host".to_owned(),
+        (None, _) => "not a component for this host".to_owned(),
     };
     let calls = match rows.len() {
         0 => String::new(),
@@ -131,7 +131,7 @@ fn tell(report: &Report) -> String {
     )
 }
 
-/// Lines about everything that was not seen at work, those for the same reason together.
+/// Lines about everything that was not exercised, grouped by reason.
 fn untried(report: &Report) -> String {
     let mut reasons: BTreeMap<String, Vec<&str>> = BTreeMap::new();
     for finding in &report.untried {

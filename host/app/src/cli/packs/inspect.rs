@@ -117,7 +117,7 @@ fn tool(spec: &ToolSpec) -> Value {
     })
 }
 
-/// Everything for people, problems excepted.
+/// Everything except problems, as text for people.
 pub(in crate::cli) fn tell(inspection: &Inspection, workspaces: &[String]) -> String {
     let mut lines = vec![
         field("kind", kind(inspection)),
@@ -174,7 +174,7 @@ fn tables(steps: &[Step]) -> String {
     field("tables", &steps.join(", "))
 }
 
-/// The settings that a schema describes, one in a line.
+/// Settings that a schema describes, one per line.
 fn settings(schema: &Value) -> String {
     let properties = schema.get("properties").and_then(Value::as_object);
     let required = schema.get("required").and_then(Value::as_array);
@@ -206,7 +206,7 @@ fn settings(schema: &Value) -> String {
     )
 }
 
-/// `wasi:io` once, whatever is imported of it.
+/// Imported packages, for example `wasi:io` once for all of its interfaces.
 fn packages(imports: &[String]) -> String {
     let mut packages: Vec<&str> = imports
         .iter()

@@ -18,11 +18,11 @@ struct Row {
     found: Result<State, RegistryError>,
 }
 
-/// State of its tag, and versions after it.
+/// State of the component's tag, and later versions.
 struct State {
-    /// True if the tag leads to another manifest now.
+    /// True if the tag now points to another manifest.
     is_moved: bool,
-    /// Later versions, the latest first.
+    /// Later versions, latest first.
     later: Vec<String>,
 }
 

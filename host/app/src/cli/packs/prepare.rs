@@ -10,17 +10,17 @@ use tollgate_components::loading::{How, Loader};
 
 use crate::cli::{self, Global, out};
 
-/// A component that is ready.
+/// A prepared component.
 pub(in crate::cli) struct Prepared {
     /// `pack` or `policy`.
     kind: &'static str,
     name: String,
-    /// The source of its code, and the time until it was there.
+    /// Source of its code, and the time that this took.
     brought: Option<(How, Duration)>,
 }
 
 impl Prepared {
-    /// The words for one that had to be compiled.
+    /// Text for a component that had to be compiled.
     pub(in crate::cli) fn compiled(&self) -> Option<String> {
         let (_, took) = self.brought.filter(|(how, _)| *how == How::Compiled)?;
         Some(format!(
@@ -32,10 +32,10 @@ impl Prepared {
     }
 }
 
-/// The state of all components: those that are ready, and why others are not.
+/// Prepared components, and the errors of the others.
 pub(in crate::cli) type Outcome = (Vec<Prepared>, Vec<String>);
 
-/// Compiles or unpacks what a start with this choice of packs needs.
+/// Compiles or unpacks the components that a start with these packs needs.
 pub(in crate::cli) async fn prepare(
     global: &Global,
     config: &Config,

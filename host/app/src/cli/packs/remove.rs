@@ -2,48 +2,42 @@
 
 use std::process::ExitCode;
 
-use anyhow::{Context as _, bail};
+use anyhow::bail;
 use clap::Args;
-use serde_json::json;
-use tollgate::config::Config;
-use tollgate::config::edit::{self, Section};
+use tollgate::config::edit::Section;
 use tollgate_components::builtin;
 use tollgate_components::loading::{Downloads, Origin};
 use tollgate_store::data_dir::DataDir;
 
-use crate::cli::{self, Global, file, out};
+use crate::cli::config_file::ConfigFile;
+use crate::cli::{self, Global};
 
 #[derive(Debug, Args)]
 pub(in crate::cli) struct Remove {
-    /// Its name
+    /// Name of the pack in the configuration
     name: String,
 }
 
 impl Remove {
     pub(super) fn run(self, global: &Global) -> anyhow::Result<ExitCode> {
-        let path = Config::file(global.config.as_deref())?;
-        let text = file::read(&path)?;
-        let config = Config::parse(&text, &path)?;
+        let file = ConfigFile::open(global)?;
         let name = &self.name;
-        let Some(settings) = config.packs.get(name) else {
+        let Some(settings) = file.config.packs.get(name) else {
             match builtin::component(name) {
                 Some(_) => bail!(
                     "{name} is built in; to do without it, add to {}:\n[packs.{name}]\nenabled = false",
-                    path.display()
+                    file.path.display()
                 ),
                 None => bail!(
                     "{} has no [packs.{name}]{}",
-                    path.display(),
-                    cli::there_are(name, config.packs.keys())
+                    file.path.display(),
+                    cli::there_are(name, file.config.packs.keys())
                 ),
             }
         };
-        let without = edit::without(&text, Section::Packs, name)?;
-        let left = Config::parse(&without, &path);
-        let left = left.context("the remaining configuration would not load, so nothing was changed")?;
-        file::reconfigure(global, &path, &config, &without, &left)?;
+        file.replace(global, &file.without(Section::Packs, name)?)?;
         let downloads = || -> anyhow::Result<Downloads> {
-            let data = DataDir::open(&config.data_dir(global.data_dir.as_deref())?)?;
+            let data = DataDir::open(&file.config.data_dir(global.data_dir.as_deref())?)?;
             Ok(Downloads::open(&data)?)
         };
         match settings.origin(None) {
@@ -57,14 +51,7 @@ impl Remove {
             }
             _ => {}
         }
-        if global.json {
-            out::print_json(&json!({ "removed": name, "config": path }));
-        } else {
-            out::print(&format!(
-                "removed [packs.{name}] from {}; its tables stay in the database",
-                path.display()
-            ));
-        }
+        file.print_removed(global, Section::Packs, name);
         Ok(ExitCode::SUCCESS)
     }
 }

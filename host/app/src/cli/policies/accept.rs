@@ -46,7 +46,7 @@ impl Accept {
     }
 }
 
-/// Does without what other configurations on the data directory protect.
+/// Accepts that this configuration lacks protections of other configurations on the data directory.
 fn accept_missing(global: &Global, config: &Config) -> anyhow::Result<ExitCode> {
     let path = Config::file(global.config.as_deref())?;
     let data = DataDir::open(&config.data_dir(global.data_dir.as_deref())?)?;

@@ -6,7 +6,7 @@ use std::process::ExitCode;
 use anyhow::{Context as _, bail, ensure};
 use clap::Args;
 use serde_json::{Map, Value, json};
-use tollgate::config::edit::{self, Entry, Section};
+use tollgate::config::edit::{Entry, Section};
 use tollgate::config::{Config, PolicyConfig};
 use tollgate::host::{Choice, Site};
 use tollgate_components::builtin;
@@ -15,11 +15,12 @@ use tollgate_components::grants::Grants;
 use tollgate_gate::core_tools;
 
 use crate::cli::component::{Component, workspaces};
+use crate::cli::config_file::ConfigFile;
 use crate::cli::packs::{accept, tell};
 use crate::cli::{self, Global, file, out};
 
-/// A policy asks, you grant. Without the grants that it asks for, and if it would not load with these settings,
-/// nothing is changed. Servers that run take it over by themselves, and from then on it judges.
+/// A policy asks for grants, and you give them. If a grant is missing or the policy would not load with
+/// these settings, nothing is changed. Running servers load the policy by themselves, and from then on it judges.
 #[derive(Debug, Args)]
 pub(in crate::cli) struct Add {
     #[command(flatten)]
@@ -44,14 +45,18 @@ pub(in crate::cli) struct Add {
 impl Add {
     /// Exit code 1 if it asks for more than it is granted.
     pub(super) async fn run(self, global: &Global) -> anyhow::Result<ExitCode> {
-        let path = Config::file(global.config.as_deref())?;
-        let text = file::read(&path)?;
-        let config = Config::parse(&text, &path)?;
-        let site = cli::site(global, &config)?;
-        let (source, bytes) = self.bytes(&site, &config).await?;
+        let file = ConfigFile::open(global)?;
+        let site = cli::site(global, &file.config)?;
+        let (source, bytes) = self.bytes(&site, &file.config).await?;
         let inspection = Inspection::of(site.loader(), &bytes).await;
         let name = self.name(&source, &inspection)?;
-        let Some(grants) = self.granted(&config, &name, &inspection, &workspaces(global, &config)?)? else {
+        let Some(grants) = self.granted(
+            &file.config,
+            &name,
+            &inspection,
+            &workspaces(global, &file.config)?,
+        )?
+        else {
             return Ok(ExitCode::FAILURE);
         };
         let entry = Entry {
@@ -65,23 +70,16 @@ impl Add {
             grants,
             settings: self.keys()?,
         };
-        let with = edit::with(&text, &entry, self.component.replace)?;
-        let before = config;
-        let config = Config::parse(&with, &path)
-            .context("the new configuration would not load, so nothing was changed")?;
-        try_out(global, &site, &config, &name).await?;
-        file::reconfigure(global, &path, &before, &with, &config)?;
-        // Whoever adds it has just looked at it.
+        let with = file.with(&entry, self.component.replace)?;
+        try_out(global, &site, &with.config, &name).await?;
+        file.replace(global, &with)?;
+        // The user has just reviewed the component.
         accept(site.database(), &policy_owner(&name))?;
-        if global.json {
-            out::print_json(&json!({ "added": name, "sha256": inspection.sha256, "config": path }));
-        } else {
-            out::print(&format!("added [policies.{name}] to {}", path.display()));
-        }
+        file.print_added(global, Section::Policies, &name, &inspection.sha256);
         Ok(ExitCode::SUCCESS)
     }
 
-    /// Its own name, if it is built in. Without `builtin:` a file of that name goes first.
+    /// Name of the built-in policy, if it is one. Without `builtin:` a file of that name takes precedence.
     fn builtin(&self) -> Option<&str> {
         let source = self.component.source.as_str();
         let is_own = || builtin::policy(source).is_some() && !Path::new(source).exists();
@@ -90,7 +88,7 @@ impl Add {
             .or_else(|| is_own().then_some(source))
     }
 
-    /// The component, and its source as the configuration says it.
+    /// Bytes of the component, and its source as written in the configuration.
     async fn bytes(&self, site: &Site, config: &Config) -> anyhow::Result<(String, Vec<u8>)> {
         let Some(own) = self.builtin() else {
             return self.component.bytes(site, config).await;
@@ -102,7 +100,7 @@ impl Add {
         Ok((format!("builtin:{own}"), bytes.to_vec()))
     }
 
-    /// Grants of the policy. `None` if they are not enough, which is reported.
+    /// Grants of the policy. `None` if they do not suffice, which is reported.
     fn granted(
         &self,
         config: &Config,
@@ -111,7 +109,7 @@ impl Add {
         workspaces: &[String],
     ) -> anyhow::Result<Option<Grants>> {
         if self.builtin().is_some() {
-            // It has what it asks for.
+            // A built-in policy has everything that it requests.
             return Ok(Some(Grants::default()));
         }
         let there = config.policies.get(name).map(PolicyConfig::grants);
@@ -122,13 +120,13 @@ impl Add {
         }
         out::print(&tell(inspection, workspaces));
         out::warn(&format!(
-            "{name} asks for more than it is granted, so nothing was changed. To add it with all of it:"
+            "{name} asks for more than it is granted, so nothing was changed. To add it with all of these grants:"
         ));
         out::warn(&self.component.again("policies", &missing, workspaces));
         Ok(None)
     }
 
-    /// The operator's name for it, if it can be a policy at all.
+    /// Operator's name for the policy, if the component can be a policy at all.
     fn name(&self, source: &str, inspection: &Inspection) -> anyhow::Result<String> {
         let is_pack = inspection.problems.is_empty() && !inspection.is_policy();
         ensure!(
@@ -144,7 +142,7 @@ impl Add {
         }
     }
 
-    /// Keys that the flags set, beside source and grants.
+    /// Keys set by flags, in addition to source and grants.
     fn keys(&self) -> anyhow::Result<Vec<(&'static str, Value)>> {
         let settings = self.settings.as_deref().map(file::object).transpose();
         let settings: Option<Map<String, Value>> = settings.context("the settings are not a JSON object")?;
@@ -162,8 +160,8 @@ impl Add {
     }
 }
 
-/// Loads all policies as the next start will, because they share names and tables, and refuses one that would not judge.
-/// Packs have no part in that.
+/// Loads all policies as the next start will, because they share names and tables. Fails if one would not evaluate
+/// calls. Packs are not involved.
 pub(in crate::cli) async fn try_out(
     global: &Global,
     site: &Site,

@@ -16,13 +16,13 @@ use tollgate_store::storage::OperationFilter;
 
 use crate::cli::{self, Global, file, out};
 
-/// Advice where there is nothing to show to a policy.
+/// Advice if no recorded calls can be shown to a policy.
 const RECORD: &str =
     "To record arguments from now on, which may hold secrets: [artifacts] enabled = true, arguments = true";
 
-/// Nothing in the data directory is changed, and hosts may work there meanwhile. Calls are shown to the policy as far
-/// as their arguments were recorded: [artifacts] enabled = true and arguments = true, and results = true for policies
-/// that judge results. Both may hold secrets, and are off unless you switch them on.
+/// Nothing in the data directory is changed, and hosts may keep running. The policy sees only calls whose arguments
+/// were recorded: [artifacts] enabled = true and arguments = true, and results = true for policies that judge results.
+/// Both may hold secrets, and are off unless you switch them on.
 #[derive(Debug, Args)]
 pub(in crate::cli) struct Backtest {
     /// A component, or the name of a policy that is built in or configured; a configured one has its settings
@@ -64,7 +64,7 @@ impl Backtest {
             data_dir.display()
         );
         let site = Site::frozen(&data_dir, cli::authority(global, &config)?)?;
-        // Before anything is compiled, which takes longer than to look.
+        // Checked first, because compiling takes longer.
         if !has_calls(&site, &self.since)? {
             out::warn(&format!("the ledger has no calls since {}. {RECORD}", self.since));
             if global.json {
@@ -94,7 +94,7 @@ impl Backtest {
     }
 }
 
-/// True if the ledger has calls from a time on.
+/// Returns whether the ledger has calls since a time.
 fn has_calls(site: &Site, since: &str) -> anyhow::Result<bool> {
     let filter = OperationFilter {
         since: Some(since.to_owned()),
@@ -151,7 +151,7 @@ fn tell(replay: &Replay) -> String {
     parts.join("\n\n")
 }
 
-/// Notes that complete the table.
+/// Notes below the table.
 fn notes(replay: &Replay) -> Vec<String> {
     let calls: u64 = replay.tools.iter().map(|tool| tool.calls).sum();
     let mut notes = vec![format!("{calls} calls since {} were shown to it.", replay.since)];

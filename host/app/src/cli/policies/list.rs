@@ -11,7 +11,7 @@ use tollgate_components::policies::{Member, Mode, Phase};
 
 use crate::cli::{self, Global, out};
 
-/// Tools that a line of the table names.
+/// Maximum number of tools named on a line of the table.
 const NAMED: usize = 4;
 
 /// Exit code 1 if a policy did not load.
@@ -46,7 +46,7 @@ pub(super) async fn run(global: &Global) -> anyhow::Result<ExitCode> {
         }
         for change in catalog.policy_changes() {
             out::warn(&format!(
-                "{change}; `tollgate policies accept {}` if that is right",
+                "{change}; run `tollgate policies accept {}` if that is right",
                 change.policy
             ));
         }
@@ -59,7 +59,7 @@ pub(super) async fn run(global: &Global) -> anyhow::Result<ExitCode> {
     })
 }
 
-/// The tools and prompts that a policy judges, by name.
+/// Tools and prompts that a policy evaluates, by name.
 fn judged<'a>(member: &Member, catalog: &'a Catalog) -> Vec<&'a str> {
     let all = catalog.all().chain(catalog.prompts());
     let names = all.map(|tool| tool.spec.name.as_str());

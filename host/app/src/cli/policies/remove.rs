@@ -4,40 +4,41 @@ use std::collections::BTreeSet;
 use std::path::Path;
 use std::process::ExitCode;
 
-use anyhow::{Context as _, ensure};
+use anyhow::ensure;
 use clap::Args;
 use serde_json::json;
 use tollgate::config::Config;
-use tollgate::config::edit::{self, Section};
+use tollgate::config::edit::Section;
 use tollgate::config::protections::Records;
 use tollgate_components::loading::Downloads;
 use tollgate_store::data_dir::DataDir;
 
-use crate::cli::{self, Global, file, out};
+use crate::cli::config_file::ConfigFile;
+use crate::cli::{self, Global, out};
 
 #[derive(Debug, Args)]
 pub(in crate::cli) struct Remove {
-    /// Its name
+    /// Name of the policy in the configuration
     name: String,
 }
 
 impl Remove {
     pub(super) fn run(self, global: &Global) -> anyhow::Result<ExitCode> {
-        let path = Config::file(global.config.as_deref())?;
-        let text = file::read(&path)?;
-        let config = Config::parse(&text, &path)?;
+        let file = ConfigFile::open(global)?;
         let name = &self.name;
-        let Some(settings) = config.policies.get(name) else {
-            return self.forget(global, &config, &path);
+        let Some(settings) = file.config.policies.get(name) else {
+            return self.forget(global, &file.config, &file.path);
         };
-        let without = edit::without(&text, Section::Policies, name)?;
-        let left = Config::parse(&without, &path);
-        let left = left.context("the remaining configuration would not load, so nothing was changed")?;
-        file::reconfigure(global, &path, &config, &without, &left)?;
+        let left = file.without(Section::Policies, name)?;
+        file.replace(global, &left)?;
         let hash = settings.downloaded();
-        let is_used = left.policies.values().any(|other| other.downloaded() == hash);
+        let is_used = left
+            .config
+            .policies
+            .values()
+            .any(|other| other.downloaded() == hash);
         if let Some(hash) = hash.filter(|_| !is_used) {
-            let data = DataDir::open(&config.data_dir(global.data_dir.as_deref())?)?;
+            let data = DataDir::open(&file.config.data_dir(global.data_dir.as_deref())?)?;
             let downloads = Downloads::open(&data)?;
             downloads.remove(hash);
             let reference = settings.source.as_deref().and_then(|source| source.parse().ok());
@@ -45,18 +46,11 @@ impl Remove {
                 downloads.remove_evidence(&reference);
             }
         }
-        if global.json {
-            out::print_json(&json!({ "removed": name, "config": path }));
-        } else {
-            out::print(&format!(
-                "removed [policies.{name}] from {}; its tables stay in the database",
-                path.display()
-            ));
-        }
+        file.print_removed(global, Section::Policies, name);
         Ok(ExitCode::SUCCESS)
     }
 
-    /// Lets servers begin without a policy that is gone from the configuration already.
+    /// Lets servers start without a policy that was already removed from the configuration.
     fn forget(&self, global: &Global, config: &Config, path: &Path) -> anyhow::Result<ExitCode> {
         let name = &self.name;
         let data = DataDir::open(&config.data_dir(global.data_dir.as_deref())?)?;

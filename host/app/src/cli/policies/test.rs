@@ -14,7 +14,7 @@ use tollgate::sources;
 use crate::cli::{self, Global, out};
 
 /// Each case has settings, a ledger and tables of its own, and says what the policy should answer; docs/policies.md
-/// shows how they are written. All of them run, whatever becomes of one.
+/// describes the format. All cases run, even if one fails.
 #[derive(Debug, Args)]
 pub(in crate::cli) struct Test {
     /// A component, or the name of a policy that is built in or configured
@@ -53,7 +53,7 @@ impl Test {
         })
     }
 
-    /// The cases of all files. Everything that is wrong with any is told at once.
+    /// Cases of all files. All mistakes in them are reported at once.
     fn read(&self) -> anyhow::Result<Vec<Case>> {
         let mut cases = Vec::new();
         let mut wrong = Vec::new();

@@ -44,7 +44,7 @@ impl Check {
     }
 }
 
-/// The server, and what is in the database if a host has worked there.
+/// Findings about the server, and about the database if a host has used it.
 fn of_server(
     global: &Global,
     config: &Config,
@@ -56,7 +56,7 @@ fn of_server(
     let has_tables = !found
         .iter()
         .any(|finding| finding.about == "triggers" && finding.state == State::Warning);
-    // Signatures of the ledger are checked with the data directory's key.
+    // Signatures of the ledger are checked with the key in the data directory.
     if is_reached && has_tables && data_dir.exists() {
         let data = DataDir::existing(data_dir)?;
         let database = global.existing_database(config, &data)?;

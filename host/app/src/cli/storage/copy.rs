@@ -19,9 +19,9 @@ use tollgate_store::storage::{Database, Namespace, Server, Transfer, Transferred
 use super::{Global, out};
 
 /// No host may run on either side, and the target must be empty. Everything is compared before it is kept: a copy that
-/// fails or is interrupted leaves the target empty. The source stays as it is, except that work of hosts that are gone is
-/// ended as at a start. Keys stay in the data directory, and so does content of artifacts that is there; content that a server
-/// has becomes files.
+/// fails or is interrupted leaves the target empty. The source is not changed, except that work of hosts that are gone
+/// is ended as at a start. Keys stay in the data directory, and so does artifact content that is there; content on a
+/// server becomes files.
 #[derive(Debug, Args)]
 pub(in crate::cli) struct Copy {
     /// Copy the file of the data directory to this database: its URL, env:VARIABLE or file:PATH with the URL in it
@@ -35,7 +35,8 @@ pub(in crate::cli) struct Copy {
     /// Copy this database into a new file of the data directory
     #[arg(long, value_name = "URL")]
     from: Option<String>,
-    /// Leave behind the tables of a component that is not loaded any more, such as old-pack or policy-old; may be repeated
+    /// Leave behind the tables of a component that is not loaded any more, such as old-pack or policy-old; may be
+    /// repeated
     #[arg(long, value_name = "COMPONENT")]
     leave_out: Vec<String>,
 }
@@ -67,7 +68,7 @@ impl Copy {
                  nothing to copy"
             );
         }
-        // Whoever comes later sees this process as a host, another copy as well.
+        // From now on, other processes and other copies see this process as a host.
         refuse_others(&data, &server, None)?;
         let host = Host::join(&data, SystemClock.new_id("hst"))?;
         refuse_others(&data, &server, Some(&host))?;
@@ -85,7 +86,7 @@ impl Copy {
         };
         let target = target.context("the target database cannot be used")?;
         if way == Way::FromServer {
-            // Before its rows, so that none names content that is not there.
+            // Contents come before the rows, so that no row refers to missing content.
             artifacts::into_files(&data, site.database(), site.clock())?;
         }
         let copied = self.transfer(&data, &server, &host, &catalog, (site.database(), &target))?;
@@ -114,7 +115,7 @@ impl Copy {
         let failed: Vec<String> = packs.chain(policies).collect();
         ensure!(
             failed.is_empty(),
-            "{}\nnothing was copied, because its tables cannot be made in the target",
+            "{}\nnothing was copied, because its tables cannot be created in the target",
             failed.join("\n")
         );
         Ok(())
@@ -136,9 +137,9 @@ impl Copy {
         let keys = trusted::keys(data, &source.read_session()?)?;
         let others = || match hosts_at_work(data, Some(server), Some(host.id())) {
             Ok(others) if others.is_empty() => None,
-            Ok(others) => Some(format!("{} began to work meanwhile", others.join(", "))),
+            Ok(others) => Some(format!("{} started during the copy", others.join(", "))),
             Err(err) => Some(format!(
-                "nobody knows who works with the databases: {}",
+                "the hosts that use the databases cannot be determined: {}",
                 text::chain(&err)
             )),
         };
@@ -152,13 +153,13 @@ impl Copy {
             keys: &keys,
             others: &others,
         };
-        // On a thread without a runtime a session waits for its server itself, which makes each trip shorter.
+        // On a thread without a runtime, a session waits for its server directly, which shortens each round trip.
         let copied = std::thread::scope(|scope| scope.spawn(|| transfer.run()).join());
         Ok(copied.unwrap_or_else(|panic| std::panic::resume_unwind(panic))?)
     }
 }
 
-/// A file must be there to be copied. One that is to be written must not be, or be empty, which is seen later.
+/// Checks that a file to copy exists. A file to write must be missing or empty, which is checked later.
 fn check_file(way: Way, data: &DataDir) -> anyhow::Result<()> {
     ensure!(
         way == Way::FromServer || data.has(DATABASE),
@@ -167,7 +168,7 @@ fn check_file(way: Way, data: &DataDir) -> anyhow::Result<()> {
     );
     if way == Way::FromServer && data.has(DATABASE) {
         let session = Database::existing(&data.database()).read_session()?;
-        // A file without tables is none that a host has worked with.
+        // A file without tables has not been used by a host.
         let end = session.ledger().head().map_or(0, |head| head.seq);
         ensure!(
             end == 0,
@@ -193,7 +194,7 @@ fn refuse_others(data: &DataDir, server: &Server, host: Option<&Host>) -> anyhow
     Ok(())
 }
 
-/// Loads all components, those that are switched off as well: they may have tables.
+/// Loads all components, including disabled ones, because they may have tables.
 async fn load(global: &Global, config: &Config, site: &Site) -> anyhow::Result<std::sync::Arc<Catalog>> {
     let mut config = config.clone();
     for pack in config.packs.values_mut() {
@@ -220,13 +221,13 @@ fn next(way: Way, data: &DataDir) -> String {
     let file = data.database();
     match way {
         Way::ToServer => format!(
-            "configure the server for all hosts (storage.url, TOLLGATE_DATABASE) before one starts: without it they go on with \
+            "configure the server for all hosts (storage.url, TOLLGATE_DATABASE) before one starts: without it they continue with \
              {0}. Then move {0} away with its -wal and -shm, and keep it until the server has a backup",
             file.display()
         ),
         Way::FromServer => format!(
-            "take the server out of the configuration (storage.url, TOLLGATE_DATABASE) before a host starts: with it they go on \
-             there. The database is {} now",
+            "remove the server from the configuration (storage.url, TOLLGATE_DATABASE) before a host starts: with it, hosts continue to use \
+             the server. The database is now {}",
             file.display()
         ),
     }

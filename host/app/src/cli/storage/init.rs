@@ -14,20 +14,20 @@ use tollgate_store::storage::{Provisioned, Server, Wanted};
 use super::{Global, out};
 use crate::cli::file;
 
-/// Bytes of a password that is made here.
+/// Bytes of a generated password.
 const PASSWORD_BYTES: usize = 32;
 
-/// Everything that is there stays as it is, so that the command can run again. Without `--admin` it only makes the host's tables, with
-/// the configured URL.
+/// Existing objects are not changed, so the command can be repeated. Without `--admin` it only creates the host's
+/// tables, with the configured URL.
 #[derive(Debug, Args)]
 pub(in crate::cli) struct Init {
-    /// URL of a role that may make roles and databases, env:VARIABLE or file:PATH with the URL in it
+    /// URL of a role that may create roles and databases, env:VARIABLE or file:PATH with the URL in it
     #[arg(long, value_name = "URL")]
     admin: Option<String>,
-    /// Role of hosts
+    /// Role that hosts log in as
     #[arg(long, value_name = "NAME", default_value = "tollgate", requires = "admin")]
     role: String,
-    /// Database
+    /// Name of the database
     #[arg(long, value_name = "NAME", default_value = "tollgate", requires = "admin")]
     name: String,
     /// Schema of the host's tables
@@ -38,8 +38,8 @@ pub(in crate::cli) struct Init {
         requires = "admin"
     )]
     schema: String,
-    /// File with the password of the role; if it is not there, a password is made and written to it. A role that is there
-    /// keeps its own
+    /// File with the password of the role; if it does not exist, a password is generated and written to it. An existing
+    /// role keeps its own
     #[arg(long, value_name = "FILE", requires = "admin")]
     password_file: Option<PathBuf>,
 }
@@ -54,7 +54,7 @@ impl Init {
     }
 
     fn provision(&self, global: &Global, admin: &Server) -> anyhow::Result<ExitCode> {
-        // No password is made that nobody uses.
+        // Do not generate a password that is not used.
         let password = match admin.has_role(&self.role)? {
             true => None,
             false => self.password_file.as_deref().map(password).transpose()?,
@@ -81,7 +81,7 @@ impl Init {
         };
         format!(
             "role {}: {}\ndatabase {}: {}\nschema {}: {}\n\nURL of the database, with {password}, in place of PASSWORD:\n  {}\n\
-             put it into a file of yours alone, and name that as storage.url = \"file:PATH\"; then tollgate storage check",
+             put it into a file that only you can read, and set storage.url = \"file:PATH\"; then run tollgate storage check",
             self.role,
             is_made(made.role_made),
             self.name,
@@ -93,14 +93,14 @@ impl Init {
     }
 }
 
-/// The password in a file, or a new one that is written to it before anything is made with it.
+/// Password from a file, or a new one that is stored in the file before it is used.
 fn password(path: &Path) -> anyhow::Result<String> {
     use std::os::unix::fs::MetadataExt as _;
 
     match path.metadata() {
         Err(err) if err.kind() == ErrorKind::NotFound => {
             let mut bytes = [0; PASSWORD_BYTES];
-            getrandom::fill(&mut bytes).map_err(|err| anyhow::anyhow!("no password was made: {err}"))?;
+            getrandom::fill(&mut bytes).map_err(|err| anyhow::anyhow!("no password was generated: {err}"))?;
             let password: String = bytes.iter().map(|byte| format!("{byte:02x}")).collect();
             file::create(path, &format!("{password}\n"))?;
             Ok(password)
@@ -126,7 +126,7 @@ fn password(path: &Path) -> anyhow::Result<String> {
 
 fn make_tables(global: &Global, config: &Config) -> anyhow::Result<ExitCode> {
     let server = global.server(config)?.context(
-        "no server is configured; name one with storage.url or --database, or let --admin make a place on one",
+        "no server is configured; name one with storage.url or --database, or pass --admin to create a database on one",
     )?;
     let data = DataDir::open(&config.data_dir(global.data_dir.as_deref())?)?;
     let database = global.database(config, &data)?;
@@ -135,7 +135,7 @@ fn make_tables(global: &Global, config: &Config) -> anyhow::Result<ExitCode> {
         out::print_json(&json!({ "place": server.to_string(), "head": head }));
     } else {
         out::print(&format!(
-            "{server} has the host's tables; its ledger ends at row {}. Components make theirs when a host starts",
+            "{server} has the host's tables; its ledger ends at row {}. Components create theirs when a host starts",
             head.seq
         ));
     }

@@ -15,9 +15,9 @@ use super::{Global, doctor, out};
 pub(super) enum Storage {
     /// Show where the database is, its size, its migrations, the end of the ledger, and the hosts at work
     Status(status::Status),
-    /// Check all that a host needs of the database; the exit code is 1 if something fails
+    /// Check everything that a host needs from the database; the exit code is 1 if something fails
     Check(check::Check),
-    /// Make a role, a database and a schema on a PostgreSQL server, or the host's tables there
+    /// Create a role, a database and a schema on a PostgreSQL server, or the host's tables there
     Init(init::Init),
     /// Copy the whole database to a PostgreSQL server, or back into a file
     Copy(copy::Copy),

@@ -13,20 +13,20 @@ use tollgate_store::storage::{Database, DatabaseStatus, Member, Server};
 
 use super::{Global, out};
 
-/// Nothing is made or changed. Hosts may run.
+/// Nothing is created or changed. Hosts may keep running.
 #[derive(Debug, Args)]
 pub(in crate::cli) struct Status {}
 
-/// The status, or why there is none.
+/// The status, or the reason why it is missing.
 struct Found {
     place: String,
     connection: Result<(), String>,
-    /// Absent without a connection.
+    /// `None` without a connection.
     status: Option<Result<DatabaseStatus, String>>,
     hosts: Result<Vec<String>, String>,
-    /// Hosts of the server's database, those that are gone and not buried yet as well.
+    /// Hosts of the server's database, including those that are gone and not yet cleaned up.
     members: Vec<Member>,
-    /// Bytes of the file and of its log.
+    /// Bytes of the file and of its write-ahead log.
     file: Option<(u64, u64)>,
 }
 
@@ -62,7 +62,7 @@ fn look(data: &DataDir, server: Option<Server>) -> anyhow::Result<Found> {
     let file = server
         .is_none()
         .then(|| (data.bytes(DATABASE), data.bytes(&format!("{DATABASE}-wal"))));
-    // Looking takes no part: hosts of another data directory keep no status away.
+    // Status does not join the cluster, so hosts of another data directory do not prevent it.
     let database = match &server {
         Some(server) => Database::on(server.clone()),
         None => Database::existing(&data.database()),
@@ -73,7 +73,7 @@ fn look(data: &DataDir, server: Option<Server>) -> anyhow::Result<Found> {
         Err(err) => (Err(text::chain(&err)), None),
         Ok(session) => {
             if server.is_some() {
-                // Tables that are not there are told below.
+                // Missing tables are reported below.
                 members = session.roster().all().unwrap_or_default();
             }
             let status = database
@@ -132,7 +132,7 @@ impl Found {
             Some(Ok(status)) => lines.extend(of_status(status)),
             Some(Err(err)) => lines.push((
                 "tables",
-                format!("cannot be read: {err}; `tollgate storage init` makes those that are missing"),
+                format!("cannot be read: {err}; `tollgate storage init` creates those that are missing"),
             )),
             None => {}
         }

@@ -1,13 +1,13 @@
-//! A text of JSON with its style, into which members are spliced and out of which they are cut.
+//! JSON text with its style, for inserting and removing members.
 
 use jsonc_parser::ast::{self, ObjectProp};
 use jsonc_parser::common::Ranged as _;
 use serde_json::Value;
 
-/// Spaces of a level, where the text has none to follow.
+/// Indentation per level, if the text does not show any.
 pub(super) const INDENT: &str = "  ";
 
-/// An object or list: where its inside begins and ends, and where its members are.
+/// An object or list: the range of its content, and its members.
 pub(super) struct Container {
     pub(super) open: usize,
     pub(super) close: usize,
@@ -38,7 +38,7 @@ impl Container {
     }
 }
 
-/// Origin of a table: made for a member, or in the file before.
+/// Origin of a table: created for a member, or already in the file.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) enum Is {
     New,
@@ -167,7 +167,7 @@ impl<'a> Text<'a> {
         }
     }
 
-    /// Replaces ranges, which are in order.
+    /// Replaces ranges, which must be in order.
     fn splice(&self, ranges: &[(usize, usize, &str)]) -> String {
         let mut spliced = String::with_capacity(self.text.len());
         let mut at = 0;
@@ -180,7 +180,7 @@ impl<'a> Text<'a> {
     }
 }
 
-/// Start of the line end before a position.
+/// Start of the line break before a position.
 fn line_start(text: &str, at: usize) -> usize {
     let line = text[..at].rfind('\n').unwrap_or_default();
     if text[..line].ends_with('\r') {
@@ -195,7 +195,7 @@ fn line_indent(text: &str, at: usize) -> &str {
     &line[..line.len() - line.trim_start_matches([' ', '\t']).len()]
 }
 
-/// Indentation of a position that begins its line.
+/// Indentation of a position, if nothing precedes it on its line.
 fn own_line(text: &str, at: usize) -> Option<&str> {
     let begins = text[..at].rfind('\n')? + 1;
     text[begins..at]
@@ -204,7 +204,7 @@ fn own_line(text: &str, at: usize) -> Option<&str> {
         .then(|| &text[begins..at])
 }
 
-/// The comma after a position, past blanks and comments.
+/// Comma after a position, skipping blanks and comments.
 fn comma(text: &str, from: usize, to: usize) -> Option<usize> {
     let mut at = from;
     while at < to {
@@ -242,7 +242,7 @@ fn after_comments(text: &str, from: usize, to: usize) -> usize {
     end
 }
 
-/// JSON on one line. `spaces` within the outer braces mark an object that is made for one member.
+/// JSON on one line. `spaces` inside the outer braces mark an object that was created for one member.
 fn compact(value: &Value, spaces: bool) -> String {
     let list = |items: Vec<String>| items.join(", ");
     match value {
@@ -270,7 +270,7 @@ fn compact(value: &Value, spaces: bool) -> String {
     }
 }
 
-/// JSON on lines of its own; lists of plain values stay on one.
+/// JSON on several lines. Lists of plain values stay on one line.
 pub(super) fn pretty(value: &Value, indent: &str, unit: &str, line_end: &str) -> String {
     let inner = format!("{indent}{unit}");
     let lines = |open: char, members: Vec<String>, close: char| {

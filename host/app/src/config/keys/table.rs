@@ -13,7 +13,7 @@ const fn table(path: &'static str, kind: Kind, doc: &'static str) -> Key {
     }
 }
 
-/// A key whose default is a value, which the template shows.
+/// A key with a default value, which the template shows.
 const fn key(path: &'static str, kind: Kind, default: &'static str, doc: &'static str) -> Key {
     Key {
         path,
@@ -24,7 +24,7 @@ const fn key(path: &'static str, kind: Kind, default: &'static str, doc: &'stati
     }
 }
 
-/// A key without a value of its own if it is absent: what happens then, and an example.
+/// A key without a default value: the behaviour if it is absent, and an example.
 const fn open(
     path: &'static str,
     kind: Kind,
@@ -41,7 +41,7 @@ const fn open(
     }
 }
 
-/// A key that its table must have.
+/// A required key.
 const fn required(path: &'static str, kind: Kind, example: &'static str, doc: &'static str) -> Key {
     Key {
         path,
@@ -61,7 +61,7 @@ pub(in crate::config) const KEYS: &[Key] = &[
         Kind::Text,
         "`tollgate` in the user's data directory",
         "\"/home/ada/.local/share/tollgate\"",
-        "Data directory with database, keys and compiled components.",
+        "Data directory, which holds the database, keys and compiled components.",
     ),
     open(
         "cache_dir",
@@ -82,31 +82,31 @@ pub(in crate::config) const KEYS: &[Key] = &[
         "storage.roles",
         Kind::OneOf(&["auto", "required", "none"]),
         "\"auto\"",
-        "Roles of PostgreSQL that keep components apart: where the role of the URL may make them, in any case, or not at all.",
+        "PostgreSQL roles that isolate components: `auto` uses them where the URL's role may create them, `required` always, `none` never.",
     ),
     key(
         "storage.lanes",
         Kind::Count(32),
         "4",
-        "Calls that write side by side on PostgreSQL, if they are about different things. Each needs a connection.",
+        "Number of calls that can write in parallel on PostgreSQL if they are about different things. Each needs a connection.",
     ),
     table(
         "cluster",
         Kind::Table,
-        "This host among those of other machines, if the database is on a server.",
+        "Settings of this host as one of several that share a database on a server.",
     ),
     open(
         "cluster.url",
         Kind::Url,
         "`server.auth.resource`, if it is set",
         "\"https://host-a.example/mcp\"",
-        "Address of this host, which calls about its workspaces hear at other hosts.",
+        "Address of this host, which other hosts give to callers that need its workspaces.",
     ),
     key(
         "cluster.lease_sec",
         Kind::Count(120),
         "15",
-        "Seconds without news from this host after which others end what it left open, at least 5.",
+        "Seconds without a heartbeat from this host after which other hosts end what it left open, at least 5.",
     ),
     table(
         "server",
@@ -180,7 +180,7 @@ pub(in crate::config) const KEYS: &[Key] = &[
     open(
         "server.auth.resource",
         Kind::Url,
-        "the address served at, with `/mcp`",
+        "the server's address, with `/mcp`",
         "\"https://tollgate.example/mcp\"",
         "Address of this server as the issuer's tokens name it.",
     ),
@@ -302,7 +302,7 @@ pub(in crate::config) const KEYS: &[Key] = &[
         Kind::Count(3600),
         "no delay",
         "5",
-        "Number of seconds that a stopping server serves on while `/readyz` already says so, for load balancers.",
+        "Number of seconds that a stopping server keeps serving while `/readyz` already reports it as stopping, for load balancers.",
     ),
     key(
         "server.limits.drain_sec",
@@ -326,28 +326,28 @@ pub(in crate::config) const KEYS: &[Key] = &[
         Kind::Count(i64::MAX),
         "no limit",
         "200",
-        "Mutations of an envelope that was opened without this limit.",
+        "Mutations allowed in an envelope that was opened without this limit.",
     ),
     open(
         "envelope.max_test_runs",
         Kind::Count(i64::MAX),
         "no limit",
         "50",
-        "Test runs of an envelope that was opened without this limit.",
+        "Test runs allowed in an envelope that was opened without this limit.",
     ),
     open(
         "envelope.max_duration_sec",
         Kind::Count(i64::MAX),
         "no limit",
         "28800",
-        "Seconds of an envelope that was opened without this limit.",
+        "Seconds allowed for an envelope that was opened without this limit.",
     ),
     open(
         "envelope.max_edits",
         Kind::Count(i64::MAX),
         "counted, not limited",
         "100",
-        "Edits of a work tree that no call made, of an envelope that was opened without this limit.",
+        "Edits of a work tree that no call made, allowed in an envelope that was opened without this limit.",
     ),
     key(
         "envelope.auto",
@@ -398,7 +398,7 @@ pub(in crate::config) const KEYS: &[Key] = &[
     table(
         "envelope.window",
         Kind::Tables,
-        "Limits over all envelopes within a time. The table may be repeated.",
+        "Limits over all envelopes within a time window. The table may be repeated.",
     ),
     table("envelope.window.*", Kind::Table, "One window."),
     key(
@@ -411,7 +411,7 @@ pub(in crate::config) const KEYS: &[Key] = &[
         "envelope.window.*.per",
         Kind::Span,
         "\"1h\"",
-        "Length of the window. Calls before that no longer count.",
+        "Length of the window. Older calls no longer count.",
     ),
     open(
         "envelope.window.*.max_mutations",
@@ -439,7 +439,7 @@ pub(in crate::config) const KEYS: &[Key] = &[
         Kind::Count(100_000),
         "no limit",
         "200",
-        "Edits of work trees within the window that no call made, between envelopes too.",
+        "Edits of work trees within the window that no call made, including those between envelopes.",
     ),
     table("ledger", Kind::Table, "The ledger, in which each call has a row."),
     key(
@@ -469,19 +469,19 @@ pub(in crate::config) const KEYS: &[Key] = &[
     table(
         "approvals",
         Kind::Table,
-        "Answers to requests for approval, of packs and of policies.",
+        "Answers to approval requests of packs and policies.",
     ),
     open(
         "approvals.approvers",
         Kind::Texts,
-        "everybody but the requester",
+        "everyone except the requester",
         "[\"token:grace\", \"local\"]",
         "Identities that may answer with `approval_resolve`; `local` means stdio and the command line of this machine.",
     ),
     open(
         "approvals.notify",
         Kind::Argv,
-        "nobody is told",
+        "no notification",
         "[\"/usr/local/bin/notify-me\"]",
         "Program that a server starts for each new request, with the request as JSON on standard input.",
     ),
@@ -501,7 +501,7 @@ pub(in crate::config) const KEYS: &[Key] = &[
         Kind::OneOf(&["files", "database"]),
         "`database` with a PostgreSQL server, `files` without",
         "\"database\"",
-        "Place of new content: files of the data directory, or the database, in which every host of the server reads it.",
+        "Place for new content: files in the data directory, or the database, where every host of the server can read it.",
     ),
     key(
         "artifacts.ttl_hours",
@@ -617,7 +617,7 @@ pub(in crate::config) const KEYS: &[Key] = &[
     open(
         "workspaces.*.git_config",
         Kind::Texts,
-        "harmless ones",
+        "harmless settings",
         "[\"filter.lfs.*\"]",
         "Settings of the repository's own configuration that are accepted although they name programs or files.",
     ),
@@ -663,7 +663,7 @@ pub(in crate::config) const KEYS: &[Key] = &[
         Kind::Globs,
         "none",
         "[\"hello_admin_*\"]",
-        "Globs of tools that do not exist.",
+        "Globs of tools to leave out of the pack.",
     ),
     key(
         "packs.*.full_schemas",
@@ -692,7 +692,7 @@ pub(in crate::config) const KEYS: &[Key] = &[
     open(
         "packs.*.grants.process",
         Kind::Texts,
-        "requests of a built-in pack, none for others",
+        "what a built-in pack requests, none for others",
         "[\"tests\", \"git\"]",
         "Names of programs that the pack may run. `tests` means the registered tests, `git` means Git.",
     ),
@@ -713,7 +713,7 @@ pub(in crate::config) const KEYS: &[Key] = &[
     open(
         "packs.*.grants.budgets",
         Kind::Texts,
-        "requests of a built-in pack, none for others",
+        "what a built-in pack requests, none for others",
         "[\"approvals\"]",
         "Names of budgets that the pack may reserve from.",
     ),
@@ -722,12 +722,12 @@ pub(in crate::config) const KEYS: &[Key] = &[
         Kind::Bool,
         "`true` for a built-in pack, `false` for others",
         "true",
-        "Believe the costs that tools declare with `x-charge`. Otherwise each call that does not only read costs a mutation.",
+        "Trust the costs that tools declare with `x-charge`. Otherwise each call that may change something costs a mutation.",
     ),
     open(
         "packs.*.grants.client",
         Kind::Texts,
-        "requests of a built-in pack, none for others",
+        "what a built-in pack requests, none for others",
         "[\"model\", \"roots\"]",
         "Requests to clients other than forms: `model`, `roots`.",
     ),
@@ -752,28 +752,28 @@ pub(in crate::config) const KEYS: &[Key] = &[
         "packs.*.limits.read_ms",
         Kind::Count(600_000),
         "5000",
-        "Milliseconds of a call that reads.",
+        "Time limit in milliseconds of a call that reads.",
     ),
     open(
         "packs.*.limits.write_ms",
         Kind::Count(600_000),
         "`2000`; 10000 for `conductor`",
         "2000",
-        "Milliseconds of a call that writes, and of a transaction of a `run` tool.",
+        "Time limit in milliseconds of a call that writes, and of a transaction of a `run` tool.",
     ),
     open(
         "packs.*.limits.run_ms",
         Kind::Count(86_400_000),
         "`30000`; 600000 for `conductor` and `convergence`",
         "30000",
-        "Milliseconds of a call that runs programs.",
+        "Time limit in milliseconds of a call that runs programs.",
     ),
     open(
         "packs.*.config",
         Kind::Free,
         "empty",
         "{ greeting = \"hello\" }",
-        "Settings of the pack, checked against the schema that the pack brings.",
+        "Settings of the pack, checked against the schema that the pack declares.",
     ),
     table(
         "policies",
@@ -833,7 +833,7 @@ pub(in crate::config) const KEYS: &[Key] = &[
     table(
         "policies.*.grants",
         Kind::Table,
-        "Grants of a policy from a file. Built-in policies have theirs.",
+        "Grants of a policy from a file. Built-in policies come with theirs.",
     ),
     open(
         "policies.*.grants.workspaces",
@@ -854,7 +854,7 @@ pub(in crate::config) const KEYS: &[Key] = &[
         Kind::Texts,
         "none",
         "[\"approvals\"]",
-        "Names of budgets of which the policy may take units for the calls that it lets through.",
+        "Names of budgets from which the policy may take units for the calls that it lets through.",
     ),
     table(
         "policies.*.limits",
@@ -877,19 +877,19 @@ pub(in crate::config) const KEYS: &[Key] = &[
         "policies.*.limits.time_ms",
         Kind::Count(10_000),
         "50",
-        "Milliseconds of processor time of one verdict.",
+        "Time limit of one verdict, in milliseconds of processor time.",
     ),
     open(
         "policies.*.config",
         Kind::Free,
         "empty",
         "{ from = \"22:00\", to = \"07:00\" }",
-        "Settings of the policy, checked against the schema that the policy brings.",
+        "Settings of the policy, checked against the schema that the policy declares.",
     ),
     table(
         "registries",
         Kind::Names,
-        "OCI registries (docs/registries.md). None has to be named: docker's credentials are used.",
+        "OCI registries (docs/registries.md). Entries are optional: by default, docker's credentials are used.",
     ),
     table(
         "registries.*",
@@ -900,7 +900,7 @@ pub(in crate::config) const KEYS: &[Key] = &[
         "registries.*.plain_http",
         Kind::Bool,
         "false",
-        "Use plain HTTP. Only a registry on this machine may.",
+        "Use plain HTTP, which is allowed only for a registry on this machine.",
     ),
     open(
         "registries.*.token_host",
@@ -914,7 +914,7 @@ pub(in crate::config) const KEYS: &[Key] = &[
         Kind::Text,
         "`token`",
         "\"ada\"",
-        "User to log in as, beside `password_env`.",
+        "User to log in as, together with `password_env`.",
     ),
     open(
         "registries.*.password_env",
@@ -932,7 +932,7 @@ pub(in crate::config) const KEYS: &[Key] = &[
         "trust.unsigned",
         Kind::OneOf(&["say", "refuse"]),
         "\"say\"",
-        "Treatment of components in registries for which no signer is named. `say` takes them and says so.",
+        "Treatment of components in registries for which no signer is named. `say` accepts them and reports it.",
     ),
     table(
         "trust.signers",
@@ -954,21 +954,21 @@ pub(in crate::config) const KEYS: &[Key] = &[
     open(
         "trust.signers.*.key",
         Kind::Text,
-        "an identity signs",
+        "none; then `identity` is required",
         "\"team.pub\"",
         "File with the public key in PEM, as `cosign generate-key-pair` or `openssl pkey -pubout` writes it.",
     ),
     open(
         "trust.signers.*.identity",
         Kind::Text,
-        "a key signs",
+        "none; then `key` is required",
         "\"https://github.com/team/hello/.github/workflows/release.yml@refs/tags/*\"",
         "Identity in the certificate: an address or a URL. `*` means any characters.",
     ),
     open(
         "trust.signers.*.issuer",
         Kind::Text,
-        "none, which an identity needs",
+        "none; required with `identity`",
         "\"https://token.actions.githubusercontent.com\"",
         "Issuer that confirmed the identity.",
     ),

@@ -30,7 +30,7 @@ fn whatever_part_of_a_file_is_read_what_is_missing_is_known() {
     let lines: Vec<&str> = WHOLE.lines().collect();
     let mut read = 0;
     for end in 0..lines.len() - 1 {
-        // Some parts are no TOML, and refused as that.
+        // Some parts are not valid TOML, and are refused for that reason.
         if let Ok(table) = lines[..end].join("\n").parse::<Table>() {
             read += 1;
             let part: BTreeSet<String> = lasting(find(&table)).collect();
@@ -166,7 +166,7 @@ fn one_file_has_one_record_however_its_path_is_written() {
         let record = records.of(&place.path().join(spelling)).unwrap().unwrap();
         assert!(record.policies().contains(policy), "{spelling}");
     }
-    // A link to the file itself, before and after it leads elsewhere.
+    // A link to the file itself, before and after it points elsewhere.
     let own = place.path().join("own.toml");
     std::os::unix::fs::symlink(&file, &own).unwrap();
     assert!(records.of(&own).unwrap().is_some());
@@ -218,12 +218,12 @@ fn what_an_operator_took_away_or_does_without_is_not_missing() {
     assert_eq!(describe(&missing.protections), "policies.b, server.read_only");
     records.forget(other, &missing.protections).unwrap();
     assert!(records.missing(Some(other), &less).unwrap().is_none());
-    // Once it had them, their loss counts again.
+    // Once the configuration had them, their loss counts again.
     records.remember(other, both.clone()).unwrap();
     assert_eq!(records.of(other).unwrap().unwrap().accepted, BTreeSet::new());
     records.remember(other, less.clone()).unwrap();
     assert!(records.missing(Some(other), &less).unwrap().is_none());
-    // Without policies, others are no measure.
+    // Without policies, other configurations do not bind.
     records
         .remember(one, protections("[server]\nread_only = true\n"))
         .unwrap();

@@ -2,7 +2,7 @@
 
 use super::*;
 
-/// Begins a session of somebody, if there is a place.
+/// Starts a session for an identity, if there is a place.
 async fn begin(sessions: &Sessions, name: &str) -> Option<SessionId> {
     let place = sessions.place(&Share::named(name)).await?;
     let begun = Sessions::serving(None, Some(place), sessions.create_session()).await;
@@ -68,7 +68,7 @@ async fn an_identity_with_one_session_is_pushed_out_by_nobody() {
     for _ in 0..3 {
         assert!(begin(&sessions, "a").await.is_some());
     }
-    // His was idle for longest, and hers are more: only those make room.
+    // `a` has more sessions than `b`, so only those of `a` are ended, although that of `b` was idle for longest.
     for name in ["a", "c", "a", "d", "a", "e", "a", "c"] {
         begin(&sessions, name).await;
         assert!(sessions.owned().contains_key(&his), "{name}");

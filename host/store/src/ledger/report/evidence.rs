@@ -1,7 +1,8 @@
-//! Evidence for a success: the newest run of each test command in each workspace, and edits after the last that passed. A
-//! run in the state in which the work tree is now outweighs newer ones in others.
+//! Evidence of success: the newest run of each test command in each workspace, and edits after the last passing run.
+//! A run in the present state of the work tree outweighs newer runs in other states.
 //!
-//! A run by the host outweighs a report of the caller, who may claim anything. A report that passes settles nothing.
+//! A run by the host outweighs a report of the caller, who may claim anything. A passing run that only the caller
+//! reports does not settle a failure.
 
 use std::cmp::Reverse;
 use std::collections::BTreeMap;
@@ -50,8 +51,8 @@ pub struct Tree {
 }
 
 impl Tree {
-    /// True if a run says something of the newest known state. A run that passed while files changed says nothing of the
-    /// state in which it began.
+    /// True if the outcome of a run applies to the newest known state. A run that passed while files changed says
+    /// nothing about the state in which it began.
     fn is_now(&self, passed: bool) -> bool {
         let began = self.before == self.now;
         let left = self.after == self.now;
@@ -59,13 +60,13 @@ impl Tree {
         self.now.is_some() && (left || (began && (is_steady || !passed)))
     }
 
-    /// The states before and after the run, if files changed while it ran and were put back since.
+    /// States before and after the run, if files changed while it ran and were restored since.
     fn put_back(&self) -> Option<(&str, &str)> {
         let states = self.before.as_deref().zip(self.after.as_deref());
         states.filter(|(before, after)| before != after && self.now.as_deref() == Some(*before))
     }
 
-    /// The states before and after the run, if files changed while it ran and nothing changed since.
+    /// States before and after the run, if files changed while it ran and nothing changed since.
     fn changed_in_run(&self) -> Option<(&str, &str)> {
         let states = self.before.as_deref().zip(self.after.as_deref());
         states.filter(|(before, after)| before != after && self.now.as_deref() == Some(*after))
@@ -75,7 +76,7 @@ impl Tree {
 /// Edits of a workspace after the host last ran a test there that passed.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct Untested {
-    /// The workspace.
+    /// Name of the workspace.
     pub workspace: String,
     /// Name of the registered test command that did not run after them. Absent if the host ran no test, or if the name is
     /// unknown.
@@ -97,7 +98,7 @@ const MAX_PATHS: usize = 3;
 /// A part of an envelope.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct Part {
-    /// Its id.
+    /// Id of the envelope, for other calls.
     pub envelope_id: String,
     /// Its owner's words.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -130,16 +131,16 @@ impl Part {
     }
 }
 
-/// Command that a run is compared by.
+/// Test command, for comparing runs.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 enum Command {
     /// A registered test.
     Named(String),
-    /// Tests that nobody knows the name of, as in rows of earlier versions and of calls whose host died.
+    /// Unknown test name, as in rows of earlier versions and of calls whose host died.
     Unnamed,
-    /// Tests that the caller reports as passed.
+    /// A passing run that the caller reports.
     ClaimedPass,
-    /// Tests that the caller reports as failed. Only the host can settle them.
+    /// A failing run that the caller reports. Only a run by the host can settle it.
     ClaimedFailure,
 }
 
@@ -149,8 +150,8 @@ impl Command {
     }
 }
 
-/// Runs of an envelope and its parts that count, from rows in the order of the ledger: of each command the newest in the
-/// state that the work tree has `now`, by workspace, else its newest.
+/// Relevant runs of an envelope and its parts, from rows in ledger order: for each command and workspace the newest
+/// run in the state that the work tree has `now`, or else the newest run.
 pub(super) fn newest_runs(
     envelope: &str,
     rows: &[TestRow],
@@ -160,14 +161,14 @@ pub(super) fn newest_runs(
     for row in rows {
         for (workspace, command, passed, outcome) in runs_of(row) {
             if passed && !command.is_claim() {
-                // The host saw the workspace pass, whatever was said of it or had no name.
+                // The host saw the workspace pass, which settles claims and unnamed runs.
                 newest.retain(|(other, weaker), _| {
                     let is_same = other.is_none() || *other == workspace;
                     !is_same || matches!(weaker, Command::Named(_)) || *weaker == command
                 });
             }
             let is_named = matches!(command, Command::Named(_));
-            // The look of a call is at the workspace that its row names.
+            // The scan of a call is of the workspace that its row names.
             let state = workspace.as_ref().and_then(|workspace| now.get(workspace));
             let looked = state.filter(|_| is_named && row.workspace == workspace);
             let tree = looked.map_or_else(Tree::default, |state| Tree {
@@ -190,7 +191,7 @@ pub(super) fn newest_runs(
                 tree,
             };
             match newest.get_mut(&(workspace.clone(), command.clone())) {
-                // What ran in a state that is gone says nothing of the one that is back.
+                // A run in an earlier state says nothing about a state that was restored.
                 Some(older) if older.tree.is_now(older.passed) && !run.tree.is_now(run.passed) => {
                     older.tree.is_back = true;
                 }
@@ -203,7 +204,7 @@ pub(super) fn newest_runs(
     newest
 }
 
-/// Runs of one row: workspace, command, if it passed, and the outcome in words.
+/// Runs in one row: workspace, command, whether it passed, and the outcome in words.
 fn runs_of(row: &TestRow) -> Vec<(Option<String>, Command, bool, String)> {
     let Some(outcome) = &row.outcome else {
         let unknown = "outcome unknown".to_owned();
@@ -219,7 +220,7 @@ fn runs_of(row: &TestRow) -> Vec<(Option<String>, Command, bool, String)> {
         };
         return vec![(row.workspace.clone(), command, passed, outcome.in_words())];
     }
-    // A gate may run one test under two names of its command.
+    // A gate may run one test under two command names.
     let mut commands: BTreeMap<(&str, &str), Ran> = BTreeMap::new();
     for run in &outcome.runs {
         let result = commands.entry((&run.workspace, &run.test)).or_insert(run.result);
@@ -231,7 +232,7 @@ fn runs_of(row: &TestRow) -> Vec<(Option<String>, Command, bool, String)> {
     let is_only = commands.len() == 1;
     let runs = commands.into_iter().map(|((workspace, test), result)| {
         let is_failure = result != Ran::Passed || (is_only && outcome.is_failure());
-        // The row tells of the run that failed, with the numbers of all.
+        // The row describes the run that failed, with the counts of all.
         let words = match is_failure == outcome.is_failure() {
             true if is_only => outcome.in_words(),
             true if failed == 1 && is_failure => Outcome {
@@ -248,8 +249,8 @@ fn runs_of(row: &TestRow) -> Vec<(Option<String>, Command, bool, String)> {
     runs.collect()
 }
 
-/// Edits of each workspace of an envelope after the last run that passed, for each test command, or without any run by the
-/// host. A command whose newest run did not pass is told as such.
+/// Edits of each workspace of an envelope after the last passing run, for each test command, or edits without any run
+/// by the host. A command whose newest run failed is reported as that.
 pub(super) fn untested(session: &Session, envelope: &str, runs: &[NewestRun]) -> StoreResult<Vec<Untested>> {
     let mut found = Vec::new();
     for workspace in session.work_trees().seen_workspaces(envelope)? {
@@ -293,7 +294,7 @@ pub(super) fn untested(session: &Session, envelope: &str, runs: &[NewestRun]) ->
                     .found_before(envelope, &workspace, (left, run.seq))?
                 {
                     (true, _) => {}
-                    // Somebody edited while the test ran.
+                    // Files were edited while the test ran.
                     (false, true) => found.push(edits),
                     (false, false) => {
                         let mut paths =
@@ -313,8 +314,8 @@ pub(super) fn untested(session: &Session, envelope: &str, runs: &[NewestRun]) ->
     Ok(found)
 }
 
-/// Reasons to doubt that the work is done, a clause each: first those about the test `default` of the envelope's workspace,
-/// then the newest.
+/// Reasons to doubt that the work is done, one clause each: first those about the test `default` of the envelope's
+/// workspace, then the newest.
 pub(super) fn doubts(runs: &[NewestRun], untested: &[Untested], own: Option<&str>) -> Vec<String> {
     let is_main = |workspace: Option<&str>, test: Option<&str>| {
         own.is_none_or(|own| workspace.is_none_or(|workspace| workspace == own))
@@ -366,7 +367,7 @@ fn failure(run: &NewestRun, runs: &[NewestRun]) -> String {
     )
 }
 
-/// Edits without a test run after them, as a clause.
+/// Edits without a later test run, as a clause.
 fn edit(one: &Untested, runs: &[NewestRun]) -> String {
     let clean = tollgate_core::text::clean;
     let workspace = clean(&one.workspace);
@@ -405,7 +406,7 @@ fn edit(one: &Untested, runs: &[NewestRun]) -> String {
     }
 }
 
-/// Says if the caller reports that tests passed in a workspace after a row.
+/// Clause about a passing run that the caller reports in a workspace after a row.
 fn claim(runs: &[NewestRun], workspace: Option<&str>, seq: i64) -> String {
     let claimed = runs.iter().find(|run| {
         let is_here = run.workspace.is_none() || run.workspace.as_deref() == workspace;

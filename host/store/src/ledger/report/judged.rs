@@ -1,4 +1,4 @@
-//! Verdicts of policies in a story: what they denied, asked, changed, or would have.
+//! Verdicts of policies in a report: denials, questions, amendments, and the same in audit mode.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -55,7 +55,7 @@ impl Verdicts {
         }
     }
 
-    /// The most frequent first.
+    /// Verdicts, most frequent first.
     pub(super) fn finish(self) -> Vec<Judged> {
         let mut all: Vec<Judged> = self.0.into_values().collect();
         all.sort_by_key(|judged| -judged.count);
@@ -63,7 +63,7 @@ impl Verdicts {
     }
 }
 
-/// A line about the verdicts of a policy.
+/// Line about the verdicts of a policy.
 pub(super) fn tell(judged: &Judged) -> String {
     let list = |names: &BTreeSet<String>| {
         let names: Vec<String> = names.iter().map(|name| named(name)).collect();

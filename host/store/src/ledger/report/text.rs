@@ -1,4 +1,4 @@
-//! A story in words.
+//! Text form of a report.
 
 use std::collections::BTreeSet;
 use std::fmt::Write as _;
@@ -55,17 +55,17 @@ pub(super) fn tell(story: &Story, envelope: &Envelope, boot_ms: i64) -> String {
     if let Some(note) = &envelope.note {
         let _ = write!(
             text,
-            "\nIts owner's last words: {}\n",
+            "\nIts owner's closing note: {}\n",
             tollgate_core::text::clean(note)
         );
     }
     text.trim_end().to_owned()
 }
 
-/// Codes, failures and changes that a summary names.
+/// Most codes, failures and changes that a summary names.
 const NAMED: usize = 3;
 
-/// A story in at most ten lines.
+/// Summary of a story in at most ten lines.
 pub(super) fn summarise(story: &Story, envelope: &Envelope, boot_ms: i64) -> String {
     let mut text = String::new();
     opening(&mut text, envelope);
@@ -112,7 +112,7 @@ fn opening(text: &mut String, envelope: &Envelope) {
     }
     let _ = write!(text, "\nOpened {}", envelope.opened_at);
     let Some(closed_at) = &envelope.closed_at else {
-        // No row tells of an end by time yet.
+        // The end by time has no row yet.
         let _ = match envelope
             .closed_by
             .as_deref()
@@ -161,7 +161,7 @@ fn how(state: State) -> &'static str {
     }
 }
 
-/// Reason of an end by time.
+/// Reason for an end by time, in words.
 fn over(closed_by: &str) -> &str {
     match closed_by {
         "PARENT_CLOSED" => "the time of an envelope around it was over",
@@ -169,7 +169,7 @@ fn over(closed_by: &str) -> &str {
     }
 }
 
-/// Tells of a success that no test run shows, with at most `limit` reasons.
+/// Adds doubts about a success that no test run confirms, with at most `limit` reasons.
 fn doubt(text: &mut String, story: &Story, envelope: &Envelope, limit: usize) {
     if envelope.standing.state != State::ClosedSuccess {
         return;
@@ -219,7 +219,7 @@ fn tell_part(part: &Part) -> String {
     )
 }
 
-/// Reason why the host closed the envelope.
+/// Reason for which the host closed the envelope, in words.
 fn reason(closed_by: &str) -> &str {
     match closed_by {
         "MUTATION_BUDGET_EXHAUSTED" => "its mutations were used up",
@@ -296,7 +296,7 @@ fn summary(text: &mut String, story: &Story) {
     if story.unknown > 0 {
         let _ = write!(
             text,
-            " The outcome of {} is unknown: the host ended meanwhile.",
+            " The outcome of {} is unknown: the host ended during the call.",
             story.unknown
         );
     }
@@ -319,7 +319,7 @@ fn section<T>(text: &mut String, title: &str, items: &[T], tell: impl Fn(&T) -> 
 }
 
 fn tell_step(step: &Step, envelope: &Envelope) -> String {
-    // The day only if it is another than the one on which it began.
+    // The day is shown only if it differs from the day of the opening.
     let is_same_day = step.timestamp.get(..10) == envelope.opened_at.get(..10);
     let at = step
         .timestamp
@@ -351,7 +351,7 @@ fn tell_step(step: &Step, envelope: &Envelope) -> String {
     let clean = |text: &String| tollgate_core::text::clean(text);
     let via = step.client.iter();
     let via = via.map(|client| format!(" via {}", client_name::shown(client)));
-    // Packs that change files note the same numbers in their own words.
+    // Packs that change files record the same numbers in their own words.
     let is_noted = |diff: &&String| {
         let lines = diff.split_once(", ").map(|(_, lines)| lines);
         let note = step.note.as_deref().unwrap_or_default();
@@ -390,19 +390,19 @@ fn tell_refused(refused: &Refused) -> String {
     )
 }
 
-/// Meaning of a code, for those that are the host's own.
+/// Explanation of a code, for the host's own codes.
 pub fn explain(code: &str) -> Option<&'static str> {
     Some(match code {
         "MUTATION_BUDGET_EXHAUSTED" => "all mutations were used; this closed the envelope",
         "TEST_BUDGET_EXHAUSTED" => "all test runs were used",
         "EDIT_BUDGET_EXHAUSTED" => "all edits were used; this closed the envelope",
         "WINDOW_EXHAUSTED" => "a time window had no room left",
-        "WORK_TREE_UNSEEN" => "edits are limited, and nobody could see the work tree",
+        "WORK_TREE_UNSEEN" => "edits are limited, and the work tree could not be inspected",
         "DURATION_EXCEEDED" => "the time was over; this closed the envelope",
         "ENVELOPE_CLOSED" => "the envelope was closed already",
         "INVALID_ARGUMENTS" | "MALFORMED_ARGUMENTS" => "the arguments did not fit the tool",
         "DEADLINE_EXCEEDED" => "the call took longer than it may",
-        "CANCELLED" => "the caller gave it up",
+        "CANCELLED" => "the caller gave up the call",
         "GUEST_TRAPPED" | "STACK_OVERFLOW" | "BAD_REPLY" => "the pack failed",
         "MEMORY_LIMIT" | "TABLE_LIMIT" | "HANDLE_LIMIT" => "the pack wanted more memory than it may have",
         "STORAGE_FULL" => "the disk was full",
@@ -413,7 +413,7 @@ pub fn explain(code: &str) -> Option<&'static str> {
     })
 }
 
-/// Workspace of a call, if it is another than the envelope's.
+/// Workspace of a call, if it differs from the envelope's.
 fn place(workspace: Option<&str>, envelope: &Envelope) -> String {
     let other = workspace.filter(|_| workspace != envelope.workspace.as_deref());
     let place = other.map(|workspace| format!(" in {}", named(workspace)));
@@ -454,7 +454,7 @@ fn list(items: &BTreeSet<String>) -> String {
     tollgate_core::text::clean(&items.join(", "))
 }
 
-/// Name of a test, as it is unless a part of it reads like words of the report.
+/// Name of a test, quoted only if part of it reads like words of the report.
 fn test_name(name: &str) -> String {
     let is_plain = tollgate_core::text::clean(name) == name
         && !name.contains(": ")
@@ -482,7 +482,7 @@ fn counted(count: i64, what: &str) -> String {
     }
 }
 
-/// Seconds between two times, unless the clock was set back in between.
+/// Seconds between two times. `None` if the clock was set back in between.
 fn between(start: &str, end: &str) -> Option<f64> {
     let parse = |text: &str| OffsetDateTime::parse(text, &Rfc3339).ok();
     let seconds = (parse(end)? - parse(start)?).as_seconds_f64();

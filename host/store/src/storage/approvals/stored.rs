@@ -1,4 +1,4 @@
-//! Requests for approval as they are stored, and from and to their rows.
+//! Requests for approval as stored, and their conversion to and from rows.
 
 use serde_json::{Map, Value, json};
 use tollgate_core::hash;
@@ -15,18 +15,18 @@ pub(super) const COLUMNS: &str = "id, component, key, round, title, detail, answ
     tool, requested_by, identity, connection, asked_at, until_ms, answered_by, answered_identity, answered_op, note,
     answered_at";
 
-/// Call in which a component asks.
+/// Call in which a component made a request.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct AskedBy {
-    /// Operation.
+    /// Id of the operation.
     pub op_id: String,
-    /// Envelope around it.
+    /// Envelope of the call.
     pub envelope_id: Option<String>,
-    /// Its tool.
+    /// Tool of the call.
     pub tool: String,
     /// Caller as the ledger names it.
     pub actor: Option<String>,
-    /// Caller, if the transport proved one.
+    /// Identity of the caller, if the transport authenticated one.
     pub identity: Option<String>,
     /// Connection of the call.
     pub connection: String,
@@ -35,33 +35,33 @@ pub struct AskedBy {
 /// A request that is not stored yet.
 #[derive(Debug, Clone, PartialEq)]
 pub struct NewApproval {
-    /// Id that follows from the content, so that of hosts that ask the same at the same time both know it.
+    /// Id derived from the content, so that hosts that make the same request concurrently agree on it.
     pub id: String,
-    /// Component that asks.
+    /// Component that makes the request.
     pub component: String,
     /// Content of the request.
     pub request: ApprovalRequest,
-    /// Call in which it is asked.
+    /// Call in which the request is made.
     pub by: AskedBy,
     /// Time in milliseconds since 1970 UTC.
     pub at_ms: i64,
 }
 
-/// A row that a policy wants written in the commit that holds the record of the call that it judged.
+/// A policy's row, written in the commit with the record of the call that the policy judged.
 #[derive(Debug, Clone, PartialEq)]
 pub enum PolicyRow {
     /// A request for approval.
     Ask(Box<NewApproval>),
-    /// The decision on one.
+    /// Decision on a request.
     Settle {
-        /// Policy that asked.
+        /// Component name of the policy.
         component: String,
         /// Key of the request.
         key: String,
         /// Decision.
         answer: Answered,
     },
-    /// A change of what the policy remembers.
+    /// A change to the policy's memory.
     Remember(Box<Recollection>),
 }
 
@@ -72,7 +72,7 @@ pub struct Answered {
     pub status: ApprovalStatus,
     /// Name of the approver.
     pub by: Option<String>,
-    /// Identity of the approver, if the transport proved one.
+    /// Identity of the approver, if the transport authenticated one.
     pub identity: Option<String>,
     /// Operation of the answer.
     pub op_id: String,
@@ -82,14 +82,14 @@ pub struct Answered {
     pub at_ms: i64,
 }
 
-/// A request as it is stored.
+/// A stored request.
 #[derive(Debug, Clone, PartialEq)]
 pub struct StoredApproval {
-    /// The request and its answer, as its component sees them. A request whose time is over is still pending here.
+    /// Request and answer, as the component sees them. An expired request is still pending here.
     pub approval: Approval,
     /// Component that asked.
     pub component: String,
-    /// Number of the request among those with the same key.
+    /// Sequence number among the requests with the same key.
     pub round: i64,
     /// Title for people.
     pub title: String,
@@ -97,11 +97,11 @@ pub struct StoredApproval {
     pub detail: Map<String, Value>,
     /// Calls that answer, if the component answers itself.
     pub answering: Option<Answering>,
-    /// Restrictions of who may answer.
+    /// Restrictions on who may answer.
     pub answerers: Option<Answerers>,
-    /// Call in which it was asked.
+    /// Call in which the request was made.
     pub by: AskedBy,
-    /// Time from which it is not open any more.
+    /// Time at which it expires.
     pub until_ms: Option<i64>,
     /// Operation of the answer.
     pub answered_op: Option<String>,
@@ -117,7 +117,7 @@ impl StoredApproval {
         }
     }
 
-    /// The request as its component sees it at a time.
+    /// Request as its component sees it at a time.
     pub fn seen(&self, now_ms: i64) -> Approval {
         Approval {
             status: self.status(now_ms),
@@ -136,7 +136,7 @@ impl StoredApproval {
             )
     }
 
-    /// True if a request is this one at a time, and need not be asked anew.
+    /// True if this request is equal and still valid at a time, so that it need not be made again.
     pub fn stands(&self, request: &ApprovalRequest, now_ms: i64) -> bool {
         self.is_same(request)
             && match self.status(now_ms) {
@@ -147,10 +147,10 @@ impl StoredApproval {
     }
 }
 
-/// Requests of a list.
+/// Filter for requests.
 #[derive(Debug, Clone, Default)]
 pub struct ApprovalFilter {
-    /// Status; expired ones are no longer pending.
+    /// Status. Expired requests are not pending.
     pub status: Option<ApprovalStatus>,
     /// Component that asked.
     pub component: Option<String>,
@@ -163,7 +163,7 @@ pub struct ApprovalFilter {
 }
 
 impl NewApproval {
-    /// A request that would be the `round`th with its key.
+    /// Creates the request that is number `round` with its key.
     pub fn new(
         component: &str,
         request: ApprovalRequest,
@@ -190,7 +190,7 @@ impl NewApproval {
         }
     }
 
-    /// The request as its component sees it before anybody answers.
+    /// Request as its component sees it before the answer.
     pub fn seen(&self) -> Approval {
         Approval {
             id: self.id.clone(),
@@ -259,7 +259,7 @@ fn read_status(text: &str) -> ApprovalStatus {
     }
 }
 
-/// Restrictions that cannot be read let nobody answer.
+/// Restrictions that nobody meets, used if the stored ones cannot be read.
 pub(super) fn nobody() -> Answerers {
     Answerers {
         names: vec![String::new()],

@@ -1,10 +1,13 @@
-//! The seam between the host's statements and the database that runs them.
+//! Abstraction over the database engines that run the host's statements.
 //!
-//! Handles write one text of SQL for every engine, give it values as [`Sql`] and read rows as [`Row`]. Nothing outside
-//! of this module names a library of an engine.
+//! Handles write one SQL text for every engine, pass values as [`Sql`] and read rows as [`Row`]. Nothing outside this
+//! module names an engine's library.
 
+pub(super) mod migrate;
+pub(super) mod misplaced;
 pub(super) mod postgres;
 pub(super) mod sqlite;
+pub(super) mod steps;
 
 mod row;
 mod value;
@@ -15,35 +18,35 @@ pub(super) use self::postgres::Postgres;
 pub(super) use self::row::{Column, Row};
 pub(super) use self::sqlite::Sqlite;
 pub(super) use self::value::{AsSql, Sql, borrowed, sql};
-use super::error::{StoreError, StoreResult};
+use super::error::{StoreError, StoreResult, exactly_one};
 
-/// The database of a session.
+/// Engine of a session.
 #[allow(
     clippy::large_enum_variant,
     reason = "there is one for each session, and nothing is between a handle and SQLite"
 )]
 pub(super) enum Engine {
-    /// A file of SQLite.
+    /// A SQLite file.
     Sqlite(Sqlite),
-    /// A database of a PostgreSQL server.
+    /// A database on a PostgreSQL server.
     Postgres(Box<Postgres>),
 }
 
-/// A statement that the engines write in different ways. Most have one text for all.
+/// A statement with different texts for the engines. Most statements have the same text for all.
 #[derive(Clone, Copy)]
 pub(super) struct Dialects<'t> {
     pub(super) sqlite: &'t str,
     pub(super) postgres: &'t str,
 }
 
-/// Text of a statement. A session keeps what it prepared of most texts.
+/// Text of a statement. A session caches most prepared statements.
 #[derive(Clone, Copy)]
 pub(super) struct Text<'t> {
     sql: &'t str,
     is_kept: bool,
 }
 
-/// Text of a statement that runs so seldom that nothing of it is kept.
+/// Text of a rare statement that is not cached.
 pub(super) struct Once<'t>(pub(super) &'t str);
 
 impl<'t> From<&'t str> for Text<'t> {
@@ -67,14 +70,14 @@ impl<'t> From<Once<'t>> for Text<'t> {
     }
 }
 
-/// A statement that runs many times, looked up or prepared once. It borrows the engine.
+/// A prepared statement for repeated use. It borrows the engine.
 pub(super) enum Prepared<'e> {
     Sqlite(sqlite::Prepared<'e>),
     Postgres(postgres::Prepared<'e>),
 }
 
 impl Engine {
-    /// The text for this engine.
+    /// Text for this engine.
     pub(super) fn text<'t>(&self, of: Dialects<'t>) -> &'t str {
         match self {
             Engine::Sqlite(_) => of.sqlite,
@@ -82,8 +85,8 @@ impl Engine {
         }
     }
 
-    /// A table of a component, or of the host's own if `owner` is `core`, as the host's statements name it. The name needs
-    /// no quotes.
+    /// Name of a table in the host's statements. The table belongs to a component, or to the host if `owner` is
+    /// `core`. The name must not need quotes.
     pub(super) fn table_of(&self, owner: &str, table: &str) -> String {
         match self {
             Engine::Sqlite(_) => table.to_owned(),
@@ -91,7 +94,7 @@ impl Engine {
         }
     }
 
-    /// Prepares a statement, for a loop.
+    /// Prepares a statement for repeated use.
     pub(super) fn prepare<'t>(&self, sql: impl Into<Text<'t>>) -> StoreResult<Prepared<'_>> {
         match self {
             Engine::Sqlite(sqlite) => sqlite.prepare(sql.into()).map(Prepared::Sqlite),
@@ -102,6 +105,11 @@ impl Engine {
     /// Runs a statement and returns the number of rows that it changed.
     pub(super) fn run<'t>(&self, sql: impl Into<Text<'t>>, params: &[Sql<'_>]) -> StoreResult<usize> {
         self.prepare(sql)?.run(params)
+    }
+
+    /// Runs a statement that must change exactly one row.
+    pub(super) fn change_one<'t>(&self, sql: impl Into<Text<'t>>, params: &[Sql<'_>]) -> StoreResult<()> {
+        self.run(sql, params).and_then(exactly_one)
     }
 
     /// Reads the first row. Fails without one.
@@ -129,7 +137,8 @@ impl Engine {
         self.prepare(sql)?.exists(params)
     }
 
-    /// Keeps others who want the same lock waiting until the transaction ends. With a file nobody writes beside it.
+    /// Makes other transactions that request the same lock wait until this transaction ends. With a file there are no
+    /// concurrent writers.
     pub(super) fn hold(&self, lock: &str) -> StoreResult<()> {
         match self {
             Engine::Sqlite(_) => Ok(()),
@@ -151,7 +160,7 @@ impl Engine {
         self.prepare(sql)?.all(params, read)
     }
 
-    /// Visits every row, in their order.
+    /// Visits every row in order.
     pub(super) fn each<'t>(
         &self,
         sql: impl Into<Text<'t>>,
@@ -161,7 +170,7 @@ impl Engine {
         self.each_until(sql, params, |row| visit(row).map(ControlFlow::Continue))
     }
 
-    /// Visits rows in their order until `visit` breaks off.
+    /// Visits rows in order until `visit` breaks.
     pub(super) fn each_until<'t>(
         &self,
         sql: impl Into<Text<'t>>,
@@ -219,7 +228,7 @@ impl Prepared<'_> {
         }
     }
 
-    /// Visits rows in their order until `visit` breaks off.
+    /// Visits rows in order until `visit` breaks.
     pub(super) fn each_until(
         &mut self,
         params: &[Sql<'_>],

@@ -1,4 +1,4 @@
-//! Rows on their way out of a statement.
+//! Result rows of a statement.
 
 use super::{Sql, postgres};
 use crate::storage::error::{StoreError, StoreResult};
@@ -9,7 +9,7 @@ pub(in crate::storage) enum Row<'a> {
     Postgres(&'a tokio_postgres::Row),
 }
 
-/// A value of a row. Text is as it was stored: whoever reads it as such checks that it is UTF-8.
+/// Value of a column. Text is as stored: readers must check that it is UTF-8.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(in crate::storage) enum Column<'a> {
     Null,
@@ -19,14 +19,14 @@ pub(in crate::storage) enum Column<'a> {
     Blob(&'a [u8]),
 }
 
-/// A type that columns can be read as. `None` if a column holds something else.
+/// A type that a column can be read as.
 pub(in crate::storage) trait FromColumn<'a>: Sized {
-    /// Reads a column.
+    /// Reads a column. `None` if it holds another type.
     fn from_column(column: Column<'a>) -> Option<Self>;
 }
 
 impl<'a> Row<'a> {
-    /// The value of a column.
+    /// Value of a column.
     pub(in crate::storage) fn column(&self, index: usize) -> StoreResult<Column<'_>> {
         match self {
             Row::Sqlite(row) => Ok(row.get_ref(index)?.into()),
@@ -34,7 +34,7 @@ impl<'a> Row<'a> {
         }
     }
 
-    /// The value of a column, as a type.
+    /// Value of a column, as a type.
     pub(in crate::storage) fn get<'r, T: FromColumn<'r>>(&'r self, index: usize) -> StoreResult<T> {
         let column = self.column(index)?;
         T::from_column(column).ok_or_else(|| StoreError::of_column(index, column.kind()))
@@ -42,7 +42,7 @@ impl<'a> Row<'a> {
 }
 
 impl<'a> Column<'a> {
-    /// The text of a column that holds text.
+    /// Text of a column that holds text.
     pub(in crate::storage) fn text(self) -> Option<&'a str> {
         match self {
             Column::Text(bytes) => std::str::from_utf8(bytes).ok(),

@@ -1,8 +1,8 @@
-//! Values on their way into a statement.
+//! Parameter values of a statement.
 
 use crate::storage::value::Value;
 
-/// A value of a parameter. Borrowed, so that an engine in the same process copies nothing.
+/// Parameter value. Borrowed, so that an in-process engine copies nothing.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(in crate::storage) enum Sql<'a> {
     Null,
@@ -14,7 +14,7 @@ pub(in crate::storage) enum Sql<'a> {
 
 /// A type whose values can be parameters.
 pub(in crate::storage) trait AsSql {
-    /// The value as a parameter.
+    /// Converts the value to a parameter.
     fn as_sql(&self) -> Sql<'_>;
 }
 

@@ -1,8 +1,8 @@
-//! Migrations that want more time, memory or storage than they have.
+//! Tests of migrations that need more time, memory or storage than they have.
 
 use super::super::Database;
 use super::super::access::Bounds;
-use super::super::engine::sqlite::migrate::{MigrationError, Step};
+use super::super::engine::steps::{MigrationError, Step};
 use super::{Place, TABLES, place, shop, step};
 
 const DIGITS: &str = "CREATE TABLE shop_digits (d BIGINT PRIMARY KEY);

@@ -1,4 +1,4 @@
-//! Rows as every engine can store them.
+//! Normalization of rows so that every engine can store them.
 
 use std::borrow::Cow;
 
@@ -6,7 +6,8 @@ use super::Operation;
 use crate::storage::engine::Sql;
 
 impl Operation {
-    /// The same without a NUL character in any text: PostgreSQL stores none, and a row that cannot be stored fails its neighbours with it.
+    /// Operation without NUL characters in any text. PostgreSQL cannot store them, and a row that cannot be stored
+    /// would fail others with it.
     pub(in crate::storage) fn storable(&self) -> Cow<'_, Operation> {
         let has_nul = |value: &Sql<'_>| matches!(value, Sql::Text(text) if text.contains('\0'));
         if !self.values(0).iter().any(has_nul) {
@@ -19,7 +20,7 @@ impl Operation {
         Cow::Owned(shown)
     }
 
-    /// Texts of the row, those of the host's own words left out.
+    /// Texts in the row, except those with fixed words of the host.
     fn texts(&mut self) -> impl Iterator<Item = &mut String> {
         let always = [
             &mut self.op_id,

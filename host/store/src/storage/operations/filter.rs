@@ -1,56 +1,56 @@
-//! Conditions on rows of the ledger.
+//! Filters for rows of the ledger.
 
 use tollgate_core::identity::Identity;
 
 use super::super::value::Value as SqlValue;
 use super::{StoredOperation, claim, claimed_actor};
 
-/// Which operations to return; what is absent does not restrict.
+/// Filter for operations. Absent fields do not restrict the result.
 #[derive(Debug, Clone, Default)]
 pub struct OperationFilter {
-    /// Of this envelope.
+    /// Envelope.
     pub envelope_id: Option<String>,
-    /// Of this pack.
+    /// Pack.
     pub pack: Option<String>,
-    /// Of this tool.
+    /// Tool.
     pub tool: Option<String>,
-    /// By this actor: an identity, or a name that calls claim.
+    /// Actor: an identity, or a claimed name.
     pub actor: Option<String>,
-    /// With this outcome.
+    /// Success of the call.
     pub success: Option<bool>,
-    /// With tests that all passed, or that did not.
+    /// True for operations whose tests all passed, false for those whose tests did not.
     pub tests_passed: Option<bool>,
-    /// Failure fingerprint of the operations, or the beginning of one.
+    /// Failure fingerprint, or the beginning of one.
     pub failure_fingerprint: Option<String>,
-    /// At or after this time.
+    /// Earliest time, inclusive.
     pub since: Option<String>,
-    /// Before this time.
+    /// Latest time, exclusive.
     pub until: Option<String>,
-    /// With this effect.
+    /// Effect.
     pub effect: Option<String>,
-    /// Over this connection.
+    /// Connection.
     pub connection: Option<String>,
-    /// With arguments of this hash.
+    /// Hash of the arguments.
     pub args_hash: Option<String>,
-    /// Judged by this policy.
+    /// Policy that judged the call.
     pub policy: Option<String>,
-    /// With this id.
+    /// Id of the operation.
     pub op_id: Option<String>,
-    /// With this code of a refusal or failure.
+    /// Code of a refusal or failure.
     pub error_code: Option<String>,
-    /// Only earlier ones, newest first.
+    /// Only rows before this place, newest first.
     pub before: Option<i64>,
-    /// Only later ones, oldest first unless said otherwise.
+    /// Only rows after this place, oldest first unless `newest_first` is set.
     pub after: Option<i64>,
-    /// The newest first in any case.
+    /// Newest first in any case.
     pub newest_first: bool,
 }
 
-/// Which rows are looked at.
+/// Kind of rows to search.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(in crate::storage) enum Rows {
     All,
-    /// Operations with calls inside.
+    /// Operations with batch members.
     WithMembers,
 }
 
@@ -60,7 +60,7 @@ impl OperationFilter {
         self.after.is_some() && !self.newest_first
     }
 
-    /// True for an operation that fits, wherever it is in the ledger.
+    /// True for an operation that matches, at any place in the ledger.
     pub fn fits(&self, operation: &StoredOperation) -> bool {
         let is = |wanted: &Option<String>, found: Option<&str>| {
             wanted.as_deref().is_none_or(|wanted| found == Some(wanted))
@@ -106,7 +106,7 @@ impl OperationFilter {
                 .is_none_or(|until| operation.timestamp < *until)
     }
 
-    /// A statement with only the conditions that restrict, so that each kind of question has its index.
+    /// Statement with only the conditions that restrict, so that each kind of query can use its index.
     pub(in crate::storage) fn statement(&self, rows: Rows, limit: u32) -> (String, Vec<SqlValue>) {
         let text = |text: &Option<String>| text.clone().map(SqlValue::Text);
         let conditions = [
@@ -114,7 +114,7 @@ impl OperationFilter {
             ("pack =", text(&self.pack)),
             ("tool =", text(&self.tool)),
             ("failure_fingerprint >=", text(&self.failure_fingerprint)),
-            // After every hex digit comes a letter that is none.
+            // Every hex digit is followed by a letter that is not one.
             (
                 "failure_fingerprint <",
                 self.failure_fingerprint
@@ -156,7 +156,7 @@ impl OperationFilter {
                 params.len()
             ));
         }
-        // Written out, because the index of failures is for this very condition.
+        // Written out, because the index of failures is defined for exactly this condition.
         clauses.extend(
             self.success
                 .map(|success| format!("success = {}", i64::from(success))),
@@ -188,8 +188,8 @@ impl OperationFilter {
     }
 }
 
-/// As whom rows have somebody. What nobody can prove to be is found as claimed, and without that word, as rows
-/// from before there was one have it.
+/// Forms under which rows record an actor. A name that cannot be an identity is found as claimed, and also without
+/// the prefix, as in old rows.
 fn recorded_as(actor: &str) -> Vec<String> {
     let is_claim = claim(actor).is_some();
     let Some(claimed) = claimed_actor(claim(actor).unwrap_or(actor)) else {
@@ -197,7 +197,7 @@ fn recorded_as(actor: &str) -> Vec<String> {
     };
     let name = claim(&claimed).unwrap_or_default().to_owned();
     match (Identity::could_be(&name) || claim(&name).is_some(), is_claim) {
-        // Somebody who proves to be it is another than who claims it.
+        // An authenticated identity differs from a claim of the same name.
         (true, true) => vec![claimed],
         (true, false) => vec![actor.to_owned()],
         (false, _) => vec![name, claimed],

@@ -1,4 +1,4 @@
-//! Statements of rows about envelopes, and their comparison with the envelopes.
+//! Statements about envelopes in rows, and their comparison with the stored envelopes.
 
 use std::collections::BTreeMap;
 
@@ -9,19 +9,19 @@ use tollgate_core::envelope::{Limits, State};
 
 use super::super::envelopes::Envelope;
 
-/// Statements of the rows about one envelope.
+/// Statements in the rows about one envelope.
 #[derive(Debug, Default)]
 pub(super) struct Told {
-    /// The row of the opening, and the limits in it.
+    /// Place of the opening row, and the limits in it.
     pub(super) opened: Option<(i64, Opened)>,
-    /// The row of the end, and what it says.
+    /// Place of the row of the end, and its content.
     pub(super) closed: Option<(i64, Closed)>,
     pub(super) mutations: i64,
     pub(super) test_runs: i64,
     pub(super) edits: i64,
-    /// Edits at the end, which the row of the end counts with the one that its look found.
+    /// Number of edits at the end, including the one that the scan before the end found.
     pub(super) edits_at_end: Option<i64>,
-    /// Number of work trees that were looked at for it.
+    /// Number of work trees that were scanned for the end.
     pub(super) looks_at_end: Option<i64>,
 }
 
@@ -33,9 +33,9 @@ pub(super) struct Opened {
     label: Option<String>,
     detached_until_ms: Option<i64>,
     identity: Option<String>,
-    /// Absent in rows of versions that said neither this nor the identity nor budgets.
+    /// Absent in rows of versions that recorded neither this nor the identity nor budgets.
     opened_boot_ms: Option<i64>,
-    /// Absent in rows of versions that said neither this nor what is compared with it.
+    /// Absent in rows of versions that recorded neither this nor the fields that are compared with it.
     opened_at: Option<String>,
     git_head: Option<String>,
     #[serde(default)]
@@ -45,13 +45,13 @@ pub(super) struct Opened {
 #[derive(Debug)]
 pub(super) struct Closed {
     state: State,
-    /// Units used of named budgets; absent in rows of versions that did not say them.
+    /// Used units of named budgets. Absent in rows of versions that did not record them.
     used: Option<BTreeMap<String, i64>>,
-    /// Facts of the end, in rows of versions that say when.
+    /// Facts about the end, in rows of versions that record its time.
     told: Option<Ended>,
 }
 
-/// Facts of the end of an envelope.
+/// Facts about the end of an envelope.
 #[derive(Debug, PartialEq, Eq, Deserialize)]
 pub(super) struct Ended {
     closed_at: String,
@@ -62,7 +62,7 @@ pub(super) struct Ended {
 }
 
 impl Opened {
-    /// Takes over the time that counts after a copy to another database.
+    /// Takes the time that applies after a copy to another database.
     pub(super) fn move_to(&mut self, event: &Map<String, Value>) {
         if self.opened_boot_ms.is_some() {
             self.opened_boot_ms = event.get("opened_boot_ms").and_then(Value::as_i64);
@@ -93,7 +93,7 @@ impl Closed {
     }
 }
 
-/// Counters as a row has them.
+/// Counters as stored in a row.
 #[derive(Debug, Default, Deserialize)]
 pub(super) struct Counters {
     pub(super) mutations: i64,
@@ -105,14 +105,14 @@ pub(super) struct Counters {
 }
 
 impl Told {
-    /// Counters only rise, whatever the order of the rows.
+    /// Merges counters. Counters only rise, whatever the order of the rows.
     pub(super) fn count(&mut self, counters: &Counters) {
         self.mutations = self.mutations.max(counters.mutations);
         self.test_runs = self.test_runs.max(counters.test_runs);
         self.edits = self.edits.max(counters.edits);
     }
 
-    /// Edits by the rows of calls, and by the looks at the closing, each of which finds one at most.
+    /// Number of edits: those in the rows of calls, and those found by the scans at the closing, at most one each.
     fn edits(&self) -> i64 {
         let most = self.edits.saturating_add(self.looks_at_end.unwrap_or(1).max(1));
         self.edits_at_end
@@ -184,7 +184,7 @@ impl Told {
 }
 
 impl Opened {
-    /// Facts of an envelope that never change, and whether they are what the row says.
+    /// Compares the immutable facts of an envelope with those in the row.
     fn compare(&self, envelope: &Envelope, budgets: &BTreeMap<String, Budget>) -> Vec<(&'static str, bool)> {
         let standing = &envelope.standing;
         let mut facts = vec![

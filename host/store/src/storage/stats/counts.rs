@@ -1,4 +1,4 @@
-//! Calls and verdicts while they are counted.
+//! Accumulators for calls and verdicts.
 
 use serde::Deserialize;
 
@@ -6,12 +6,12 @@ use super::super::engine::Row;
 use super::super::error::StoreResult;
 use super::{Bucket, By, PolicyTally, Tally};
 
-/// Stretch of time, pack, tool, actor and client of calls that are counted together.
+/// Period, pack, tool, actor and client of calls that are counted together.
 pub(super) type Key = [Option<String>; 5];
-/// Stretch of time, policy and mode.
+/// Period, policy and mode.
 pub(super) type HeardKey = (Option<String>, String, String);
 
-/// Calls that are being counted.
+/// Accumulator for calls.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Count {
     tally: Tally,
@@ -35,7 +35,7 @@ impl Count {
     }
 }
 
-/// A verdict as it is counted.
+/// A verdict to count.
 #[derive(Deserialize)]
 pub(super) struct Said {
     #[serde(default)]
@@ -53,7 +53,7 @@ fn once() -> i64 {
     1
 }
 
-/// Verdicts that are being counted.
+/// Accumulator for verdicts.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Heard {
     tally: PolicyTally,
@@ -102,7 +102,7 @@ pub(super) fn key(row: &Row<'_>, by: &[By], bucket: Option<Bucket>) -> StoreResu
     ])
 }
 
-/// Stretch of time of a row whose first column is its timestamp.
+/// Period of a row whose first column is its timestamp.
 pub(super) fn stretch(row: &Row<'_>, bucket: Option<Bucket>) -> StoreResult<Option<String>> {
     let Some(bucket) = bucket else {
         return Ok(None);
@@ -129,7 +129,7 @@ pub(super) fn finish(([bucket, pack, tool, actor, client], mut count): (Key, Cou
     }
 }
 
-/// The lowest of sorted values that at least so many percent are not above.
+/// Percentile of sorted values: the lowest value that at least `percent` percent do not exceed.
 fn percentile<T: Copy>(sorted: &[T], percent: usize) -> Option<T> {
     let place = (sorted.len() * percent).div_ceil(100).checked_sub(1)?;
     sorted.get(place).copied()

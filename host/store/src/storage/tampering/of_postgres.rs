@@ -1,4 +1,4 @@
-//! Attacks that only a server lets somebody make, who has the rights of the owner of the tables.
+//! Attacks that are possible only on a server, with the rights of the owner of the tables.
 
 use crate::storage::fixture::{change, key, ledger, on_postgres, verify};
 

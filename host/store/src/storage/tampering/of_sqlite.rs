@@ -1,4 +1,4 @@
-//! Attacks that only a file of SQLite lets somebody make, with tools of that person's own.
+//! Attacks that are possible only on a SQLite file, with the attacker's own tools.
 
 use crate::storage::error::StoreResult;
 use crate::storage::fixture::in_file::ledger;
@@ -30,30 +30,24 @@ fn a_row_cannot_be_replaced() {
 #[test]
 fn a_trigger_that_was_dropped_or_replaced_is_named() {
     let (_place, session) = ledger("yy");
+    let is_named = || {
+        let broken = verify(&session, None).unwrap();
+        broken.what.contains("core_operations_no_delete")
+    };
     session
         .sqlite()
         .unwrap()
         .db
         .execute_batch("DROP TRIGGER core_operations_no_delete")
         .unwrap();
-    assert!(
-        verify(&session, None)
-            .unwrap()
-            .what
-            .contains("core_operations_no_delete")
-    );
+    assert!(is_named());
     session
         .sqlite().unwrap().db
         .execute_batch(
             "CREATE TRIGGER core_operations_no_delete BEFORE DELETE ON core_operations WHEN 0 BEGIN SELECT 1; END",
         )
         .unwrap();
-    assert!(
-        verify(&session, None)
-            .unwrap()
-            .what
-            .contains("core_operations_no_delete")
-    );
+    assert!(is_named());
 }
 
 /// A connection to the same file without anything that a session of the host's has: what a stranger's tool is.

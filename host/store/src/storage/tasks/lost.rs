@@ -1,4 +1,4 @@
-//! Tasks of hosts that are gone: each becomes failed, with what the ledger knows of its call.
+//! Tasks of dead hosts: each becomes failed, with what the ledger knows about its call.
 
 use serde_json::json;
 use tollgate_core::task::TaskEvent;
@@ -10,18 +10,18 @@ use super::super::handles::Tasks;
 use super::COLUMNS;
 use super::stored::{StoredTask, TaskEnd, stored};
 
-/// Reason of the end of tasks whose host is gone.
+/// Reason for the end of tasks whose host is gone.
 const GONE: &str = "HOST_GONE";
-/// Most times that a task is taken up. A call that ends its host does so again.
+/// Most times that a task is taken over. A call that crashes its host will do so again.
 pub const MAX_RESUMED: u32 = 3;
-/// Note of a task that was taken up.
+/// Note of a task that was taken over.
 const TAKEN_UP: &str = "its host is gone; another host makes the call again";
 
-/// Knowledge of the ledger about the call of a task.
+/// Knowledge of the ledger about a task's call.
 enum Known {
-    /// The call left no row, so that nothing ran.
+    /// The call left no row, so nothing ran.
     Nothing,
-    /// The call was admitted, and nobody knows how it ended.
+    /// The call was admitted, and its end is unknown.
     Interrupted,
     /// The call succeeded.
     Done,
@@ -30,14 +30,14 @@ enum Known {
 }
 
 impl Tasks<'_> {
-    /// The hosts of tasks that are not over.
+    /// Hosts of open tasks.
     pub fn hosts(self) -> StoreResult<Vec<String>> {
         let sql = "SELECT DISTINCT host_id FROM core_tasks WHERE state IN ('working', 'input_required')";
         self.0.engine.all(sql, &[], |row| row.get(0))
     }
 
-    /// Ends the open tasks of a host that is gone or stops, once its intents are given up. How many ended. Those that
-    /// another host may take up stay open while there is time. Wants a write transaction.
+    /// Ends the open tasks of a host that is dead or stops, after its intents. Returns their number. Tasks that
+    /// another host may take over stay open until they expire. Requires a write transaction.
     pub fn give_up_all(self, host_id: &str, why: &str, now_ms: i64) -> StoreResult<usize> {
         let sql = format!(
             "SELECT {COLUMNS} FROM core_tasks WHERE state IN ('working', 'input_required') AND host_id = ?1
@@ -56,7 +56,8 @@ impl Tasks<'_> {
         Ok(ended)
     }
 
-    /// Ends an open task of a host that is gone, which no host takes up. Whether it was open. Wants a write transaction.
+    /// Ends an open task of a dead host that no host can take over. Returns whether it was open. Requires a write
+    /// transaction.
     pub fn give_up(self, seen: &StoredTask, now_ms: i64) -> StoreResult<bool> {
         match self.get(&seen.id, now_ms)? {
             Some(task) if task.host_id == seen.host_id => {
@@ -67,8 +68,8 @@ impl Tasks<'_> {
         }
     }
 
-    /// Gives an open task of a host that is gone to another host, which makes its call again. Whether no other host was
-    /// first, and the call may be made again. Wants a write transaction.
+    /// Assigns an open task of a dead host to another host, which repeats its call. Returns false if another host was
+    /// faster or the call may not be repeated. Requires a write transaction.
     pub fn take_up(self, seen: &StoredTask, host_id: &str, now_ms: i64) -> StoreResult<bool> {
         let Some(task) = self.get(&seen.id, now_ms)? else {
             return Ok(false);
@@ -104,7 +105,7 @@ impl Tasks<'_> {
     }
 }
 
-/// True if the call of a task may be made again: it is kept, and did not come to an end.
+/// True if the call of a task may be repeated: it is stored, and did not end.
 fn may_be_taken_up(task: &StoredTask, known: &Known) -> bool {
     let is_open = match known {
         Known::Nothing | Known::Interrupted => true,
@@ -133,9 +134,9 @@ fn failure(waited: bool, known: &Known, why: &str) -> ToolError {
     match known {
         Known::Interrupted => ToolError::new(
             "OUTCOME_UNKNOWN",
-            format!("{gone}; the call had started, and nobody knows how far it came"),
+            format!("{gone}; the call had started, and how far it got is not known"),
         )
-        .remediation("Look at what the call was to change, then call again if it is still wanted."),
+        .remediation("Check what the call was meant to change, then call again if it is still wanted."),
         Known::Done => ToolError::new(
             "RESULT_LOST",
             format!("{gone}; the call succeeded, but its reply was not kept"),
@@ -150,7 +151,7 @@ fn failure(waited: bool, known: &Known, why: &str) -> ToolError {
             why,
             format!("{gone}; the call waited for an answer, and nothing was changed"),
         )
-        .remediation("Call again; an approval that was given meanwhile still counts."),
+        .remediation("Call again; an approval that was already given still counts."),
         Known::Refused(code) => ToolError::new(
             why,
             format!("{gone}; the ledger has the call as failed with {code}"),

@@ -1,4 +1,4 @@
-//! Tasks as they are stored, and from and to their rows.
+//! Tasks as stored, and their conversion to and from rows.
 
 use serde_json::{Map, Value};
 use tollgate_core::task::{TaskEvent, TaskState};
@@ -12,12 +12,12 @@ pub(super) const COLUMNS: &str =
     until_ms, poll_ms, host_id, cancel, asked, answers, arguments, error_code, reply_hash, reply_bytes,
     resumed";
 
-/// A task that begins.
+/// A new task.
 #[derive(Debug, Clone, Default)]
 pub struct NewTask {
-    /// Id that nobody can guess.
+    /// Unguessable id.
     pub id: String,
-    /// Identity of the caller, if the transport proved one.
+    /// Identity of the caller, if the transport authenticated one.
     pub owner: Option<String>,
     /// Tool of the call.
     pub tool: String,
@@ -29,15 +29,15 @@ pub struct NewTask {
     pub op_id: String,
     /// Host that works on it.
     pub host_id: String,
-    /// Questions that it waits for, if the call asked already.
+    /// Questions that it waits for, if the call has asked already.
     pub asked: Option<Value>,
-    /// Arguments, if another host may take it up again.
+    /// Arguments, if another host may take it over.
     pub arguments: Option<String>,
     /// Time in milliseconds since 1970 UTC.
     pub now_ms: i64,
-    /// Time for which it is kept, in milliseconds.
+    /// Time for which it is stored, in milliseconds.
     pub ttl_ms: i64,
-    /// Time between two looks of its client, in milliseconds.
+    /// Poll interval of its client, in milliseconds.
     pub poll_ms: i64,
 }
 
@@ -46,7 +46,7 @@ pub struct NewTask {
 pub struct TaskEnd {
     /// Event that ends the task.
     pub event: TaskEvent,
-    /// Operation of the call whose end is the task's. `None` leaves what the task names.
+    /// Operation of the call whose end is the task's. `None` keeps the stored one.
     pub op_id: Option<String>,
     /// Code of the refusal or the failure.
     pub error_code: Option<String>,
@@ -56,12 +56,12 @@ pub struct TaskEnd {
     pub reply: String,
 }
 
-/// A task as it is stored.
+/// A stored task.
 #[derive(Debug, Clone, PartialEq)]
 pub struct StoredTask {
-    /// Id that nobody can guess.
+    /// Unguessable id.
     pub id: String,
-    /// Identity of its caller, if the transport proved one.
+    /// Identity of its caller, if the transport authenticated one.
     pub owner: Option<String>,
     /// Tool of the call.
     pub tool: String,
@@ -73,25 +73,25 @@ pub struct StoredTask {
     pub op_id: String,
     /// State.
     pub state: TaskState,
-    /// Latest note of progress, or how it ended.
+    /// Latest progress note, or a description of the end.
     pub note: Option<String>,
-    /// Time of its beginning, in milliseconds since 1970 UTC.
+    /// Time of creation, in milliseconds since 1970 UTC.
     pub created_ms: i64,
-    /// Time of its latest change.
+    /// Time of its latest change, in milliseconds since 1970 UTC.
     pub updated_ms: i64,
-    /// Time until which it is kept.
+    /// Time until which it is stored, in milliseconds since 1970 UTC.
     pub until_ms: i64,
-    /// Time between two looks of its client, in milliseconds.
+    /// Poll interval of its client, in milliseconds.
     pub poll_ms: i64,
     /// Host that works on it.
     pub host_id: String,
-    /// Somebody wants it to end.
+    /// True if cancellation was requested.
     pub is_cancelled: bool,
     /// Questions and requests for approval that the task waits for.
     pub asked: Option<Value>,
     /// Answers so far, by key.
     pub answers: Map<String, Value>,
-    /// Arguments, if another host may take it up again.
+    /// Arguments, if another host may take it over.
     pub arguments: Option<String>,
     /// Code of the refusal or the failure.
     pub error_code: Option<String>,
@@ -99,11 +99,11 @@ pub struct StoredTask {
     pub reply_hash: Option<String>,
     /// Bytes of the reply.
     pub reply_bytes: i64,
-    /// Number of times that another host took it up again.
+    /// Number of times that another host took it over.
     pub resumed: u32,
 }
 
-/// Tasks of a list.
+/// Filter for tasks.
 #[derive(Debug, Clone, Default)]
 pub struct TaskFilter {
     /// State.
@@ -121,14 +121,14 @@ pub struct TaskFilter {
 pub struct TaskCounts {
     /// Tasks that are not over.
     pub open: i64,
-    /// All.
+    /// All tasks.
     pub all: i64,
     /// Bytes of their replies.
     pub bytes: i64,
 }
 
 impl StoredTask {
-    /// True if the task is over, and the time for which it is kept as well.
+    /// True if the task is over and has expired.
     pub(super) fn is_forgotten(&self, now_ms: i64) -> bool {
         self.state.is_over() && now_ms >= self.until_ms
     }
@@ -144,7 +144,7 @@ impl StoredTask {
         self.questions().any(|(asked, _)| asked == key) && !self.answers.contains_key(key)
     }
 
-    /// True if it asked something and has an answer to everything.
+    /// True if it asked something and all answers exist.
     pub fn has_all_answers(&self) -> bool {
         let mut questions = self.questions().peekable();
         questions.peek().is_some() && questions.all(|(key, _)| self.answers.contains_key(key))
@@ -157,7 +157,7 @@ impl StoredTask {
         ids.filter_map(Value::as_str)
     }
 
-    /// Line for people about how the task stands: its note, or the requests for approval that it waits for.
+    /// Status line for people: its note, or the requests for approval that it waits for.
     pub fn status_line(&self) -> Option<String> {
         if self.note.is_some() {
             return self.note.clone();
@@ -171,7 +171,7 @@ impl StoredTask {
     }
 }
 
-/// A state that cannot be read is an end: nobody works on such a task.
+/// Parses a state. An unreadable state counts as an end, because no host works on such a task.
 fn read_state(name: &str) -> TaskState {
     TaskState::parse(name).unwrap_or(TaskState::Failed)
 }

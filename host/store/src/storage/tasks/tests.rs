@@ -204,7 +204,7 @@ fn tasks_of_a_gone_host_end_with_what_the_ledger_knows() {
         ["tsk_none", "tsk_unknown", "tsk_done", "tsk_refused", "tsk_waits"].map(said),
         [
             "failed HOST_GONE: its host is gone; the call did not start, the ledger has no row of it, and nothing was changed",
-            "failed OUTCOME_UNKNOWN: its host is gone; the call had started, and nobody knows how far it came",
+            "failed OUTCOME_UNKNOWN: its host is gone; the call had started, and how far it got is not known",
             "failed RESULT_LOST: its host is gone; the call succeeded, but its reply was not kept",
             "failed HOST_GONE: its host is gone; the ledger has the call as failed with NO_TESTS",
             "failed HOST_GONE: its host is gone; the call waited for an answer, and nothing was changed",

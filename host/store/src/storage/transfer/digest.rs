@@ -1,4 +1,4 @@
-//! A hash over all rows of a table, whatever order an engine reads them in.
+//! Hash over all rows of a table, independent of the order in which an engine reads them.
 
 use sha2::{Digest as _, Sha256};
 use tollgate_core::hash::hex;
@@ -30,7 +30,7 @@ impl Digest {
                 Value::Text(text) => (3, text.as_bytes()),
                 Value::Blob(bytes) => (4, bytes.as_slice()),
             };
-            // With its length no value can be taken for another one and a part of the next.
+            // With the length, the boundary between two values is unambiguous.
             hash.update([tag]);
             hash.update((bytes.len() as u64).to_be_bytes());
             hash.update(bytes);

@@ -1,13 +1,13 @@
-//! Reasons why a database was not copied.
+//! Reasons for which a database was not copied.
 
 use thiserror::Error;
 
-use crate::storage::engine::sqlite::migrate::MigrationError;
+use crate::storage::engine::steps::MigrationError;
 use crate::storage::error::StoreError;
 use crate::storage::session::OpenError;
 use crate::storage::verify::Broken;
 
-/// Reason why a database was not copied. The target is as empty as before.
+/// Reason for which a database was not copied. The target is as empty as before.
 #[derive(Debug, Error)]
 pub enum TransferError {
     /// A database cannot be opened.
@@ -24,14 +24,14 @@ pub enum TransferError {
         #[source]
         source: StoreError,
     },
-    /// Nobody knows if the last step was done.
+    /// The outcome of the last step is unknown.
     #[error(
-        "the connection was lost while the copy was committed; `tollgate storage status` shows if the rows are there, and if \
-         they are not, copy again"
+        "the connection was lost while the copy was committed; `tollgate storage status` shows whether the rows are there; if they \
+         are not, copy again"
     )]
     Unknown(#[source] StoreError),
-    /// The tables of the target could not be made.
-    #[error("the tables of {owner} cannot be made in the target database")]
+    /// The tables of the target could not be created.
+    #[error("the tables of {owner} cannot be created in the target database")]
     Tables {
         /// Component.
         owner: String,
@@ -61,7 +61,7 @@ pub enum TransferError {
         /// Head of the source.
         wanted: String,
     },
-    /// The target has rows.
+    /// The target is not empty.
     #[error(
         "the target database is in use: table {table} has rows; name an empty database, or another schema with ?schema=NAME"
     )]
@@ -69,13 +69,13 @@ pub enum TransferError {
         /// First table with rows.
         table: String,
     },
-    /// A component has tables in the source and is not loaded.
+    /// A component that is not loaded has tables in the source.
     #[error(
-        "the source database has tables of {0}, which is not loaded, so that its tables cannot be made in the target; load \
+        "the source database has tables of {0}, which is not loaded, so that its tables cannot be created in the target; load \
          it, or leave its rows behind with --leave-out {0}"
     )]
     Unloaded(String),
-    /// A table is gone.
+    /// A table is missing.
     #[error(
         "table {table} is gone from the {side} database, so nothing is copied; restore a backup, or leave its component behind with --leave-out"
     )]
@@ -85,7 +85,7 @@ pub enum TransferError {
         /// Table.
         table: String,
     },
-    /// The tables of the two sides differ.
+    /// A table has different columns on the two sides.
     #[error(
         "table {table} has other columns on the two sides: {here}, and {there}; use one version of Tollgate for both"
     )]
@@ -116,7 +116,7 @@ pub enum TransferError {
     Refused {
         /// Table.
         table: String,
-        /// First row of those that were sent together, from 1.
+        /// Number of the first row that was sent together, from 1.
         first: u64,
         /// Last row.
         last: u64,
@@ -124,7 +124,7 @@ pub enum TransferError {
         #[source]
         source: StoreError,
     },
-    /// A table of the target has other rows than that of the source.
+    /// A table differs on the two sides after the copy.
     #[error(
         "table {table} differs after the copy: {here} rows with the SHA-256 {here_hash} became {there} with {there_hash}; \
          nothing was kept"
@@ -141,7 +141,7 @@ pub enum TransferError {
         /// Their hash.
         there_hash: String,
     },
-    /// Somebody began to work with a database.
+    /// Another program started to use a database.
     #[error("{0}; nothing was kept")]
     NotAlone(String),
 }

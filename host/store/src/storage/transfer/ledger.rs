@@ -1,7 +1,7 @@
-//! Rows of the ledger and the anchors of pruned ones, byte for byte and in the order of the chain.
+//! Copy of the ledger's rows and of the anchors of pruned rows, byte for byte and in chain order.
 //!
-//! Both engines take a row only after the one before it, or after the anchor that stands for those before it. So anchors
-//! come between the rows, each where its stretch was.
+//! Both engines accept a row only after its predecessor, or after the anchor that replaces its predecessors. So
+//! anchors are copied between the rows, each in the place of the rows that it replaces.
 
 use std::iter::Peekable;
 use std::vec::IntoIter;
@@ -15,16 +15,16 @@ use crate::storage::error::StoreError;
 use crate::storage::session::Session;
 use crate::storage::value::Value;
 
-/// Anchors that are still to be written.
+/// Anchors that are not written yet.
 struct Anchors<'s> {
     target: &'s Session,
     inserter: Inserter<'s>,
     rest: Peekable<IntoIter<Vec<Value>>>,
-    /// Positions of the first row, the last row and its hash.
+    /// Column positions of the first row, the last row and its hash.
     columns: [usize; 3],
 }
 
-/// Copies the ledger. Returns what was read of its rows and of its anchors.
+/// Copies the ledger. Returns sums of the rows and anchors that were read.
 pub(super) fn copy(
     source: &Session,
     target: &Session,
@@ -81,7 +81,7 @@ impl Anchors<'_> {
         Ok(())
     }
 
-    /// The next row follows the stretch. On SQLite the anchor itself says so.
+    /// Sets the append state so that the next row follows the range. On SQLite the anchor itself does that.
     fn move_stream(&self, (place, hash): &(i64, Option<Value>)) -> Result<(), TransferError> {
         if let Engine::Sqlite(_) = self.target.engine {
             return Ok(());
@@ -96,7 +96,7 @@ impl Anchors<'_> {
     }
 }
 
-/// A whole number of a row. Any other value comes before all rows, where the verification finds it.
+/// Integer in a row. Any other value counts as before all rows, where the verification finds it.
 fn whole(row: &[Value], column: usize) -> i64 {
     match row.get(column) {
         Some(Value::Integer(number)) => *number,

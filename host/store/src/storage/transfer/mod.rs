@@ -1,10 +1,11 @@
-//! Copying a whole database from a file to a PostgreSQL server, and back.
+//! Copy of a whole database from a file to a PostgreSQL server, and back.
 //!
-//! The copy is one transaction on the target, which ends only after the ledger was verified there and each table was
-//! compared with that of the source. A copy that is interrupted, or that fails, leaves the target without a row.
+//! The copy is one transaction on the target. The transaction is committed only after the ledger was verified there
+//! and each table was compared with the source. A copy that is interrupted or fails leaves the target without any
+//! row.
 //!
-//! Content of artifacts is not part of a database: its files stay in the data directory, which both sides share. Content
-//! that is moved into tables of the host's own is copied with them, because `plan` takes all of those.
+//! Content of artifacts in files is not part of the database: the files stay in the data directory, which both sides
+//! share. Content in tables of the host's own is copied with them, because `plan` includes all of those.
 
 mod digest;
 mod error;
@@ -25,7 +26,8 @@ use self::plan::{ANCHORS, OPERATIONS, Table};
 use self::rows::Inserter;
 use super::access::Namespace;
 use super::engine::Engine;
-use super::engine::sqlite::migrate::{self, Step};
+use super::engine::migrate;
+use super::engine::steps::{self, MigrationError, Step};
 use super::error::StoreFailure;
 use super::ledger::Head;
 use super::session::Session;
@@ -34,21 +36,21 @@ use crate::key::PublicKey;
 
 /// A copy of a database into an empty one.
 pub struct Transfer<'a> {
-    /// Database that is read. Its tables are up to date.
+    /// Database to read. Its tables are up to date.
     pub source: &'a Database,
-    /// Database that is written. The host's own tables are there.
+    /// Database to write. The host's own tables exist.
     pub target: &'a Database,
     /// All components with tables, and their migrations.
     pub components: &'a [(&'a Namespace, &'a [Step])],
-    /// Components whose rows stay behind.
+    /// Components whose rows are not copied.
     pub leave_out: &'a [String],
     /// Id of the host that copies.
     pub host: &'a str,
-    /// Head that the ledger must have on its way, if one was noted before.
+    /// Head that the copied ledger must contain, if one was saved.
     pub head: Option<&'a Head>,
-    /// Keys of which one signed each anchor.
+    /// Trusted keys. One of them must have signed each anchor.
     pub keys: &'a [PublicKey],
-    /// Says who works with one of the databases, if anybody does.
+    /// Returns who uses one of the databases, if anyone does.
     pub others: &'a (dyn Fn() -> Option<String> + Sync),
 }
 
@@ -59,20 +61,21 @@ pub struct Transferred {
     pub tables: Vec<TransferredTable>,
     /// Rows of all tables.
     pub rows: u64,
-    /// Rows of the ledger that hold together.
+    /// Rows of the ledger that were verified.
     pub ledger_rows: u64,
-    /// End of the ledger's chain in the target: that of the source, or a row after it that says the times of open envelopes.
+    /// End of the ledger's chain in the target: that of the source, or a later row with the converted times of open
+    /// envelopes.
     pub head: Head,
 }
 
-/// A table that is the same on both sides.
+/// A table that is equal on both sides.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct TransferredTable {
-    /// Name.
+    /// Name of the table.
     pub table: String,
     /// Number of rows.
     pub rows: u64,
-    /// SHA-256 over the rows, whatever their order.
+    /// SHA-256 over the rows, independent of their order.
     pub sha256: String,
 }
 
@@ -81,23 +84,24 @@ impl Transfer<'_> {
     pub fn run(&self) -> Result<Transferred, TransferError> {
         let source = self.source.write_session()?;
         let target = self.target.write_session()?;
-        // Nobody writes to the source until the end.
+        // Prevents writes to the source until the end.
         source
             .begin_write()
-            .map_err(Side::Source.failed("waiting for the turn to write"))?;
+            .map_err(Side::Source.failed("waiting for the write lock"))?;
         let copied = self
             .ahead_ms()
             .and_then(|ahead_ms| self.copy(&source, &target, ahead_ms));
         for session in [&source, &target] {
             if session.in_transaction() {
-                // Nothing was written, or nothing of it is wanted. It goes with the session in any case.
+                // Nothing was written, or it is discarded. The session ends the transaction in any case.
                 let _ = session.rollback();
             }
         }
         copied
     }
 
-    /// Milliseconds by which the target's clock of envelopes is ahead of the source's: a file counts from the start of the machine.
+    /// Milliseconds by which the target's envelope clock is ahead of the source's. A file counts from the boot of the
+    /// machine.
     fn ahead_ms(&self) -> Result<i64, TransferError> {
         let of = |database: &Database, side: Side| {
             let clock = database.clock().map_err(side.failed("reading its clock"))?;
@@ -116,7 +120,7 @@ impl Transfer<'_> {
         let verified = self.verified(source, Side::Source, self.head)?;
         target
             .begin_write()
-            .map_err(Side::Target.failed("waiting for the turn to write"))?;
+            .map_err(Side::Target.failed("waiting for the write lock"))?;
         allow_pauses(target, Side::Target)?;
         target::check_empty(target)?;
         let components = self.wanted(source)?;
@@ -170,7 +174,7 @@ impl Transfer<'_> {
         })
     }
 
-    /// Follows the chain of the ledger.
+    /// Verifies the chain of the ledger.
     fn verified(
         &self,
         session: &Session,
@@ -187,7 +191,7 @@ impl Transfer<'_> {
         }
     }
 
-    /// The components whose rows are copied. Fails if others have tables in the source.
+    /// Components whose rows are copied. Fails if other components have tables in the source.
     fn wanted(&self, source: &Session) -> Result<Vec<(&Namespace, &[Step])>, TransferError> {
         let stays = |pack: &str| self.leave_out.iter().any(|left| left == pack);
         let wanted: Vec<_> = self
@@ -196,7 +200,7 @@ impl Transfer<'_> {
             .filter(|(namespace, _)| !stays(namespace.pack()))
             .copied()
             .collect();
-        let there = migrate::packs(source).map_err(|err| of_tables("core", err))?;
+        let there = steps::packs(source).map_err(|err| of_tables("core", err))?;
         let unloaded = there
             .into_iter()
             .find(|pack| !stays(pack) && !wanted.iter().any(|(namespace, _)| namespace.pack() == pack));
@@ -211,7 +215,7 @@ fn told(head: &Head) -> String {
     format!("{}:{}", head.seq, head.hash)
 }
 
-fn of_tables(owner: &str, source: migrate::MigrationError) -> TransferError {
+fn of_tables(owner: &str, source: MigrationError) -> TransferError {
     TransferError::Tables {
         owner: owner.to_owned(),
         source,
@@ -228,7 +232,7 @@ fn allow_pauses(session: &Session, side: Side) -> Result<(), TransferError> {
     }
 }
 
-/// Makes the components' tables as a start of a host does. Both sides have the same steps then.
+/// Creates the components' tables like a starting host, so that both sides have the same steps.
 fn make_tables(
     source: &Session,
     target: &Session,
@@ -242,18 +246,17 @@ fn make_tables(
     }
     for &(namespace, steps) in components {
         let pack = namespace.pack();
-        let applied =
-            migrate::applied(source, pack).map_err(Side::Source.failed("reading its migrations"))?;
-        let missing = migrate::missing(&applied, pack, steps).map_err(|err| of_tables(pack, err))?;
+        let applied = steps::applied(source, pack).map_err(Side::Source.failed("reading its migrations"))?;
+        let missing = steps::missing(&applied, pack, steps).map_err(|err| of_tables(pack, err))?;
         if let Some(step) = missing.first() {
             let reason = "it was not applied to the source database".to_owned();
-            return Err(of_tables(pack, migrate::failed(pack, step, reason)));
+            return Err(of_tables(pack, steps::failed(pack, step, reason)));
         }
     }
     Ok(())
 }
 
-/// Copies all rows. Returns the sums of what was read, in the order of the tables.
+/// Copies all rows. Returns sums of the rows that were read, in table order.
 fn copy_all(source: &Session, target: &Session, tables: &[Table<'_>]) -> Result<Vec<Sum>, TransferError> {
     let find = |name: &str| {
         let host = |table: &&Table<'_>| table.namespace.is_none() && table.name == name;
@@ -294,7 +297,7 @@ fn copy_table(source: &Session, target: &Session, table: &Table<'_>) -> Result<D
     inserter.send()?;
     let grown = pages()? - before;
     if let Some(namespace) = table.namespace.filter(|_| grown != 0) {
-        // The quota of a component counts what was copied.
+        // The quota of a component includes the copied rows.
         let booked = target.components().book_pages(namespace, grown);
         booked.map_err(Side::Target.failed("booking pages"))?;
     }
@@ -306,7 +309,7 @@ fn summed(digest: Digest, table: &Table<'_>) -> Sum {
     digest.sum(&table.name, columns.map(|field| field.name.clone()))
 }
 
-/// Reads a table of the target, and fails if it is not what was read from the source.
+/// Reads a table of the target, and fails if it differs from the source.
 fn compare(target: &Session, table: &Table<'_>, here: &Sum) -> Result<(), TransferError> {
     let mut digest = Digest::default();
     rows::each((target, Side::Target), table, |row| {

@@ -1,5 +1,5 @@
-//! Open envelopes, whose times count by another clock after a copy: a file counts from the start of the machine, and a server by its
-//! own clock. The row of an opening says its time, so a row of the ledger says the new one.
+//! Times of open envelopes after a copy. A file counts from the boot of the machine, and a server by its own clock.
+//! The row of an opening states the time, so a new row of the ledger states the converted one.
 
 use serde_json::{Value, json};
 use tollgate_core::clock::Clock;
@@ -15,11 +15,11 @@ use crate::storage::session::Session;
 
 /// Name of the command in the ledger.
 const TOOL: &str = "storage_copy";
-/// Envelopes of one row.
+/// Most envelopes in one row.
 const OF_A_ROW: usize = 1_000;
 
-/// Moves the times of open envelopes, and of looks at work trees, by as much as the clock is ahead. Returns the number of rows that
-/// say so.
+/// Shifts the times of open envelopes, and of scans of work trees, by the difference between the clocks. Returns the
+/// number of rows about it.
 pub(super) fn shift(target: &Session, clock: &dyn Clock, host: &str, ahead_ms: i64) -> StoreResult<u64> {
     for table in ["core_work_tree_states", "core_work_trees"] {
         let sql = format!("UPDATE {table} SET looked_boot_ms = looked_boot_ms + ?1");

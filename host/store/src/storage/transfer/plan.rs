@@ -1,32 +1,33 @@
-//! Tables that are copied, in an order that foreign keys allow, with their columns.
+//! Tables to copy, with their columns, in an order that foreign keys allow.
 //!
-//! SQLite's catalog names them: one of the two databases always is a file, and both have the same tables.
+//! SQLite's catalog names the tables: one of the two databases is always a file, and both have the same tables.
 
 use std::collections::BTreeSet;
 
 use super::error::{Side, TransferError};
 use crate::storage::access::Namespace;
-use crate::storage::engine::sqlite::migrate::{self, CORE_NAME, Step};
 use crate::storage::engine::sqlite::schema::pristine;
+use crate::storage::engine::steps::{self, CORE_NAME, Step};
 use crate::storage::engine::{Engine, Once, sql};
 use crate::storage::error::{StoreError, StoreResult};
 use crate::storage::session::Session;
 
-/// Tables of the host that each database has for itself: applied steps differ by engine, and pages are SQLite's.
+/// Tables of the host that are specific to each database: applied steps differ by engine, and pages exist only in
+/// SQLite.
 const OF_EACH_DATABASE: &[&str] = &["core_migrations", "core_usage"];
 /// Rows of the ledger.
 pub(super) const OPERATIONS: &str = "core_operations";
-/// Stretches of pruned rows.
+/// Ranges of pruned rows.
 pub(super) const ANCHORS: &str = "core_anchors";
 
-/// A table that is copied.
+/// A table to copy.
 #[derive(Debug, Clone)]
 pub(super) struct Table<'a> {
-    /// Namespace of its component. None for the host's own.
+    /// Namespace of its component. `None` for the host's own tables.
     pub(super) namespace: Option<&'a Namespace>,
     pub(super) name: String,
     pub(super) columns: Vec<Field>,
-    /// A foreign key leads to the table itself.
+    /// True if a foreign key refers to the table itself.
     pub(super) has_own_parent: bool,
     parents: BTreeSet<String>,
 }
@@ -64,12 +65,12 @@ impl Table<'_> {
         self.namespace.map_or(CORE_NAME, Namespace::pack)
     }
 
-    /// Name in the statements of a session.
+    /// Name of the table in a session's statements.
     pub(super) fn on(&self, session: &Session) -> String {
         session.engine.table_of(self.owner(), &self.name)
     }
 
-    /// Its columns, as statements list them.
+    /// Columns, as listed in statements.
     pub(super) fn listed(&self) -> String {
         let columns: Vec<String> = self.columns.iter().map(|field| quoted(&field.name)).collect();
         columns.join(", ")
@@ -81,12 +82,12 @@ impl Table<'_> {
     }
 }
 
-/// A name in quotes.
+/// Quoted name.
 pub(super) fn quoted(name: &str) -> String {
     format!("\"{}\"", name.replace('"', "\"\""))
 }
 
-/// The tables of the host and of components, parents before children.
+/// Tables of the host and of components, parents before children.
 pub(super) fn tables<'a>(
     file: &Session,
     side: Side,
@@ -102,9 +103,9 @@ pub(super) fn tables<'a>(
     let mut named: Vec<(Option<&Namespace>, String)> =
         own.map(|object| (None, object.name.clone())).collect();
     for &(namespace, steps) in components {
-        let schema = migrate::read(namespace.prefix(), steps).map_err(|problems| TransferError::Tables {
+        let schema = steps::read(namespace.prefix(), steps).map_err(|problems| TransferError::Tables {
             owner: namespace.pack().to_owned(),
-            source: migrate::MigrationError::Unreadable {
+            source: steps::MigrationError::Unreadable {
                 pack: namespace.pack().to_owned(),
                 problems,
             },
@@ -119,9 +120,9 @@ pub(super) fn tables<'a>(
     Ok(in_order(described))
 }
 
-/// A table with its columns, if there is one of this name.
+/// Table with its columns, if it exists.
 fn table<'a>(file: &Session, namespace: Option<&'a Namespace>, name: &str) -> StoreResult<Option<Table<'a>>> {
-    // SQLite keeps a name as it was written, and a server folds it.
+    // SQLite keeps a name as written, and a server folds it to lower case.
     let sql = "SELECT lower(name), type FROM pragma_table_info(?1) ORDER BY cid";
     let columns: Vec<(String, String)> = file
         .engine
@@ -152,7 +153,8 @@ fn table<'a>(file: &Session, namespace: Option<&'a Namespace>, name: &str) -> St
     }))
 }
 
-/// Parents before children. Tables in a circle come last: SQLite checks keys at the end, and no server has such tables.
+/// Sorts parents before children. Tables in a cycle come last: SQLite checks keys at the end, and a server has no
+/// such tables.
 fn in_order(mut rest: Vec<Table<'_>>) -> Vec<Table<'_>> {
     let mut done: Vec<Table<'_>> = Vec::with_capacity(rest.len());
     loop {
@@ -169,7 +171,8 @@ fn in_order(mut rest: Vec<Table<'_>>) -> Vec<Table<'_>> {
     }
 }
 
-/// Fails if a table has other columns on a server. A column that only one side has would be lost.
+/// Fails if a table has other columns on a server, because the values of a column that only one side has would be
+/// lost.
 pub(super) fn check_columns(session: &Session, side: Side, table: &Table<'_>) -> Result<(), TransferError> {
     let Engine::Postgres(postgres) = &session.engine else {
         return Ok(());

@@ -1,4 +1,4 @@
-//! Rows on their way from one database to the other.
+//! Copy of rows from one database to the other.
 
 use std::ops::ControlFlow;
 
@@ -9,35 +9,35 @@ use crate::storage::error::{StoreError, StoreResult};
 use crate::storage::session::Session;
 use crate::storage::value::Value;
 
-/// Values that one statement sends to a server at most.
+/// Most values that one statement sends to a server.
 const VALUES_AT_ONCE: usize = 1_000;
-/// Rows that one statement sends to a server at most.
+/// Most rows that one statement sends to a server.
 const ROWS_AT_ONCE: usize = 50;
-/// Bytes of rows that wait to be sent together.
+/// Bytes of rows that are collected before they are sent together.
 const BYTES_AT_ONCE: usize = 1 << 20;
-/// Longest value that a session of SQLite takes, in bytes.
+/// Longest value that a SQLite session accepts, in bytes.
 const LONGEST: usize = 1_000_000;
 
-/// A value that does not fit: its column and the reason.
+/// A value that does not fit: its column, and the reason.
 struct Misfit {
     column: String,
     why: String,
 }
 
-/// Why a visit of rows ended early.
+/// Reason for which a visit of rows ended early.
 enum Ended {
     Misfit(Misfit),
     Failed(TransferError),
 }
 
-/// Visits all rows of a table. Every value is one that its column can hold on both engines.
+/// Visits all rows of a table. Fails for a value that a column cannot hold on both engines.
 pub(super) fn each(
     (session, side): (&Session, Side),
     table: &Table<'_>,
     mut visit: impl FnMut(Vec<Value>) -> Result<(), TransferError>,
 ) -> Result<(), TransferError> {
     let name = table.on(session);
-    // The ledger's order is that of its numbers. On SQLite they are the row ids.
+    // The ledger is ordered by its numbers. On SQLite they are the row ids.
     let order = session.engine.text(match table.position("seq") {
         Some(_) if table.namespace.is_none() => Dialects {
             sqlite: "NOT INDEXED ORDER BY seq",
@@ -79,7 +79,7 @@ pub(super) fn each(
     }
 }
 
-/// The engine's own name of a row, by its position.
+/// Name of a row in the engine, by its position.
 fn row_name(session: &Session, table: &str, order: &str, position: i64) -> StoreResult<String> {
     let id = session.engine.text(Dialects {
         sqlite: "'rowid ' || rowid",
@@ -103,7 +103,7 @@ fn values(row: &Row<'_>, table: &Table<'_>) -> StoreResult<Result<Vec<Value>, Mi
     Ok(Ok(values))
 }
 
-/// A value as both engines hold it in a column of a type.
+/// Value in the form in which both engines store it in a column of a type.
 fn fitted(found: Column<'_>, kind: Kind) -> Result<Value, String> {
     let value = match (kind, found) {
         (_, Column::Null) => Value::Null,
@@ -111,7 +111,7 @@ fn fitted(found: Column<'_>, kind: Kind) -> Result<Value, String> {
         (Kind::Real, Column::Real(number)) if number.is_nan() => {
             return Err("the value is not a number, which SQLite cannot store".to_owned());
         }
-        // SQLite keeps no sign of zero.
+        // SQLite does not store the sign of zero.
         (Kind::Real, Column::Real(number)) => Value::Real(number + 0.0),
         (Kind::Text, Column::Text(bytes)) => Value::Text(text(bytes)?),
         (Kind::Blob, Column::Blob(bytes)) => Value::Blob(bytes.to_owned()),
@@ -153,7 +153,7 @@ fn bytes_of(value: &Value) -> usize {
     }
 }
 
-/// Writes rows of one table. What waits must be [sent](Inserter::send) at the end.
+/// Writes rows of one table. Collected rows must be [sent](Inserter::send) at the end.
 pub(super) struct Inserter<'s> {
     session: &'s Session,
     table: &'s Table<'s>,
@@ -197,7 +197,7 @@ impl<'s> Inserter<'s> {
         self.waiting.len() / self.table.columns.len().max(1)
     }
 
-    /// Sends what waits.
+    /// Sends the collected rows.
     pub(super) fn send(&mut self) -> Result<(), TransferError> {
         let rows = self.rows();
         if rows == 0 {
@@ -210,7 +210,7 @@ impl<'s> Inserter<'s> {
         };
         let sent = sent.and_then(|changed| match changed == rows {
             true => Ok(()),
-            // Something at the table swallows rows.
+            // An object on the table discards rows.
             false => Err(StoreError::changed(changed)),
         });
         let first = self.sent + 1;
@@ -245,7 +245,8 @@ fn prepared<'s>(session: &'s Session, table: &Table<'_>, rows: usize) -> StoreRe
     as_owner(session, table, || session.engine.prepare(Once(&sql)))
 }
 
-/// Prepares a statement that writes a component's table: the host's own write the host's tables only.
+/// Prepares a statement that writes a component's table, with the component's rights: the host's own statements write
+/// only the host's tables.
 pub(super) fn as_owner<T>(session: &Session, table: &Table<'_>, prepare: impl FnOnce() -> T) -> T {
     match (&session.engine, table.namespace) {
         (Engine::Sqlite(sqlite), Some(namespace)) => sqlite.migrating(namespace, |_| prepare()),

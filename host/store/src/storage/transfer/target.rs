@@ -1,4 +1,4 @@
-//! The database that is written: whether it is empty, and what has to be set beside the rows.
+//! Target database of a copy: the check that it is empty, and the state to set beside the rows.
 
 use super::error::{Side, TransferError};
 use super::plan::{Table, quoted};
@@ -7,7 +7,7 @@ use crate::storage::engine::{Engine, Once, sql};
 use crate::storage::error::StoreResult;
 use crate::storage::session::Session;
 
-/// Tables of the host that an empty database may have rows in: what was made, not what was done.
+/// Tables of the host that may have rows in an empty database: rows of the setup, not of its use.
 const MAY_HAVE_ROWS: &[&str] = &[
     "core_migrations",
     "core_streams",
@@ -15,15 +15,15 @@ const MAY_HAVE_ROWS: &[&str] = &[
     "core_usage",
 ];
 
-/// Fails if anybody worked with a database, whichever component has the rows.
+/// Fails if a database was used, by the host or by any component.
 pub(super) fn check_empty(session: &Session) -> Result<(), TransferError> {
-    match used(session).map_err(Side::Target.failed("looking if it is empty"))? {
+    match used(session).map_err(Side::Target.failed("checking whether it is empty"))? {
         None => Ok(()),
         Some(table) => Err(TransferError::NotEmpty { table }),
     }
 }
 
-/// The first table with rows.
+/// First table that has rows.
 fn used(session: &Session) -> StoreResult<Option<String>> {
     for (name, in_statements) in all_tables(session)? {
         if MAY_HAVE_ROWS.contains(&name.as_str()) {
@@ -43,7 +43,7 @@ fn used(session: &Session) -> StoreResult<Option<String>> {
     Ok(None)
 }
 
-/// All tables: the name for people, and that for statements.
+/// All tables, with the name for people and the name for statements.
 fn all_tables(session: &Session) -> StoreResult<Vec<(String, String)>> {
     let Engine::Postgres(postgres) = &session.engine else {
         let sql = "SELECT name FROM sqlite_master WHERE type = 'table' AND substr(name, 1, 7) <> 'sqlite_' ORDER BY name";
@@ -64,7 +64,7 @@ fn all_tables(session: &Session) -> StoreResult<Vec<(String, String)>> {
         })
 }
 
-/// Removes the rows that steps have put into a table which they made just now, or a start of a host before.
+/// Removes the rows that migration steps have put into a table, now or at an earlier start of a host.
 pub(super) fn clear(session: &Session, table: &Table<'_>) -> Result<(), TransferError> {
     let exists = format!("SELECT 1 FROM {} LIMIT 1", table.on(session));
     let delete = format!("DELETE FROM {}", table.on(session));
@@ -80,7 +80,7 @@ pub(super) fn clear(session: &Session, table: &Table<'_>) -> Result<(), Transfer
     cleared.map_err(Side::Target.failed("removing rows that its migrations made"))
 }
 
-/// Checks foreign keys no earlier than at the end, where rows of a table may refer to later ones.
+/// Defers foreign key checks to the end, because rows of a table may refer to later ones.
 pub(super) fn defer_keys(session: &Session, tables: &[Table<'_>]) -> Result<(), TransferError> {
     let deferred = match &session.engine {
         Engine::Sqlite(sqlite) => sqlite.host_statement("PRAGMA defer_foreign_keys = ON"),
@@ -89,7 +89,7 @@ pub(super) fn defer_keys(session: &Session, tables: &[Table<'_>]) -> Result<(), 
     deferred.map_err(Side::Target.failed("deferring foreign keys"))
 }
 
-/// Checks what was deferred, and has keys as they were made. SQLite does so itself.
+/// Checks the deferred foreign keys and restores them. SQLite does this by itself.
 pub(super) fn settle_keys(session: &Session, tables: &[Table<'_>]) -> Result<(), TransferError> {
     let Engine::Postgres(_) = session.engine else {
         return Ok(());
@@ -115,7 +115,7 @@ fn set_own_keys(session: &Session, tables: &[Table<'_>], how: &str) -> StoreResu
     Ok(())
 }
 
-/// Has keys that number themselves go on after the highest one. SQLite looks for that itself.
+/// Makes self-numbering keys continue after the highest one. SQLite does this by itself.
 pub(super) fn set_numbers(session: &Session, table: &Table<'_>) -> Result<(), TransferError> {
     let Engine::Postgres(_) = session.engine else {
         return Ok(());

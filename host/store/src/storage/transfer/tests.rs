@@ -1,4 +1,4 @@
-//! Copies between a file and a server. Without a server there is nothing to try.
+//! Tests of copies between a file and a server. Without a server the tests do nothing.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -12,8 +12,8 @@ use tollgate_core::envelope::State;
 
 use super::{Transfer, TransferError, Transferred, plan};
 use crate::storage::endings::opened;
-use crate::storage::engine::sqlite::migrate::Step;
 use crate::storage::engine::sqlite::migrate::tests::earlier;
+use crate::storage::engine::steps::Step;
 use crate::storage::engine::{Engine, Once, sql};
 use crate::storage::fixture::{
     self, Place, add, change, disarm, in_file, key, ledger_in, on_postgres, prune,

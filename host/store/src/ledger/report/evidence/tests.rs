@@ -15,12 +15,7 @@ fn differs(state: &str) -> String {
 /// Edits after a run of test `default` that passed in the first state and left `after`. Each other state has its cause:
 /// `o` observed, `t` left by the run. The last one is the present one.
 fn edits(after: &str, states: &[(&str, char)]) -> Vec<Untested> {
-    let (_dir, session) = fixture::ledger("");
-    session.begin_write().unwrap();
-    session
-        .envelopes()
-        .open(&fixture::envelope("env_1", None))
-        .unwrap();
+    let (_dir, session) = fixture::writing_in("env_1");
     let note = |state: &str, cause: Cause, op_id: &str, at: usize| {
         let seen = Sighting {
             workspace: "shop".to_owned(),

@@ -1,4 +1,4 @@
-//! Stories, as they are told.
+//! Tests of reports in text form.
 
 use std::collections::BTreeMap;
 
@@ -33,17 +33,9 @@ fn envelope() -> Envelope {
         closed_by: Some("MUTATION_BUDGET_EXHAUSTED".to_owned()),
         git_head: Some("aaaa".to_owned()),
         closed_git_head: Some("bbbb".to_owned()),
-        last_mutation_fingerprint: None,
-        last_failure_fingerprint: None,
         host_id: "h".to_owned(),
         connection: "c".to_owned(),
-        identity: None,
-        parent: None,
-        closed_actor: None,
-        detached_until_ms: None,
-        index_version: None,
-        restart_moved: None,
-        over_boot_ms: None,
+        ..Envelope::default()
     }
 }
 
@@ -98,7 +90,7 @@ fn a_story_reads_like_one() {
         Opened 2026-03-01T23:59:00.000Z, closed 2026-03-02T00:05:30.500Z after 7 min, as failed: its mutations were used up.
         The repository was at aaaa before, and at bbbb after.
         Limits: 3 of 3 mutations, 2 test runs (no limit), 600 s at most.
-        7 operations, which took 10 ms together; 3 were refused or failed. The outcome of 2 is unknown: the host ended meanwhile.
+        7 operations, which took 10 ms together; 3 were refused or failed. The outcome of 2 is unknown: the host ended during the call.
 
         What happened:
           23:59:10  #1     edit by ada, 2 times: done
@@ -121,7 +113,7 @@ fn a_story_reads_like_one() {
         What was changed:
           src/parser.rs by 2 calls (edit)
 
-        Its owner's last words: gave up[31m"#]].assert_eq(&story.text(&envelope(), 0));
+        Its owner's closing note: gave up[31m"#]].assert_eq(&story.text(&envelope(), 0));
 }
 
 #[test]

@@ -1,9 +1,10 @@
-//! Statements of components on PostgreSQL, with caps on what comes back.
+//! Statements of components on PostgreSQL, with limits on their results.
 //!
-//! The server sees nothing of a component's text, but what the translator printed. A failed statement would end the whole
-//! transaction, so that each runs after a savepoint. Where something was written since the last one, another goes with the statement in
-//! the same trip. So does the change to the component's role, and back: between two trips a session has the host's own, whatever became of
-//! the statement, because a savepoint is set under the host's role and brings that back.
+//! The server never gets a component's text, only what the translator printed. A failed statement would abort the
+//! whole transaction, so each statement runs after a savepoint. If rows were written since the last savepoint, a new
+//! one is sent with the statement in the same round trip, and so are the change to the component's role and the
+//! change back. Between two round trips a session always has the host's own role, whatever the result of the
+//! statement, because the savepoint is set under the host's role and restores it.
 
 use std::borrow::Cow;
 use std::sync::Arc;
@@ -21,7 +22,7 @@ use crate::storage::engine::Sql;
 use crate::storage::error::StoreFailure;
 use crate::storage::value::{Statement, Value};
 
-/// Caps on what one query returns.
+/// Limits on the result of one query.
 const CAPS: Caps = Caps {
     rows: MAX_ROWS,
     bytes: MAX_BYTES,
@@ -63,7 +64,7 @@ impl Postgres {
         Ok(changed)
     }
 
-    /// Runs statements in order; the first failure undoes all of them.
+    /// Runs statements in order. The first failure undoes all of them.
     pub(in crate::storage) fn batch_of(
         &self,
         namespace: &Namespace,
@@ -92,7 +93,7 @@ impl Postgres {
                 self.script("ROLLBACK TO batch; RELEASE batch")?;
                 self.transaction.set(Transaction::Open);
             }
-            // It went with the connection.
+            // It was lost with the connection.
             Err(_) => {}
         }
         self.guard.set(Guard::None);
@@ -119,7 +120,7 @@ impl Postgres {
         }
     }
 
-    /// Runs a statement, and counts what it changed.
+    /// Runs a statement, and counts the rows that it changed.
     fn said(
         &self,
         namespace: &Namespace,
@@ -167,7 +168,7 @@ impl Postgres {
         Ok((rows, inserted + updated))
     }
 
-    /// Texts around a component's statement: what is due, a savepoint if it needs one, and its role.
+    /// SQL around a component's statement: pending SQL, a savepoint if needed, and the role.
     fn around(&self, role: Option<&str>) -> Around {
         let mut around = self.take_due();
         if let Some(savepoint) = self.guard.get().savepoint() {
@@ -189,7 +190,7 @@ impl Postgres {
         }
     }
 
-    /// Prepares a statement in a savepoint of its own, unless it is prepared.
+    /// Prepares a statement in its own savepoint, unless it is prepared.
     fn prepared_of(
         &self,
         role: Option<&str>,
@@ -220,7 +221,8 @@ impl Postgres {
             Ok(came) => {
                 self.guard.set(Guard::Fresh);
                 if self.wire().is_closed() {
-                    // Whatever came, the transaction is gone. Unless the host itself gave it up, the call is not to blame.
+                    // The transaction is gone in any case. Unless the host itself gave it up, the call is not to
+                    // blame.
                     self.was_lost.set(!self.wire().is_given_up());
                     self.transaction.set(Transaction::None);
                 }
@@ -244,7 +246,7 @@ impl Postgres {
         }
     }
 
-    /// A text that sets another savepoint, without leaving that of the component's statements open below it.
+    /// SQL for another savepoint, which closes an open savepoint of the component's statements first.
     pub(super) fn beyond_guard(&self, savepoint: &str) -> String {
         match self.guard.replace(Guard::None) {
             Guard::None => savepoint.to_owned(),
@@ -253,19 +255,19 @@ impl Postgres {
     }
 }
 
-/// The savepoint `statement`, to which a failed statement of a component is undone.
+/// State of the savepoint `statement`, to which a component's failed statement is undone.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Guard {
-    /// There is none.
+    /// There is no savepoint.
     None,
-    /// Nothing was written since.
+    /// Nothing was written since the savepoint.
     Fresh,
-    /// Rows may have been written since, so that the next statement needs another one.
+    /// Rows may have been written since the savepoint, so the next statement needs a new one.
     Passed,
 }
 
 impl Guard {
-    /// Text that has to go before a statement of a component.
+    /// SQL that must precede a component's statement.
     fn savepoint(self) -> Option<&'static str> {
         match self {
             Guard::None => Some("SAVEPOINT statement"),
@@ -275,10 +277,10 @@ impl Guard {
     }
 }
 
-/// Text that gives a component's role back.
+/// SQL that returns to the host's role.
 const BACK: &str = "RESET ROLE";
 
-/// Text of a statement as it is sent: an INSERT that may update rows tells which it did.
+/// Text of a statement as sent. An INSERT that may update rows also returns which it did.
 fn counting(statement: &Translated) -> Cow<'_, str> {
     let sql = &statement.sql;
     let is_new = statement
@@ -312,7 +314,7 @@ fn upserted(statement: &Translated, rows: &[tokio_postgres::Row]) -> (u64, u64) 
     (inserted, rows.len() as u64 - inserted)
 }
 
-/// True if the server refused a statement for what it names, uses or says. The checker lets nothing like that through.
+/// True if the server refused a statement for a name, right or syntax error, which the checker should have caught.
 fn is_breach(failure: &Failure) -> bool {
     let code = failure.code().unwrap_or_default();
     code.starts_with("42") || code.starts_with("3F")
@@ -325,7 +327,7 @@ fn too_large(over: Over) -> SqlError {
     })
 }
 
-/// Values as they are sent, in the order of the translated statement.
+/// Values as sent, in the order of the translated statement.
 fn bound<'v>(parameters: &[Parameter], params: &'v [Value]) -> Result<Vec<Datum<'v>>, SqlError> {
     let highest = parameters
         .iter()
@@ -365,21 +367,21 @@ fn sql_of<'d>(datum: &'d Datum<'_>) -> Sql<'d> {
     }
 }
 
-/// A value of a column of a kind, as the server sent it.
+/// Value of a column with a kind, from the server's encoding.
 fn value(kind: Kind, raw: Option<&[u8]>) -> Option<Value> {
     let Some(raw) = raw else {
         return Some(Value::Null);
     };
     Some(match kind {
         Kind::Integer => Value::Integer(i64::from_be_bytes(raw.try_into().ok()?)),
-        // SQLite keeps no sign of zero.
+        // SQLite does not store the sign of zero.
         Kind::Real => Value::Real(f64::from_be_bytes(raw.try_into().ok()?) + 0.0),
         Kind::Text => Value::Text(std::str::from_utf8(raw).ok()?.to_owned()),
         Kind::Blob => Value::Blob(raw.to_owned()),
     })
 }
 
-/// The failure as the component sees it. `None` if it is the host's problem.
+/// Error as the component sees it. `None` if the host is responsible.
 fn of_failure(failure: &Failure) -> Option<SqlError> {
     let code = failure.code().unwrap_or_default();
     let said = || failure.message().unwrap_or_default().to_owned();

@@ -1,4 +1,4 @@
-//! Failures of PostgreSQL, by their SQLSTATE.
+//! Errors of PostgreSQL, classified by SQLSTATE.
 
 use std::error::Error;
 use std::fmt;
@@ -7,12 +7,13 @@ use tokio_postgres::error::{DbError, Severity, SqlState};
 
 use crate::storage::error::{StoreError, StoreFailure};
 
-/// SQLSTATE of the host's own triggers: the row does not go after the end of its stream.
+/// SQLSTATE raised by the host's own triggers: the row does not follow the end of its stream.
 const FENCED: &str = "TG001";
-/// SQLSTATE of the host's own functions: the host was buried. It joins again, so that it is as if the server had been away.
+/// SQLSTATE raised by the host's own functions: the host was declared dead. It rejoins, as after an outage of the
+/// server.
 const GONE: &str = "TG005";
 
-/// A failure of PostgreSQL, or of the way to it.
+/// Error of PostgreSQL, or of the connection to it.
 #[derive(Debug)]
 pub(in crate::storage) struct Failure {
     what: What,
@@ -21,14 +22,14 @@ pub(in crate::storage) struct Failure {
 
 #[derive(Debug)]
 enum What {
-    /// A message of the server or of the library.
+    /// Error from the server or the client library.
     Said(tokio_postgres::Error),
-    /// An observation of the host.
+    /// Error detected by the host.
     Seen(&'static str),
 }
 
 impl Failure {
-    /// A failure that the host found itself.
+    /// Error detected by the host.
     pub(super) fn seen(kind: StoreFailure, what: &'static str) -> Failure {
         Failure {
             what: What::Seen(what),
@@ -36,7 +37,7 @@ impl Failure {
         }
     }
 
-    /// The failure of a commit: unless the server refused it, nobody knows if it was done.
+    /// Error of a commit. Unless the server refused it, the outcome is unknown.
     pub(super) fn of_commit(err: tokio_postgres::Error) -> Failure {
         let was_refused = err.as_db_error().is_some_and(is_refusal);
         let failure = Failure::from(err);
@@ -49,7 +50,7 @@ impl Failure {
         }
     }
 
-    /// The same of a statement that commits by itself: if the connection was lost, nobody knows if it did.
+    /// Error of an autocommitted statement. If the connection was lost, the outcome is unknown.
     pub(super) fn of_alone(self) -> Failure {
         match self.kind {
             StoreFailure::Lost => Failure {
@@ -82,10 +83,10 @@ impl Failure {
     }
 }
 
-/// Kind of an error of the library.
+/// Kind of a library error.
 fn kind(err: &tokio_postgres::Error) -> StoreFailure {
     let Some(code) = err.code() else {
-        // Values that cannot be sent or read are the host's own. All else is the connection.
+        // Encoding and decoding errors are the host's fault. All others are connection errors.
         return match err.is_closed() || is_of_socket(err) {
             true => StoreFailure::Lost,
             false => StoreFailure::Other,
@@ -104,7 +105,7 @@ fn kind(err: &tokio_postgres::Error) -> StoreFailure {
         "57014" => StoreFailure::Interrupted,
         "25006" | "42501" => StoreFailure::NotWritable,
         "XX001" | "XX002" => StoreFailure::Damaged,
-        // A server that shuts down, crashed or starts, or that ended the session itself.
+        // The server is shutting down, crashed or is starting, or ended the session itself.
         "57P01" | "57P02" | "57P03" | "57P05" | "25P03" | "25P04" => StoreFailure::Lost,
         FENCED => StoreFailure::Fenced,
         GONE => StoreFailure::Lost,
@@ -113,19 +114,19 @@ fn kind(err: &tokio_postgres::Error) -> StoreFailure {
     }
 }
 
-/// True if the server only refused, and undid the transaction. A commit that ends in the crash of the server, such as one whose flush
-/// fails, may be found when the server recovers.
+/// True if the server refused a commit and rolled back. A commit that crashed the server, for example because a flush
+/// failed, may still take effect after recovery.
 fn is_refusal(said: &DbError) -> bool {
     let code = said.code().code();
     let is_about_the_way = code.starts_with("08") || code.starts_with("57P") || code == "40003";
     !ends_session(said) && !is_about_the_way
 }
 
-/// True if the server ends the session, or itself, after this message.
+/// True if the server ends the session, or shuts down, after this message.
 fn ends_session(said: &DbError) -> bool {
     match said.parsed_severity() {
         Some(severity) => matches!(severity, Severity::Fatal | Severity::Panic),
-        // Older than any server that is used, or not PostgreSQL.
+        // Older than any supported server, or not PostgreSQL.
         None => true,
     }
 }

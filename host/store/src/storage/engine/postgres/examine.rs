@@ -1,4 +1,4 @@
-//! A look at a server: all that a host needs of it, each thing with its remedy.
+//! Examination of a server: checks everything that a host needs of it, with a remedy for each problem.
 
 use std::time::Instant;
 
@@ -13,29 +13,29 @@ use super::wire::Wire;
 use crate::storage::error::StoreFailure;
 use crate::storage::session::Access;
 
-/// Difference between the clocks of two machines that is worth a warning, in milliseconds.
+/// Clock difference between two machines from which a warning is given, in milliseconds.
 const CLOCK_LIMIT_MS: i64 = 2_000;
 
-/// Weight of what was found.
+/// Severity of a finding.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Weight {
-    /// As it should be.
+    /// No problem.
     Ok,
-    /// A host works, but not as well as it could.
+    /// A host works, but with limitations.
     Warn,
     /// A host does not start.
     Fail,
 }
 
-/// Result of a look at one thing.
+/// Result of one check.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Examined {
     /// Weight.
     pub weight: Weight,
-    /// Name of the thing.
+    /// Subject of the check.
     pub about: &'static str,
-    /// Finding, in words.
+    /// Finding in words.
     pub what: String,
     /// Remedy, if there is one.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -61,7 +61,7 @@ impl Examined {
         }
     }
 
-    /// Refusals end with what to do.
+    /// Finding from a refusal, whose message ends with the remedy.
     fn fail(about: &'static str, refusal: &ServerError) -> Examined {
         let said = refusal.to_string();
         let (what, remedy) = match said.rsplit_once("; ") {
@@ -77,7 +77,7 @@ impl Examined {
     }
 }
 
-/// Settings that a session does not make itself, of the role or the database. NULL if the version does not have one.
+/// Settings of the role or the database that a session does not set itself. NULL if the version does not have one.
 const OF_THE_ROLE: &str = "SELECT current_setting('server_version'),
     (SELECT reset_val FROM pg_settings WHERE name = 'synchronous_commit'),
     (SELECT reset_val FROM pg_settings WHERE name = 'statement_timeout'),
@@ -88,7 +88,7 @@ const OF_THE_ROLE: &str = "SELECT current_setting('server_version'),
     (SELECT version || ', ' || cipher FROM pg_stat_ssl WHERE pid = pg_backend_pid() AND ssl)";
 
 impl Server {
-    /// Asks a server for all that a host needs of it. Nothing is changed there.
+    /// Checks everything that a host needs of a server. Changes nothing there.
     pub fn examine(&self, clock: &dyn Clock) -> Vec<Examined> {
         let wire = match session(self, Access::Write) {
             Ok(wire) => wire,
@@ -102,14 +102,14 @@ impl Server {
                 about: "role",
                 what: failure.to_string(),
                 remedy: Some(
-                    "use the role that owns the host's tables, or make one: tollgate storage init --admin URL".to_owned(),
+                    "use the role that owns the host's tables, or create one: tollgate storage init --admin URL".to_owned(),
                 ),
             }),
             Err(failure) => found.push(Examined {
                 weight: Weight::Fail,
                 about: "connection",
                 what: failure.to_string(),
-                remedy: Some("look into the server's log".to_owned()),
+                remedy: Some("check the server's log".to_owned()),
             }),
         }
         found
@@ -135,7 +135,7 @@ impl Server {
         match (said.get(7).and_then(Option::as_deref), self.tls.0.is_some()) {
             (Some(how), _) => Examined::ok("transport", how),
             (None, false) => Examined::ok("transport", "without TLS, on this machine"),
-            // A proxy that ends TLS before the server.
+            // A proxy terminates TLS before the server.
             (None, true) => Examined::warn(
                 "transport",
                 "TLS ends before the server, which sees an open connection",
@@ -156,7 +156,7 @@ fn of_judgement(judged: &Judged, said: &[Option<String>]) -> Examined {
     }
 }
 
-/// Examines what the settings of the role and the database come to.
+/// Checks the effective settings of the role and the database.
 fn of_settings(said: &[Option<String>], has_tables: bool) -> Vec<Examined> {
     let text = |at: usize| said.get(at).and_then(Option::as_deref).unwrap_or_default();
     let mut found = vec![match text(1) {
@@ -167,7 +167,7 @@ fn of_settings(said: &[Option<String>], has_tables: bool) -> Vec<Examined> {
         ),
         how => Examined::ok("synchronous_commit", how),
     }];
-    // Sessions set the timeout of statements themselves; the others they cannot, or not for good.
+    // Sessions set the statement timeout themselves, but cannot set the others, or not permanently.
     for (name, at, is_fatal) in [
         ("statement_timeout", 2, false),
         ("transaction_timeout", 3, true),
@@ -186,15 +186,15 @@ fn of_settings(said: &[Option<String>], has_tables: bool) -> Vec<Examined> {
     found.push(match (text(5), text(6)) {
         ("t", _) => Examined::warn(
             "role",
-            "a superuser, so that whoever has the URL owns the whole server",
-            "use a role of its own: tollgate storage init --admin URL makes one",
+            "a superuser, so anybody with the URL controls the whole server",
+            "use a role of its own: tollgate storage init --admin URL creates one",
         ),
         (_, "t") => Examined::ok("role", "may create the schemas of components"),
         _ if !has_tables => Examined {
             weight: Weight::Fail,
             ..Examined::warn(
                 "role",
-                "may not create schemas, and the host's is not there yet",
+                "may not create schemas, and the host's does not exist yet",
                 "grant it: GRANT CREATE ON DATABASE … TO …",
             )
         },
@@ -207,19 +207,19 @@ fn of_settings(said: &[Option<String>], has_tables: bool) -> Vec<Examined> {
     found
 }
 
-/// True if the host's tables are there.
+/// True if the host's tables exist.
 fn has_tables(wire: &Wire) -> Result<bool, Failure> {
     let found = wire.ask("SELECT to_regclass('core_operations')")?;
     Ok(found.first().and_then(Option::as_deref).is_some())
 }
 
-/// Tries the guard of the ledger, if there is one yet.
+/// Tests the guard trigger of the ledger, if it exists.
 fn triggers(wire: &Wire, has_tables: bool) -> Result<Examined, Failure> {
     if !has_tables {
         return Ok(Examined::warn(
             "triggers",
-            "not tried: the host's tables are not there yet",
-            "make them: tollgate storage init",
+            "not tried: the host's tables do not exist yet",
+            "create them: tollgate storage init",
         ));
     }
     let tried = wire.script(&format!("BEGIN; {TRIAL_ROW}"), None);

@@ -1,26 +1,28 @@
-//! Objects of the schema that are not as the host made them.
+//! Detection of schema objects that differ from what the host created.
 //!
-//! The migrations' own text says what there should be, because the server prints definitions in ways that change with its
-//! version. Bodies of functions it keeps as they were written. Columns and constraints take a copy that the server itself prints.
+//! The expected objects come from the text of the migrations, because the server prints definitions in ways that
+//! depend on its version. The server keeps the bodies of functions as written. For columns and constraints, the
+//! server prints a reference copy.
 
 use super::schema::CORE;
 use super::server::OF_FUNCTIONS;
 use super::{Postgres, pristine};
-use crate::storage::engine::sqlite::schema::{Cure, Misplaced};
+use crate::storage::engine::misplaced::{Cure, Misplaced};
 use crate::storage::engine::{Sql, Text};
 use crate::storage::error::StoreResult;
 use crate::storage::ledger::Head;
 
-/// An object that the migrations make.
+/// An object that the migrations create.
 #[derive(Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct Made {
     pub(super) kind: String,
     pub(super) name: String,
-    /// Content that must be as it was made: the body of a function, the work of a trigger.
+    /// Content to compare: the body of a function, the definition of a trigger.
     pub(super) is: String,
 }
 
-/// Objects of the schema, each with what could be changed about it. Keys and what the server makes by itself are left out.
+/// Query for objects in the schema, with every property that could be changed. Keys and objects created implicitly
+/// are left out.
 const FOUND: &str = "
     SELECT 'function', p.proname || '(' || pg_get_function_identity_arguments(p.oid) || ')',
             p.prosrc || ' ' || l.lanname || CASE WHEN p.prosecdef THEN ' as its owner' ELSE '' END
@@ -56,7 +58,7 @@ const FOUND: &str = "
     SELECT 'rule', r.rulename::text, c.relname::text FROM pg_rewrite r JOIN pg_class c ON c.oid = r.ev_class
         WHERE c.relnamespace = CAST(?1 AS text)::regnamespace AND c.relkind = 'r'";
 
-/// Objects in the schemas of components that no host makes there. Tables, indexes and constraints are the components' own.
+/// Query for foreign objects in the schemas of components. Tables, indexes and constraints belong to the components.
 const OF_COMPONENTS: &str = "
     SELECT 'trigger', n.nspname || '.' || c.relname || '.' || t.tgname
         FROM pg_trigger t JOIN pg_class c ON c.oid = t.tgrelid JOIN pg_namespace n ON n.oid = c.relnamespace
@@ -81,7 +83,7 @@ const OF_COMPONENTS: &str = "
         WHERE n.nspname LIKE ?1";
 
 impl Postgres {
-    /// Objects in the schemas of components that change what their statements do.
+    /// Objects in the schemas of components that change the effect of their statements.
     fn misplaced_of_components(&self) -> StoreResult<Vec<Misplaced>> {
         let text = Text {
             sql: OF_COMPONENTS,
@@ -93,14 +95,14 @@ impl Postgres {
             Ok(Misplaced {
                 kind: row.get(0)?,
                 name: row.get(1)?,
-                why: "is none that the host made, among the tables of a component".to_owned(),
+                why: "is among the tables of a component and was not created by the host".to_owned(),
                 concerns_core: true,
                 cure: Cure::None,
             })
         })
     }
 
-    /// Objects in the schema that should not exist, or differ from what they should be.
+    /// Objects in the schema that should not exist, or that were changed.
     pub(in crate::storage) fn misplaced(&self) -> StoreResult<Vec<Misplaced>> {
         let schema = super::settings::quoted(&self.server.schema);
         let text = Text {
@@ -119,7 +121,7 @@ impl Postgres {
         Ok(wrong)
     }
 
-    /// The same, and columns and constraints as well, compared with a copy that the server makes for it.
+    /// Like `misplaced`, but also compares columns and constraints with a reference copy that the server creates.
     pub(in crate::storage) fn misplaced_in_full(&self) -> StoreResult<Vec<Misplaced>> {
         let mut wrong = self.misplaced()?;
         let Some(wanted) = pristine::details(&self.server)? else {
@@ -141,7 +143,8 @@ impl Postgres {
         Ok(wrong)
     }
 
-    /// The fault of what appends go by, if it is not the end of the chain: rows were taken from the end, or no row can be added.
+    /// Fault in the append state, if it does not match the end of the chain: rows were cut from the end, or no row
+    /// can be appended.
     pub(in crate::storage) fn fault_of_stream(&self, head: &Head) -> StoreResult<Option<String>> {
         let text = Text {
             sql: "SELECT id::bigint, place, hash FROM core_streams ORDER BY id",
@@ -175,7 +178,7 @@ fn differences(found: &[Made], made: &[Made]) -> Vec<Misplaced> {
     wrong.extend(added.map(|object| {
         misplaced(
             object,
-            "is none that the host made, among the host's own".to_owned(),
+            "is among the host's own objects and was not created by the host".to_owned(),
         )
     }));
     wrong
@@ -191,7 +194,7 @@ fn misplaced(object: &Made, why: String) -> Misplaced {
     }
 }
 
-/// Objects that the migrations make, and the table of migrations itself.
+/// Objects that the migrations create, including the table of migrations itself.
 fn made() -> Vec<Made> {
     let of_migrations = Made {
         kind: "table".to_owned(),
@@ -213,12 +216,12 @@ fn made() -> Vec<Made> {
     made
 }
 
-/// The object that a statement at the beginning of a text makes.
+/// Object that a statement at the beginning of a text creates.
 fn object(sql: &str) -> Option<Made> {
     let mut words = sql.split_ascii_whitespace().skip(1);
     let kind = words.next()?.to_ascii_lowercase();
     let name = match kind.as_str() {
-        // Functions of one name differ in what they take, and triggers in their tables.
+        // Functions with the same name differ in their arguments, and triggers in their tables.
         "function" => sql
             .strip_prefix("CREATE FUNCTION ")?
             .split_inclusive(')')
@@ -238,14 +241,15 @@ fn object(sql: &str) -> Option<Made> {
     Some(Made { kind, name, is })
 }
 
-/// The word after another one.
+/// Word after another one.
 fn after<'s>(sql: &'s str, word: &str) -> Option<&'s str> {
     let mut words = sql.split_ascii_whitespace();
     words.find(|found| *found == word)?;
     words.next()
 }
 
-/// Work of a function: its body, between dollars or quotes, its language, and if it finds tables in the host's schema alone.
+/// Content of a function: its body between dollars or quotes, its language, and whether its search path is only the
+/// host's schema.
 fn function(sql: &str) -> Option<String> {
     let (head, rest) = sql.split_once("AS ")?;
     let quote = if rest.starts_with("$$") { "$$" } else { "'" };
@@ -258,7 +262,7 @@ fn function(sql: &str) -> Option<String> {
     Some(format!("{body} {language}{path}"))
 }
 
-/// Work of a trigger: its function, the bits by which the server writes down when it runs, and its argument.
+/// Content of a trigger: its function, the bits that encode when it runs, and its argument.
 fn trigger(sql: &str) -> Option<String> {
     let (statement, _) = sql.split_once(';')?;
     let words: Vec<&str> = statement.split_ascii_whitespace().collect();

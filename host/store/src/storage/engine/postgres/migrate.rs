@@ -1,4 +1,4 @@
-//! Tables of components on PostgreSQL: each component has a schema of its own.
+//! Migrations of components on PostgreSQL. Each component has its own schema.
 
 use sha2::{Digest as _, Sha256};
 use tollgate_core::hash::hex;
@@ -10,14 +10,14 @@ use super::server::{OF_FUNCTIONS, Server};
 use super::settings::{lock_key, quoted};
 use super::{Postgres, ServerError, roles};
 use crate::storage::access::Namespace;
-use crate::storage::engine::sqlite::migrate::{
+use crate::storage::engine::steps::{
     MigrationError, Step, applied, failed, in_transaction, missing, record, unread,
 };
 use crate::storage::engine::{Once, sql};
 use crate::storage::error::{StoreError, StoreFailure, StoreResult};
 use crate::storage::session::Session;
 
-/// Brings a component's tables up to date, in the open transaction.
+/// Migrates a component's tables, in the open transaction.
 pub(in crate::storage) fn apply_one(
     session: &Session,
     postgres: &Postgres,
@@ -63,7 +63,7 @@ fn unsaid(pack: &str, err: Untranslated) -> MigrationError {
     }
 }
 
-/// Makes a schema, unless it is there: who may not create one can have it made.
+/// Creates a schema, unless it exists. An administrator can create it for a role without that right.
 pub(super) fn make(session: &Session, postgres: &Postgres, schema: &str) -> StoreResult<()> {
     let sql = "SELECT 1 FROM pg_namespace WHERE nspname = ?1";
     if session.engine.exists(Once(sql), sql![schema])? {
@@ -80,7 +80,7 @@ fn not_created(err: StoreError, what: &str) -> StoreError {
     }
 }
 
-/// Makes the functions of translated statements, unless this version of them is there.
+/// Creates the functions of translated statements, unless this version exists.
 pub(super) fn make_functions(session: &Session, postgres: &Postgres) -> Result<(), MigrationError> {
     let version = format!("functions of Tollgate, {}", hex(&Sha256::digest(FUNCTIONS)));
     let are_there = || {
@@ -94,7 +94,7 @@ pub(super) fn make_functions(session: &Session, postgres: &Postgres) -> Result<(
         return Ok(());
     }
     in_transaction(session, || {
-        // Hosts with other schemas in the same database share them, and have another turn to write.
+        // Hosts with other schemas in the same database share the functions, and have another write lock.
         postgres.script(&format!(
             "SELECT pg_advisory_xact_lock({})",
             lock_key(OF_FUNCTIONS, "functions")
@@ -110,7 +110,7 @@ pub(super) fn make_functions(session: &Session, postgres: &Postgres) -> Result<(
 }
 
 impl Server {
-    /// Pattern of LIKE for the schemas of components.
+    /// LIKE pattern for the schemas of components.
     pub(in crate::storage) fn schemas_of_components(&self) -> String {
         format!("{}/%", self.schema.replace('_', "\\_"))
     }

@@ -1,4 +1,4 @@
-//! PostgreSQL: one session on a server.
+//! One session on a PostgreSQL server.
 
 mod component;
 mod error;
@@ -47,7 +47,7 @@ pub use self::server::{Server, ServerError};
 pub(in crate::storage) use self::settings::lock_key;
 pub(super) use self::values::column;
 
-/// Question if a state of a work tree waits for a row that takes it into the chain.
+/// Query whether a work tree state waits for a row that adds it to the chain.
 pub(in crate::storage) const STATES_WAIT: &str =
     "SELECT EXISTS (SELECT 1 FROM core_states_after WHERE chained_seq IS NULL)
     OR EXISTS (SELECT 1 FROM core_work_tree_states WHERE chained_seq IS NULL)";
@@ -60,30 +60,30 @@ pub(in crate::storage) struct Postgres {
     statements: RefCell<Cache>,
     deadline: RefCell<Option<Deadline>>,
     transaction: Cell<Transaction>,
-    /// True if the open transaction changes nothing, so that it does not matter if its end was heard.
+    /// True if the open transaction only reads, so that its outcome does not matter.
     only_reads: Cell<bool>,
-    /// True if the last transaction ended with its connection, and the host did not close that itself.
+    /// True if the last transaction was lost with its connection, and the host did not close the connection itself.
     was_lost: Cell<bool>,
     guard: Cell<Guard>,
     /// Savepoint of a call in the open transaction.
     call: Cell<CallGuard>,
-    /// Text about the savepoint of a batch that goes with the next statement.
+    /// Savepoint SQL of a batch that is sent with the next statement.
     due_batch: RefCell<Option<String>>,
-    /// Rows that are being visited, the innermost.
+    /// Rows that are being visited, of the innermost statement.
     visited: RefCell<Option<Shared>>,
-    /// Rows that the component's statements changed since the last look.
+    /// Rows that the component's statements changed since the last query.
     changes: RefCell<Changes>,
-    /// Row of the ledger that goes with what is sent next.
+    /// Row of the ledger that is sent with the next message.
     last_row: RefCell<Option<LastRow>>,
     /// Longest time that a write transaction waits for locks, in milliseconds.
     longest_wait_ms: Cell<u128>,
-    /// False if no state of a work tree waited for a row when the transaction began, and the session added none since.
+    /// False if no work tree state waited for a row when the transaction began, and the session has added none since.
     states_wait: Cell<Option<bool>>,
-    /// True if beginnings of transactions travel with their first statement.
+    /// True if BEGIN is sent together with the first statement.
     begins_late: Cell<bool>,
-    /// Beginning of the open transaction that was not sent yet.
+    /// BEGIN of the open transaction that was not sent yet.
     due_begin: RefCell<Option<String>>,
-    /// True if the last transaction could not begin when its first statement came, so that nothing of it was done.
+    /// True if the last transaction could not begin when its first statement came, so that nothing was done.
     must_begin_anew: Cell<bool>,
 }
 
@@ -92,12 +92,12 @@ pub(in crate::storage) struct Postgres {
 enum Transaction {
     None,
     Open,
-    /// A statement failed. The server takes no other until the transaction, or the part of it, is undone.
+    /// A statement failed. The server accepts nothing until the transaction, or part of it, is rolled back.
     Failed,
 }
 
 impl Postgres {
-    /// Opens a session. The schema must be there.
+    /// Opens a session. The schema must exist.
     pub(in crate::storage) fn open(server: &Server, access: Access) -> StoreResult<Postgres> {
         let wire = settings::session(server, access)?;
         Ok(Postgres {
@@ -128,7 +128,7 @@ impl Postgres {
         &self.server.schema
     }
 
-    /// Name under which the state of a workspace's work tree is known: each data directory has work trees of its own.
+    /// Name under which the state of a workspace's work tree is stored. Each data directory has its own work trees.
     pub(in crate::storage) fn work_tree_of(&self, workspace: &str) -> String {
         match self.server.served.get() {
             Some(served) => format!("{}/{workspace}", served.place),
@@ -136,22 +136,22 @@ impl Postgres {
         }
     }
 
-    /// False if no state of a work tree waits for a row. None if that is not known without asking.
+    /// False if no work tree state waits for a row. `None` if that is unknown without a query.
     pub(in crate::storage) fn states_wait(&self) -> Option<bool> {
         self.states_wait.get()
     }
 
-    /// Forgets that no state waits, because one is added.
+    /// Records that a state may wait, because one is added.
     pub(in crate::storage) fn add_state(&self) {
         self.states_wait.set(None);
     }
 
-    /// A table of an owner, with its schema.
+    /// Table of an owner, with its schema.
     pub(in crate::storage) fn table_of(&self, owner: &str, table: &str) -> String {
         format!("{}.{table}", settings::quoted(&self.server.schema_of(owner)))
     }
 
-    /// Lets the open transaction be idle for longer, because its next statement comes from another database.
+    /// Allows longer pauses in the open transaction, because its next statement depends on another database.
     pub(in crate::storage) fn allow_pauses(&self) -> StoreResult<()> {
         self.script("SET LOCAL idle_in_transaction_session_timeout = '10min'")
     }
@@ -168,12 +168,12 @@ impl Postgres {
         self.visited.borrow().clone()
     }
 
-    /// Notes the rows that are visited now, and returns those from before.
+    /// Sets the rows that are visited now, and returns the previous ones.
     fn visit_now(&self, rows: Option<Shared>) -> Option<Shared> {
         self.visited.replace(rows)
     }
 
-    /// Notes that the host may write, which no failed statement of a component may undo.
+    /// Records a possible write by the host, which a component's failed statement must not undo.
     fn pass_guard(&self) {
         if self.guard.get() == Guard::Fresh {
             self.guard.set(Guard::Passed);
@@ -194,13 +194,13 @@ impl Postgres {
         Ok(statement)
     }
 
-    /// Notes if the result of a trip ends the transaction. Every result comes by here, because PostgreSQL answers COMMIT
-    /// after a failure with a rollback and without an error.
+    /// Records whether the result of a round trip ends the transaction. Every result passes through here, because
+    /// PostgreSQL answers COMMIT after a failure with a rollback and without an error.
     fn seen<T>(&self, result: Result<T, Failure>) -> StoreResult<T> {
         if let Err(failure) = &result {
             if matches!(failure.kind(), StoreFailure::Lost | StoreFailure::Unknown) || self.wire().is_closed()
             {
-                // Whatever the connection is still good for, no transaction of it may go on.
+                // Whatever state the connection is in, its transaction must not continue.
                 self.wire().give_up();
                 if self.in_transaction() {
                     self.was_lost.set(failure.kind() == StoreFailure::Lost);
@@ -218,14 +218,14 @@ impl Postgres {
         self.seen(self.wire().script(sql, None))
     }
 
-    /// The same under the session's deadline.
+    /// Runs statements under the session's deadline.
     fn script_in_time(&self, sql: &str) -> StoreResult<()> {
         self.make_way()?;
         let deadline = self.deadline();
         self.seen(self.wire().script(sql, deadline.as_ref()))
     }
 
-    /// Connects anew if the connection was lost. No transaction is open.
+    /// Reconnects if the connection was lost. No transaction is open.
     fn connect_anew(&self) -> StoreResult<()> {
         if self.wire().is_closed() {
             let wire = settings::session(&self.server, self.access)?;
@@ -235,7 +235,7 @@ impl Postgres {
         Ok(())
     }
 
-    /// Ends the transaction, durably.
+    /// Commits the transaction durably.
     pub(in crate::storage) fn commit(&self) -> StoreResult<()> {
         if let CallGuard::Due { is_first } = self.call.get() {
             self.forget_due(is_first);
@@ -251,7 +251,7 @@ impl Postgres {
             Transaction::Open => {
                 self.transaction.set(Transaction::None);
                 if self.due_begin.take().is_some() {
-                    // Nothing was said in it.
+                    // Nothing was sent in it.
                     return Ok(());
                 }
                 if self.wire().is_closed() {
@@ -261,7 +261,7 @@ impl Postgres {
                 }
                 let committed = self.commit_with_row();
                 if self.only_reads.get() && committed.is_err() {
-                    // What was read was there.
+                    // The transaction only read, so its results are valid.
                     self.wire().give_up();
                     return Ok(());
                 }
@@ -275,7 +275,7 @@ impl Postgres {
         }
     }
 
-    /// Undoes the transaction. Fails if none is open.
+    /// Rolls back the transaction. Fails if none is open.
     pub(in crate::storage) fn rollback(&self) -> StoreResult<()> {
         self.call.set(CallGuard::None);
         self.due_batch.take();
@@ -306,17 +306,17 @@ impl Postgres {
         }] += rows;
     }
 
-    /// Changes by the component's statements since the last look.
+    /// Changes by the component's statements since the last query.
     pub(in crate::storage) fn take_changes(&self) -> Changes {
         self.changes.take()
     }
 
-    /// Forgets what was counted since, and goes on counting from what was taken before.
+    /// Resets the counted changes to earlier ones.
     pub(in crate::storage) fn set_changes(&self, changes: Changes) {
         self.changes.replace(changes);
     }
 
-    /// True if a statement of the transaction failed, so that nothing but its undoing, or that of a part, works.
+    /// True if a statement of the transaction failed, so that only a rollback, full or partial, is possible.
     pub(in crate::storage) fn is_failed(&self) -> bool {
         self.transaction.get() == Transaction::Failed
     }
@@ -326,29 +326,29 @@ impl Postgres {
         self.transaction.get() != Transaction::None
     }
 
-    /// True if a transaction is open and nothing of it failed.
+    /// True if a transaction is open and none of its statements failed.
     pub(in crate::storage) fn is_open(&self) -> bool {
         self.transaction.get() == Transaction::Open
     }
 
-    /// True if the last transaction ended with its connection, or had none.
+    /// True if the last transaction was lost with its connection, or had none.
     pub(in crate::storage) fn is_lost(&self) -> bool {
         self.was_lost.get()
     }
 
-    /// Runs statements one after another, as nobody in the host does.
+    /// Runs statements in sequence. Only for tests.
     #[cfg(test)]
     pub(in crate::storage) fn run_script(&self, sql: &str) -> StoreResult<()> {
         self.pass_guard();
         self.script(sql)
     }
 
-    /// Runs the host's own statements under a deadline from now on.
+    /// Sets a deadline for the host's own statements.
     pub(in crate::storage) fn limit_time(&self, deadline: &Deadline) {
         self.deadline.replace(Some(deadline.clone()));
     }
 
-    /// Runs the host's own statements without a deadline from now on.
+    /// Removes the deadline from the host's own statements.
     pub(in crate::storage) fn leave(&self) {
         self.deadline.replace(None);
     }
@@ -362,18 +362,18 @@ impl Postgres {
             .ok_or_else(StoreError::no_row)
     }
 
-    /// Keeps the transactions that begin from now on from writing.
+    /// Makes later transactions read-only.
     pub(in crate::storage) fn freeze(&self) -> StoreResult<()> {
         self.script("SET default_transaction_read_only = on")
     }
 
-    /// Lets the transactions that begin from now on write.
+    /// Makes later transactions writable again.
     pub(in crate::storage) fn thaw(&self) -> StoreResult<()> {
         self.script("SET default_transaction_read_only = off")
     }
 }
 
-/// True for an id of the host's own making, which stands in a statement as it is.
+/// True for an id generated by the host, which can be embedded in a statement unquoted.
 pub(in crate::storage) fn is_id(text: &str) -> bool {
     !text.is_empty()
         && text

@@ -1,7 +1,7 @@
-//! The host's own tables as its migrations make them on this server, to compare those that are there with.
+//! Reference copy of the host's own tables on this server, for comparison with the existing ones.
 //!
-//! Servers of different versions print a definition in different ways. So the server prints both: those of the schema, and those of a copy that is made in
-//! a transaction and undone.
+//! Servers of different versions print a definition in different ways. So the server prints both: the existing
+//! schema, and a copy that is created in a transaction and rolled back.
 
 use super::faults::Made;
 use super::schema;
@@ -11,7 +11,8 @@ use crate::storage::engine::{Sql, Text};
 use crate::storage::error::{StoreFailure, StoreResult};
 use crate::storage::session::Access;
 
-/// All that can be said of columns, constraints, triggers, indexes and functions of a schema, which comes first in the search path.
+/// Query for all details of columns, constraints, triggers, indexes and functions in a schema, which is first in the
+/// search path.
 const DETAILS: &str = "
     SELECT 'column', c.relname || '.' || a.attname, concat_ws(' ', format_type(a.atttypid, a.atttypmod),
             (SELECT l.collname FROM pg_collation AS l WHERE l.oid = a.attcollation), CASE WHEN a.attnotnull THEN 'NOT NULL' END,
@@ -57,9 +58,9 @@ impl Postgres {
     }
 }
 
-/// Details as the migrations make them. None if the role of the URL may not make a schema.
+/// Details of a schema that the migrations create. `None` if the role of the URL may not create a schema.
 pub(super) fn details(server: &Server) -> StoreResult<Option<Vec<Made>>> {
-    // No component has such a name.
+    // Components cannot have such a name.
     let schema = format!("{}/ pristine", server.schema);
     let session = Postgres::open(server, Access::Write)?;
     session.begin("BEGIN", None)?;

@@ -1,7 +1,7 @@
-//! A role, a database and a schema for a host, made by an administrator of the server.
+//! Creation of a role, a database and a schema for a host, by an administrator of the server.
 //!
-//! Names and passwords of the operator never become words of SQL: names go in quotes, and of a password the server gets
-//! what it would store of it, so that no log of statements has it.
+//! Names and passwords from the operator are never parsed as SQL: names are quoted, and the server gets only the
+//! verifier that it would store of a password, so that no statement log contains the password.
 
 use serde::Serialize;
 use thiserror::Error;
@@ -13,59 +13,59 @@ use super::settings::{quoted, session};
 use super::wire::Wire;
 use crate::storage::session::Access;
 
-/// Longest name that PostgreSQL does not cut, in bytes.
+/// Longest name that PostgreSQL does not truncate, in bytes.
 const LONGEST_NAME: usize = 63;
 
-/// Names that are wanted on a server.
+/// Names to create on a server.
 #[derive(Debug)]
 pub struct Wanted<'a> {
-    /// Role of hosts.
+    /// Role for hosts.
     pub role: &'a str,
-    /// Its password, if the role is to be made.
+    /// Password, if the role must be created.
     pub password: Option<&'a str>,
     /// Database.
     pub database: &'a str,
-    /// Schema of the host's tables in it.
+    /// Schema for the host's tables in the database.
     pub schema: &'a str,
 }
 
-/// Outcome: each thing that was made, and how to get to it.
+/// Result: the created objects, and a URL.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Provisioned {
-    /// The role was made now.
+    /// True if the role was created.
     pub role_made: bool,
-    /// The database was made now.
+    /// True if the database was created.
     pub database_made: bool,
-    /// The schema was made now.
+    /// True if the schema was created.
     pub schema_made: bool,
-    /// URL with the word PASSWORD in place of one.
+    /// URL with the word PASSWORD in place of the password.
     pub url: String,
 }
 
-/// Reason why something was not made.
+/// Reason for which something was not created.
 #[derive(Debug, Error)]
 pub enum ProvisionError {
-    /// The server is not to be used.
+    /// The server cannot be used.
     #[error(transparent)]
     Server(#[from] ServerError),
     /// A name is malformed.
     #[error("{0:?} is not a name: 1 to {LONGEST_NAME} bytes, without control characters")]
     Name(String),
-    /// The role is to be made, and there is no password.
-    #[error("the role {0} is not there, and making it needs a password: --password-file FILE")]
+    /// The role must be created, and no password was given.
+    #[error("the role {0} does not exist, and creating it needs a password: --password-file FILE")]
     NoPassword(String),
     /// The role cannot log in.
     #[error(
-        "the role {0} is there and may not log in; allow it with ALTER ROLE … LOGIN, or name another with --role"
+        "the role {0} exists and may not log in; allow it with ALTER ROLE … LOGIN, or name another with --role"
     )]
     NoLogin(String),
     /// The database has another encoding.
     #[error(
-        "the database {0} is there with the encoding {1}, and a host needs UTF8; name another with --name, or make this one anew with ENCODING \
+        "the database {0} exists with the encoding {1}, and a host needs UTF8; name another with --name, or create this one again with ENCODING \
          'UTF8' TEMPLATE template0"
     )]
     Encoding(String, String),
-    /// The database is to be made, and the role of the URL may not.
+    /// The database must be created, and the role of the URL may not create it.
     #[error(
         "the role of --admin may not create the database {0}, so nothing was made; name one that may (ALTER ROLE … CREATEDB), or create the \
          database first, with ENCODING 'UTF8' TEMPLATE template0"
@@ -74,7 +74,7 @@ pub enum ProvisionError {
     /// A statement failed.
     #[error("{doing} failed: {reason}")]
     Failed {
-        /// Step.
+        /// Step that failed.
         doing: String,
         /// Message of the server.
         reason: String,
@@ -82,13 +82,13 @@ pub enum ProvisionError {
 }
 
 impl Server {
-    /// Makes what is wanted, as the role of this URL. What is there stays as it is.
+    /// Creates the missing objects, as the role of this URL. Existing ones stay unchanged.
     pub fn provision(&self, wanted: &Wanted<'_>) -> Result<Provisioned, ProvisionError> {
         for name in [wanted.role, wanted.database, wanted.schema] {
             check(name)?;
         }
         let wire = session(self, Access::Write)?;
-        // Before anything else is made.
+        // Checked before anything is created.
         may_make_database(&wire, wanted)?;
         let role_made = make_role(&wire, wanted)?;
         let database_made = make_database(&wire, wanted)?;
@@ -104,7 +104,7 @@ impl Server {
         })
     }
 
-    /// True if the server has a role of this name.
+    /// True if the server has a role with this name.
     pub fn has_role(&self, role: &str) -> Result<bool, ProvisionError> {
         check(role)?;
         let wire = session(self, Access::Write)?;
@@ -112,7 +112,7 @@ impl Server {
         Ok(first(&wire, &sql)?.is_some())
     }
 
-    /// A URL for hosts, without a password.
+    /// URL for hosts, without the password.
     fn shape(&self, wanted: &Wanted<'_>) -> String {
         let (role, database) = (escaped(wanted.role), escaped(wanted.database));
         let port = self.config.get_ports().first().copied().unwrap_or(5432);
@@ -147,12 +147,12 @@ fn check(name: &str) -> Result<(), ProvisionError> {
     }
 }
 
-/// A text in quotes. Sessions read backslashes as they are.
+/// Quoted text literal. Sessions read backslashes literally.
 fn literal(text: &str) -> String {
     format!("'{}'", text.replace('\'', "''"))
 }
 
-/// A name as a part of a URL.
+/// Name escaped for a URL.
 fn escaped(name: &str) -> String {
     let escape = |byte: u8| match byte {
         b'a'..=b'z' | b'A'..=b'Z' | b'0'..=b'9' | b'-' | b'_' | b'.' => char::from(byte).to_string(),
@@ -172,9 +172,7 @@ fn failed(doing: String) -> impl FnOnce(Failure) -> ProvisionError {
 
 /// The first column of the first row, if there is a row.
 fn first(wire: &Wire, sql: &str) -> Result<Option<String>, ProvisionError> {
-    let said = wire
-        .ask(sql)
-        .map_err(failed("looking at what is there".to_owned()))?;
+    let said = wire.ask(sql).map_err(failed("reading what exists".to_owned()))?;
     Ok(said.into_iter().next().flatten())
 }
 
@@ -196,7 +194,8 @@ fn make_role(wire: &Wire, wanted: &Wanted<'_>) -> Result<bool, ProvisionError> {
         return Err(ProvisionError::NoPassword(role.to_owned()));
     };
     let stored = postgres_protocol::password::scram_sha_256(password.as_bytes());
-    // Before version 16 whoever may make roles may also give himself those that reach files and programs of the server.
+    // Before version 16, a role that may create roles can also grant itself those that access files and programs of
+    // the server.
     let is_bounded = first(
         wire,
         "SELECT current_setting('server_version_num')::int >= 160000",
@@ -211,7 +210,7 @@ fn make_role(wire: &Wire, wanted: &Wanted<'_>) -> Result<bool, ProvisionError> {
         literal(&stored)
     );
     wire.script(&sql, None)
-        .map_err(failed(format!("making the role {role}")))?;
+        .map_err(failed(format!("creating the role {role}")))?;
     Ok(true)
 }
 
@@ -239,7 +238,7 @@ fn make_database(wire: &Wire, wanted: &Wanted<'_>) -> Result<bool, ProvisionErro
             literal(wanted.database)
         ),
     )?;
-    let doing = || failed(format!("making the database {}", wanted.database));
+    let doing = || failed(format!("creating the database {}", wanted.database));
     match encoding.as_deref() {
         Some("UTF8") => {
             let grant = format!("GRANT CONNECT, CREATE, TEMPORARY ON DATABASE {database} TO {role}");
@@ -260,13 +259,13 @@ fn make_database(wire: &Wire, wanted: &Wanted<'_>) -> Result<bool, ProvisionErro
     }
     let is_superuser = first(wire, "SELECT rolsuper FROM pg_roles WHERE rolname = current_user")?;
     if is_superuser.as_deref() != Some("t") {
-        // Others may only make a database for a role that they are a member of.
+        // All others may create a database only for a role that they are a member of.
         let grant = format!("GRANT {role} TO CURRENT_USER");
         wire.script(&grant, None).map_err(doing())?;
     }
     let create = format!("CREATE DATABASE {database} OWNER {role} TEMPLATE template0 ENCODING 'UTF8'");
     wire.script(&create, None).map_err(doing())?;
-    // Everybody may connect to a new database otherwise, and make temporary tables there.
+    // Otherwise every role may connect to a new database, and create temporary tables there.
     let revoke = format!("REVOKE ALL ON DATABASE {database} FROM PUBLIC");
     wire.script(&revoke, None).map_err(doing())?;
     Ok(true)
@@ -289,7 +288,7 @@ fn make_schema(wire: &Wire, wanted: &Wanted<'_>) -> Result<bool, ProvisionError>
         quoted(wanted.role)
     );
     wire.script(&create, None)
-        .map_err(failed(format!("making the schema {}", wanted.schema)))?;
+        .map_err(failed(format!("creating the schema {}", wanted.schema)))?;
     Ok(true)
 }
 

@@ -1,7 +1,8 @@
-//! Roles of components: a second wall behind the host's own reader of SQL.
+//! Roles of components: a second line of defence behind the host's own SQL reader.
 //!
-//! Each component has a role that may use the component's schema and the functions of translated statements, and nothing else.
-//! The role cannot log in: a session of the host takes it for one statement, and gives it back in the same trip.
+//! Each component has a role that may use the component's schema and the functions of translated statements, and
+//! nothing else. The role cannot log in. A session of the host takes the role for one statement and gives it back in
+//! the same round trip.
 
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -14,7 +15,7 @@ use tollgate_core::hash::hex;
 use super::server::{OF_FUNCTIONS, ServerError};
 use super::settings::{lock_key, quoted};
 use super::{Postgres, Server};
-use crate::storage::engine::sqlite::migrate::CORE_NAME;
+use crate::storage::engine::steps::CORE_NAME;
 use crate::storage::engine::{Sql, Text};
 use crate::storage::error::{StoreError, StoreFailure, StoreResult};
 use crate::storage::session::Session;
@@ -23,22 +24,22 @@ use crate::storage::session::Session;
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Roles {
-    /// Used where the role of the URL may make them.
+    /// Used if the role of the URL may create them.
     #[default]
     Auto,
-    /// Without them nothing starts.
+    /// Nothing starts without them.
     Required,
     /// Not used.
     None,
 }
 
-/// Bytes of a role's name that are left for its schema's.
+/// Bytes of a role's name that are available for the schema's name.
 const MAX_SUFFIX: usize = 45;
-/// Comment on roles, for whoever lists them.
+/// Comment on roles, for administrators who list them.
 const COMMENT: &str =
     "may use the tables of one component of Tollgate; a host takes it for statements of the component";
 
-/// A role by the end of its name, and what the session may do about it.
+/// Query for a role by the suffix of its name, and for the session's rights on it.
 const STATE: &str = "
     SELECT n.name, r.oid IS NOT NULL,
         coalesce(r.rolcanlogin OR r.rolsuper OR r.rolinherit OR r.rolcreaterole OR r.rolcreatedb OR r.rolreplication OR r.rolbypassrls
@@ -51,7 +52,8 @@ const STATE: &str = "
     LEFT JOIN pg_roles AS r ON r.rolname = n.name
     WHERE d.datname = current_database()";
 
-/// Rights that a role lacks, or has and should not have, in its schema and for functions; and the tables whose rows stay as they are.
+/// Query for rights that a role lacks, or has without need, on its schema and on functions, and for append-only
+/// tables.
 const RIGHTS: &str = "
     WITH tables AS (
         SELECT n.nspname, c.relname, c.oid, EXISTS (
@@ -73,10 +75,10 @@ const RIGHTS: &str = "
                 AND NOT has_function_privilege(CAST(?1 AS name), p.oid, 'EXECUTE')),
         coalesce((SELECT string_agg(format('%I.%I', nspname, relname), ', ') FROM tables WHERE stays), '')";
 
-/// Roles of one server's components, as far as this process asked, and what it saw of the wall that they are.
+/// Roles of one server's components, as far as this process has queried them, and the violations that they stopped.
 #[derive(Default)]
 pub(super) struct Wall {
-    /// By component; none for one that has no role.
+    /// Role of each component. `None` for a component without a role.
     known: Mutex<HashMap<String, Option<Arc<str>>>>,
     is_told: AtomicBool,
     breaches: AtomicU64,
@@ -89,12 +91,12 @@ struct State {
     is_more: bool,
     may_take: bool,
     may_make: bool,
-    /// True if a grant of a role can be limited, as of version 16.
+    /// True if a grant of a role can have options, as of version 16.
     has_options: bool,
 }
 
 impl State {
-    /// Reason why it cannot be used as it is.
+    /// Reason for which it cannot be used in its present form.
     fn fault(&self) -> Option<&'static str> {
         match (self.exists, self.is_more, self.may_take) {
             (false, ..) => Some("does not exist"),
@@ -108,12 +110,13 @@ impl State {
 }
 
 impl Wall {
-    /// Forgets what roles there are, because that may have changed.
+    /// Clears the cache of roles, because they may have changed.
     pub(super) fn forget(&self) {
         self.known.lock().unwrap_or_else(PoisonError::into_inner).clear();
     }
 
-    /// Counts a statement that the host printed and the server refused for what it says: the checker should have said no.
+    /// Counts a statement that the host printed and the server refused for its content. The checker should have
+    /// refused it.
     pub(super) fn breached(&self, failure: &super::Failure) {
         let times = self.breaches.fetch_add(1, Ordering::Relaxed) + 1;
         tracing::error!(
@@ -122,7 +125,7 @@ impl Wall {
         );
     }
 
-    /// Number of these.
+    /// Number of such statements.
     #[cfg(test)]
     pub(super) fn breaches(&self) -> u64 {
         self.breaches.load(Ordering::Relaxed)
@@ -130,29 +133,29 @@ impl Wall {
 }
 
 impl Server {
-    /// The same with another use of roles for components.
+    /// The server with another use of roles for components.
     #[must_use]
     pub fn with_roles(self, roles: Roles) -> Server {
         Server { roles, ..self }
     }
 
-    /// Forgets what is known of components' roles.
+    /// Clears the cache of components' roles.
     pub(in crate::storage) fn forget_roles(&self) {
         self.wall.forget();
     }
 }
 
-/// End of a role's name, after that of the database.
+/// Suffix of a role's name, after the name of the database.
 fn suffix(schema: &str) -> String {
     match schema.len() {
         ..=MAX_SUFFIX => schema.to_owned(),
-        // The server would cut it, so that two could become one.
+        // The server would truncate the name, so that two names could become equal.
         _ => hex(&Sha256::digest(schema))[..32].to_owned(),
     }
 }
 
 impl Postgres {
-    /// Role of a component's statements; none if they run as the host's own.
+    /// Role for a component's statements. `None` if they run as the host's role.
     pub(super) fn role_of(&self, pack: &str) -> StoreResult<Option<Arc<str>>> {
         if self.server.roles == Roles::None {
             return Ok(None);
@@ -216,12 +219,12 @@ impl Postgres {
         rights.ok_or_else(StoreError::no_row)
     }
 
-    /// True if the role of the URL may make roles.
+    /// True if the role of the URL may create roles.
     pub(in crate::storage) fn may_make_roles(&self) -> StoreResult<bool> {
         Ok(self.role_state(CORE_NAME)?.may_make)
     }
 
-    /// Components with tables whose statements run as the host's own role.
+    /// Components with tables whose statements run as the host's role.
     pub(in crate::storage) fn without_roles(&self) -> StoreResult<Vec<String>> {
         let text = Text {
             sql: "SELECT DISTINCT pack FROM core_migrations WHERE pack <> 'core' ORDER BY pack",
@@ -241,15 +244,15 @@ impl Postgres {
     }
 }
 
-/// Rights that have to be given or taken away.
+/// Rights to grant or revoke.
 struct Rights {
     in_schema: bool,
     of_functions: bool,
-    /// Tables whose rows stay as they are, in quotes.
+    /// Append-only tables, quoted.
     append_only: String,
 }
 
-/// Makes a component's role, unless it is there, and gives it the rights that it lacks.
+/// Creates a component's role, unless it exists, and grants it the rights that it lacks.
 pub(super) fn make(session: &Session, postgres: &Postgres, pack: &str) -> StoreResult<()> {
     let server = &postgres.server;
     if server.roles == Roles::None || is_made(postgres, pack)? {
@@ -261,7 +264,7 @@ pub(super) fn make(session: &Session, postgres: &Postgres, pack: &str) -> StoreR
             Some(err) => Err(err.into()),
         };
     }
-    // What may not be made takes nothing else with it.
+    // A failed attempt must not abort the rest of the transaction.
     session.savepoint()?;
     let err: StoreError = match make_one(postgres, pack) {
         Ok(None) => return session.release(),
@@ -272,7 +275,7 @@ pub(super) fn make(session: &Session, postgres: &Postgres, pack: &str) -> StoreR
     session.undo()?;
     if !server.wall.is_told.swap(true, Ordering::Relaxed) {
         tracing::warn!(
-            "components run as the role of the database's URL, so that the host's own reader of SQL is all that keeps them apart: \
+            "components run as the role of the database's URL, so that only the host's SQL checker keeps them apart: \
              {err}"
         );
     }
@@ -288,7 +291,7 @@ fn is_made(postgres: &Postgres, pack: &str) -> StoreResult<bool> {
     Ok(!rights.in_schema && !rights.of_functions)
 }
 
-/// Makes what is missing, or says why it may not.
+/// Creates a component's role and its rights, or returns why that is not allowed.
 fn make_one(postgres: &Postgres, pack: &str) -> StoreResult<Option<ServerError>> {
     let state = postgres.role_state(pack)?;
     let role = quoted(&state.name);
@@ -320,7 +323,7 @@ fn make_one(postgres: &Postgres, pack: &str) -> StoreResult<Option<ServerError>>
         ))?;
     }
     if rights.of_functions {
-        // Hosts with other schemas give the same to their roles, and two at once would be in each other's way.
+        // Hosts with other schemas grant the same rights to their roles, and concurrent grants would conflict.
         postgres.script(&format!(
             "SELECT pg_advisory_xact_lock({});
              GRANT USAGE ON SCHEMA {OF_FUNCTIONS} TO {role}; GRANT EXECUTE ON ALL FUNCTIONS IN SCHEMA {OF_FUNCTIONS} TO {role}",
@@ -330,7 +333,7 @@ fn make_one(postgres: &Postgres, pack: &str) -> StoreResult<Option<ServerError>>
     Ok(None)
 }
 
-/// Statements that give a role its rights in its schema, and no other ones there.
+/// Statements that grant a role its rights in its schema, and revoke all others there.
 fn grants(role: &str, schema: &str, append_only: &str) -> String {
     let mut grants = format!(
         "REVOKE ALL ON SCHEMA {schema} FROM {role}; GRANT USAGE ON SCHEMA {schema} TO {role};
@@ -349,7 +352,7 @@ fn no_role(state: &State) -> ServerError {
         role: state.name.clone(),
         why: state.fault().unwrap_or("cannot be used"),
         remedy: match (state.exists, state.is_more) {
-            (false, _) if state.may_make => "start a host, which makes it",
+            (false, _) if state.may_make => "start a host, which creates it",
             (false, _) => "give the role of the URL CREATEROLE, and start a host again",
             (true, true) => "take that from it, or drop it and start a host again",
             (true, false) => "grant it to that role",

@@ -1,4 +1,4 @@
-//! The host's own statements on PostgreSQL, with their values in and rows out.
+//! Execution of the host's own statements on PostgreSQL.
 
 use std::collections::VecDeque;
 use std::ops::ControlFlow;
@@ -14,10 +14,10 @@ use crate::storage::engine::{Row, Sql, Text, borrowed};
 use crate::storage::error::StoreResult;
 use crate::storage::value::Value;
 
-/// Setting of a transaction: id of the row that it added last.
+/// Transaction setting with the id of the row that was appended last.
 pub(in crate::storage) const ROW: &str = "tollgate.row";
 
-/// A statement of the host's own.
+/// A prepared statement of the host.
 pub(in crate::storage) struct Prepared<'e> {
     postgres: &'e Postgres,
     statement: Statement,
@@ -25,17 +25,17 @@ pub(in crate::storage) struct Prepared<'e> {
 
 /// Rows of a statement that are still to be visited.
 pub(super) struct Rows {
-    /// Absent once all rows came.
+    /// Absent once all rows have arrived.
     stream: Option<Chunks>,
     here: VecDeque<tokio_postgres::Row>,
 }
 
-/// Rows that other statements can take over, so that they may run while these are visited: the server sends the answers to
+/// Rows that other statements can fetch ahead, so that these can run during a visit: the server sends the results of
 /// a session's statements one after another.
 pub(super) type Shared = Arc<Mutex<Rows>>;
 
 impl Postgres {
-    /// Looks a statement up by its text, or prepares it.
+    /// Gets a statement from the cache, or prepares it.
     pub(in crate::storage) fn prepare(&self, sql: Text<'_>) -> StoreResult<Prepared<'_>> {
         let kept = sql.is_kept.then(|| self.kept(sql.sql)).flatten();
         let statement = match kept {
@@ -48,7 +48,7 @@ impl Postgres {
         })
     }
 
-    /// The next row of a statement.
+    /// Next row of a statement.
     fn next(&self, rows: &Shared) -> StoreResult<Option<tokio_postgres::Row>> {
         let mut rows = rows.lock().unwrap_or_else(PoisonError::into_inner);
         if rows.here.is_empty() {
@@ -57,7 +57,7 @@ impl Postgres {
         Ok(rows.here.pop_front())
     }
 
-    /// Takes over more rows. `false` if there are none.
+    /// Fetches more rows. Returns `false` if there are none.
     fn fetch(&self, rows: &mut Rows) -> StoreResult<bool> {
         let Some(stream) = &mut rows.stream else {
             return Ok(false);
@@ -71,24 +71,24 @@ impl Postgres {
         Ok(!is_last)
     }
 
-    /// Sends what has to go first, and takes over all rows of a statement whose rows are being visited.
+    /// Sends pending SQL, and fetches all rows of a statement that is being visited.
     pub(super) fn make_way(&self) -> StoreResult<()> {
         self.make_way_for_more()?;
         self.send_due()
     }
 
-    /// Takes over all rows of a statement whose rows are being visited, and sends the row that waits. What else has to go first goes
+    /// Fetches all rows of a statement that is being visited, and sends the pending row. Other pending SQL is sent
     /// with the next statement.
     pub(super) fn make_way_for_more(&self) -> StoreResult<()> {
         if self.must_begin_anew() {
-            // Whoever did not notice would have each statement commit by itself.
+            // If the caller did not notice, each statement would commit by itself.
             return Err(not_begun());
         }
         self.take_over()?;
         self.send_row()
     }
 
-    /// Takes over all rows of a statement whose rows are being visited.
+    /// Fetches all rows of a statement that is being visited.
     pub(super) fn take_over(&self) -> StoreResult<()> {
         let Some(rows) = self.visited() else {
             return Ok(());
@@ -103,13 +103,14 @@ impl Postgres {
 pub(super) struct LastRow {
     statement: Statement,
     values: Vec<Value>,
-    /// Text that ends the transaction, unless the row is not there.
+    /// SQL that commits the transaction, unless the row is missing.
     commit: String,
 }
 
 impl Postgres {
-    /// Has a row of the ledger added with the end of the transaction, in the same trip: all hosts wait for the end of the ledger
-    /// meanwhile. The statement notes the row's id as the setting [`ROW`], and fails unless the row is there as it should be.
+    /// Appends a row of the ledger with the end of the transaction, in the same round trip, because all hosts wait
+    /// for the end of the ledger meanwhile. The statement stores the row's id in the setting [`ROW`], and fails
+    /// unless the row is stored as expected.
     pub(in crate::storage) fn add_last(
         &self,
         sql: Text<'_>,
@@ -130,7 +131,7 @@ impl Postgres {
         Ok(())
     }
 
-    /// Sends the row that waits by itself, because more follows.
+    /// Sends the pending row separately, because more statements follow.
     pub(super) fn send_row(&self) -> StoreResult<()> {
         let Some(row) = self.last_row.take() else {
             return Ok(());
@@ -144,7 +145,7 @@ impl Postgres {
         Ok(())
     }
 
-    /// Ends the transaction with the row that waits, if there is one.
+    /// Commits the transaction, with the pending row if there is one.
     pub(super) fn commit_with_row(&self) -> Result<(), Failure> {
         match self.last_row.take() {
             Some(row) => self
@@ -208,7 +209,7 @@ impl Prepared<'_> {
         Ok(found.into_iter().collect())
     }
 
-    /// Visits rows in their order until `visit` breaks off. The visitor may run other statements.
+    /// Visits rows in order until `visit` breaks. The visitor may run other statements.
     pub(in crate::storage) fn each_until(
         &mut self,
         params: &[Sql<'_>],
@@ -229,7 +230,7 @@ impl Prepared<'_> {
         }));
         let outer = postgres.visit_now(Some(Arc::clone(&rows)));
         let visited = self.visit(&rows, visit);
-        // What is left must be taken over in any case: a statement can fail at its last row, and then the transaction has.
+        // The rest must be fetched in any case: a statement can fail at its last row, and the transaction with it.
         let rest = postgres.forget_rest(&rows);
         postgres.visit_now(outer);
         visited.and(rest)
@@ -250,7 +251,7 @@ impl Prepared<'_> {
 }
 
 impl Postgres {
-    /// Drops the rows of a statement that nobody visits any more.
+    /// Drops the rows of a statement that are no longer visited.
     fn forget_rest(&self, rows: &Shared) -> StoreResult<()> {
         let mut rows = rows.lock().unwrap_or_else(PoisonError::into_inner);
         loop {

@@ -1,4 +1,4 @@
-//! Parts of a transaction that can be undone alone, and all that goes to the server before a statement, in the same trip.
+//! Savepoints, and all SQL that is sent before a statement in the same round trip.
 
 use super::Postgres;
 use super::Transaction;
@@ -8,21 +8,21 @@ use super::turns::not_begun;
 use super::wire::Around;
 use crate::storage::error::{StoreError, StoreResult};
 
-/// The savepoint `call`, to which the rows of a call are undone. It travels with the next statement, and is not released before the
-/// next one takes its place or the transaction ends.
+/// State of the savepoint `call`, to which the rows of a call are undone. It is sent with the next statement, and
+/// released only when the next one replaces it or the transaction ends.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum CallGuard {
     None,
-    /// To be sent before anything else, in place of an older one if there is one.
+    /// Must be sent before anything else, in place of an older one if there is one.
     Due {
         is_first: bool,
     },
-    /// Sent, and needed or not.
+    /// Already sent, needed or not.
     Sent,
 }
 
 impl Postgres {
-    /// Starts a part of the transaction that can be undone alone.
+    /// Starts a part of the transaction that can be undone separately.
     pub(in crate::storage) fn savepoint(&self) -> StoreResult<()> {
         if self.must_begin_anew() {
             return Err(not_begun());
@@ -31,7 +31,7 @@ impl Postgres {
         if self.due_begin.borrow().is_none() {
             self.send_due()?;
         }
-        // A savepoint of an older statement is below this one, or goes with the one that this one replaces.
+        // A savepoint of an older statement is below this one, or is replaced together with the older savepoint.
         self.guard.set(Guard::None);
         self.call.set(CallGuard::Due {
             is_first: self.call.get() == CallGuard::None,
@@ -39,7 +39,7 @@ impl Postgres {
         Ok(())
     }
 
-    /// Keeps the part since the last savepoint.
+    /// Keeps the changes since the last savepoint.
     pub(in crate::storage) fn release(&self) -> StoreResult<()> {
         self.guard.set(Guard::None);
         if let CallGuard::Due { is_first } = self.call.get() {
@@ -48,7 +48,7 @@ impl Postgres {
         Ok(())
     }
 
-    /// Undoes the part since the last savepoint.
+    /// Undoes the changes since the last savepoint.
     pub(in crate::storage) fn undo(&self) -> StoreResult<()> {
         self.guard.set(Guard::None);
         self.due_batch.take();
@@ -73,8 +73,8 @@ impl Postgres {
         });
     }
 
-    /// Texts that have to go before what is sent next, and count as sent from now on: the beginning and the savepoints of a call and of
-    /// a batch.
+    /// SQL that must precede the next message, and counts as sent from now on: BEGIN and the savepoints of a call and
+    /// of a batch.
     pub(super) fn take_due(&self) -> Around {
         let begin = self.due_begin.take();
         let of_call = match self.call.get() {
@@ -96,7 +96,7 @@ impl Postgres {
         around
     }
 
-    /// Sends what has to go first by itself.
+    /// Sends pending SQL separately.
     pub(super) fn send_due(&self) -> StoreResult<()> {
         let around = self.take_due();
         if around.before.is_none() {
@@ -106,7 +106,7 @@ impl Postgres {
         self.of_trip(&around, sent)
     }
 
-    /// The result of a trip, unless the transaction could not begin with it.
+    /// Result of a round trip, or an error if the transaction could not begin with it.
     pub(super) fn of_trip<T>(&self, around: &Around, result: Result<T, Failure>) -> StoreResult<T> {
         match self.has_begun(around) {
             true => self.seen(result),

@@ -1,4 +1,4 @@
-//! Address of a PostgreSQL database, and the reasons for which it is refused.
+//! Address of a PostgreSQL database, and the reasons for which a database is refused.
 
 use std::fmt;
 use std::net::IpAddr;
@@ -19,37 +19,38 @@ use tollgate_sql::MAX_NAME;
 use super::roles::{Roles, Wall};
 use super::settings::{IDLE_TIMEOUT_MS, IDLE_TIMEOUT_OF_NOBODY_MS, LOCK_TIMEOUT_MS};
 use super::tls::{MaybeTls, Tls};
-use crate::storage::engine::sqlite::migrate::CORE_NAME;
+use crate::storage::engine::steps::CORE_NAME;
 use crate::storage::error::StoreFailure;
 
-/// Time for a connection to be made, and to each address that a name has.
+/// Time limit for a connection, for each address of a name.
 pub(super) const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
-/// Time between two questions if the server is still there, after [`CONNECT_TIMEOUT`] of silence, and how many go unanswered.
+/// Interval of keepalive probes after [`CONNECT_TIMEOUT`] of silence, and the number of unanswered ones after which
+/// the connection is lost.
 pub(super) const KEEPALIVE_INTERVAL: Duration = Duration::from_secs(3);
 pub(super) const KEEPALIVES: u32 = 3;
-/// Lease of hosts that say nothing else.
+/// Default lease of a host.
 const USUAL_LEASE: Duration = Duration::from_secs(15);
-/// Most letters of the name that a URL gives to its connections. The host's id comes after it, and the server keeps 63 bytes.
+/// Most letters of a connection name from the URL. The host's id follows it, and the server keeps 63 bytes.
 const MAX_OWN_NAME: usize = 24;
 /// Schema of the host's own tables.
 pub(super) const SCHEMA: &str = "tollgate_host";
-/// Schema of the functions that statements of components use, which every role may.
+/// Schema of the functions for statements of components, which every role may use.
 pub(super) const OF_FUNCTIONS: &str = "tollgate";
-/// Beginnings of a URL. Anything else the library takes for pairs of keys and values, and shows when it does not know them.
+/// Accepted URL schemes. The library parses anything else as key-value pairs, and prints unknown ones.
 const SCHEMES: [&str; 2] = ["postgres://", "postgresql://"];
 
-/// Reason why a PostgreSQL database is not used. Each says what to do.
+/// Reason for which a PostgreSQL database is not used. Each message has a remedy.
 #[derive(Debug, Error)]
 pub enum ServerError {
     /// The URL is malformed.
     #[error("the database URL is malformed: {0}; write it as postgres://USER:PASSWORD@HOST:PORT/DATABASE")]
     Url(String),
-    /// The URL asks for TLS in a way that checks nothing.
+    /// The URL requests TLS without verification.
     #[error("sslmode is {0}; use verify-full, or disable for a server on this machine")]
     SslMode(String),
-    /// A server elsewhere without TLS.
+    /// A remote server without TLS.
     #[error(
-        "{0} is not on this machine and sslmode is disable, so that anybody on the way reads what is stored; use sslmode=verify-full"
+        "{0} is not on this machine and sslmode is disable, so anybody on the network path can read what is stored; use sslmode=verify-full"
     )]
     Insecure(String),
     /// The trusted certificates cannot be read.
@@ -67,12 +68,12 @@ pub enum ServerError {
         reason: String,
     },
     /// The connection was not made in time.
-    #[error("{place} did not answer within {} s; look if the server runs and can be reached", CONNECT_TIMEOUT.as_secs())]
+    #[error("{place} did not answer within {} s; check that the server runs and can be reached", CONNECT_TIMEOUT.as_secs())]
     Silent {
         /// Address.
         place: String,
     },
-    /// The server is too old.
+    /// The server's version is too old.
     #[error(
         "the server is PostgreSQL {found}, and at least {} is needed; upgrade the server",
         super::settings::LEAST_VERSION
@@ -81,12 +82,12 @@ pub enum ServerError {
         /// Major version of the server.
         found: i64,
     },
-    /// The server cannot be written.
+    /// The server is read-only.
     #[error(
         "the server only reads: it is a standby, or its transactions are read-only by default; give the URL of the primary"
     )]
     ReadOnly,
-    /// A crash of the server may lose what was committed.
+    /// A crash of the server may lose committed rows.
     #[error(
         "{0} is off on the server, so that a crash loses committed rows or damages them; turn it on in postgresql.conf"
     )]
@@ -94,30 +95,30 @@ pub enum ServerError {
     /// The database has another encoding.
     #[error("the encoding of the database is {0}; create it with ENCODING 'UTF8' TEMPLATE template0")]
     Encoding(String),
-    /// Triggers of the session's role do not run.
+    /// Triggers do not run in sessions of the role.
     #[error("session_replication_role is {0}, so that triggers do not run; reset it for the role of the URL")]
     TriggersOff(String),
-    /// The server does without triggers, or with others.
+    /// The server does not run the triggers, or runs other ones.
     #[error(
         "the server accepted a row of the ledger out of order: its triggers do not work; use PostgreSQL itself"
     )]
     NoTriggers,
-    /// Advisory locks are accepted and do nothing.
+    /// Advisory locks have no effect on the server.
     #[error(
         "advisory locks do not wait on this server, so that calls would not run one after another; use PostgreSQL itself, and its own port instead of that of a pooler"
     )]
     NoLocks,
-    /// Not enough connections.
+    /// The server has too few free connections.
     #[error(
         "the server has {free} connections left, and a host needs {needed}; raise max_connections, or the limit of the role or database"
     )]
     TooFewConnections {
-        /// Connections that are free.
+        /// Number of free connections.
         free: i64,
-        /// Connections of a host.
+        /// Number of connections that a host needs.
         needed: i64,
     },
-    /// A component has no role of its own, where one is required.
+    /// A component has no usable role, although roles are required.
     #[error("the role {role} of a component {why}; {remedy}")]
     NoRole {
         /// Name of the role.
@@ -127,24 +128,24 @@ pub enum ServerError {
         /// Remedy.
         remedy: &'static str,
     },
-    /// The tables cannot be made or brought up to date.
+    /// The tables cannot be created or migrated.
     #[error(
         "the role of the URL may not create {0}; grant it CREATE on the database, or create the schema with that role as owner"
     )]
     MayNotCreate(String),
 }
 
-/// Remedy for a connection that is not made.
+/// Remedy for a failed connection.
 fn remedy(reason: &str) -> &'static str {
     let says = |words: &[&str]| words.iter().any(|word| reason.contains(word));
     if says(&["SQLSTATE 3D000"]) {
-        "look at the database's name in the URL, or make the database: tollgate storage init"
+        "check the database's name in the URL, or create the database: tollgate storage init"
     } else if says(&["SQLSTATE 28P01", "SQLSTATE 28000"]) {
-        "look at the role and password of the URL, and at what pg_hba.conf of the server lets in"
+        "check the role and password in the URL, and which connections pg_hba.conf of the server allows"
     } else if says(&["does not support TLS"]) {
         "servers elsewhere are used with TLS alone: turn it on there (ssl = on), and name its certificate with sslrootcert"
     } else {
-        "look if the server runs, and at the address, role and password of the URL"
+        "check that the server runs, and check the address, role and password in the URL"
     }
 }
 
@@ -160,47 +161,47 @@ impl ServerError {
     }
 }
 
-/// Calls that write side by side on one host, unless the operator says another number. A server's default of 100 connections has room
-/// for two hosts then.
+/// Default number of concurrent writing calls on one host. A server's default limit of 100 connections then has room
+/// for two hosts.
 const LANES: NonZeroUsize = NonZeroUsize::new(4).unwrap();
 
-/// A PostgreSQL database and how to get to it.
+/// Address and settings of a PostgreSQL database.
 #[derive(Clone)]
 pub struct Server {
     pub(super) config: Config,
     pub(super) tls: MaybeTls,
     pub(super) schema: String,
-    /// Parameters of the URL that are about TLS, as they stand in it.
+    /// TLS parameters of the URL, as written in it.
     pub(super) tls_parameters: Vec<String>,
-    /// The host of this process, once there is one.
+    /// Host of this process, once it has joined.
     pub(super) served: Arc<OnceLock<Served>>,
     pub(super) roles: Roles,
-    /// Calls that write side by side on one host.
+    /// Number of concurrent writing calls on one host.
     pub(in crate::storage) lanes: NonZeroUsize,
     pub(super) wall: Arc<Wall>,
 }
 
-/// Text between the name that a URL gives to its connections and the id of the host that they are of.
+/// Separator in connection names, between the name from the URL and the host's id.
 pub(in crate::storage) fn mark_of_hosts(schema: &str) -> String {
     if schema == SCHEMA {
         return " ".to_owned();
     }
-    // Another set of hosts in the same database.
+    // Identifies another set of hosts in the same database.
     format!(" {}/", &hex(&Sha256::digest(schema))[..8])
 }
 
-/// A host, as sessions need to know it.
+/// Host data that sessions need.
 pub(super) struct Served {
-    /// Its id. Its write transactions fail after others buried it.
+    /// Id of the host. Its write transactions fail after others declared it dead.
     pub(super) host: String,
-    /// Its data directory, by a hash.
+    /// Hash of its data directory.
     pub(super) place: String,
-    /// Longest time without news after which a host is taken for gone, in milliseconds: its own, or that of another.
+    /// Longest lease of any host, in milliseconds.
     longest_lease_ms: AtomicI64,
 }
 
 impl Server {
-    /// The same address for sessions of no host yet.
+    /// The same address for sessions before a host has joined.
     pub(crate) fn of_nobody(self) -> Server {
         Server {
             served: Arc::default(),
@@ -208,7 +209,7 @@ impl Server {
         }
     }
 
-    /// Notes which host the sessions are of.
+    /// Sets the host of the sessions.
     pub(in crate::storage) fn serve(&self, host: &str, place: &str, lease: Duration) {
         let _ = self.served.set(Served {
             host: host.to_owned(),
@@ -219,7 +220,7 @@ impl Server {
         });
     }
 
-    /// Settings for a new connection. The server knows it by a name that ends with the host's id.
+    /// Settings of a new connection. Its name on the server ends with the host's id.
     pub(super) fn to_connect(&self) -> Config {
         let mut config = self.config.clone();
         if let (Some(name), Some(served)) = (self.config.get_application_name(), self.served.get()) {
@@ -233,8 +234,8 @@ impl Server {
         config
     }
 
-    /// Time that a session waits for a lock, in milliseconds. A host that hangs has its locks for as long as its lease and
-    /// the moment that others take to notice.
+    /// Time that a session waits for a lock, in milliseconds. A host that hangs keeps its locks for its lease, and
+    /// until another host notices.
     pub(super) fn lock_timeout_ms(&self) -> u128 {
         let lease = self
             .served
@@ -243,8 +244,8 @@ impl Server {
         u128::from(lease.unsigned_abs()).saturating_add(LOCK_TIMEOUT_MS)
     }
 
-    /// Time after which the server ends a transaction that says nothing, in milliseconds. Others notice a host that hangs, but
-    /// nobody knows of a program that is no host, or not yet.
+    /// Time after which the server ends an idle transaction, in milliseconds. Hosts that hang are noticed by other
+    /// hosts. This limit covers programs that are not hosts, or have not joined yet.
     pub(super) fn idle_timeout_ms(&self) -> u128 {
         match self.served.get() {
             Some(_) => IDLE_TIMEOUT_MS,
@@ -252,15 +253,16 @@ impl Server {
         }
     }
 
-    /// Notes the longest lease of all hosts.
+    /// Records the longest lease of all hosts.
     pub(in crate::storage) fn note_lease(&self, lease_ms: i64) {
         if let Some(served) = self.served.get() {
             served.longest_lease_ms.fetch_max(lease_ms, Ordering::Relaxed);
         }
     }
 
-    /// Reads a URL. Of `sslmode`, `verify-full` and `disable` are known: the default is `verify-full` for servers elsewhere.
-    /// `sslrootcert` names a PEM file of certificates to trust in place of the system's, `schema` the schema of the host's tables.
+    /// Parses a URL. For `sslmode`, only `verify-full` and `disable` are supported. The default for remote servers is
+    /// `verify-full`. `sslrootcert` names a PEM file of certificates to trust instead of the system's, and `schema`
+    /// the schema of the host's tables.
     pub fn from_url(url: &str) -> Result<Server, ServerError> {
         check_form(url)?;
         let (url, own) = split(url)?;
@@ -287,7 +289,7 @@ impl Server {
         config.keepalives_interval(KEEPALIVE_INTERVAL);
         config.keepalives_retries(KEEPALIVES);
         if config.get_hosts().len() > 1 {
-            // Only the primary, wherever it is.
+            // Only the primary, at any of the addresses.
             config.target_session_attrs(TargetSessionAttrs::ReadWrite);
         }
         if config.get_application_name().is_none() {
@@ -305,7 +307,7 @@ impl Server {
             .or_else(|| far_address.map(ToString::to_string));
         let is_secured = match (own.ssl_mode.as_deref(), elsewhere) {
             (Some("verify-full"), _) | (None, Some(_)) => true,
-            // Whoever names certificates wants them used.
+            // A URL that names certificates must use TLS.
             (None, None) => own.root_cert.is_some(),
             (Some("disable"), None) => false,
             (Some("disable"), Some(host)) => return Err(ServerError::Insecure(host)),
@@ -330,7 +332,7 @@ impl Server {
 }
 
 impl Server {
-    /// The same database for a host that has so many calls write side by side. None: four.
+    /// The database with this many concurrent writing calls on a host. `None` means the default, four.
     #[must_use]
     pub fn with_lanes(self, lanes: Option<NonZeroUsize>) -> Server {
         Server {
@@ -339,7 +341,7 @@ impl Server {
         }
     }
 
-    /// Schema of an owner's tables: the host's own, or one for each component beside it.
+    /// Schema of an owner's tables: the host's own, or a separate one for each component.
     pub(in crate::storage) fn schema_of(&self, owner: &str) -> String {
         if owner == CORE_NAME {
             return self.schema.clone();
@@ -348,7 +350,7 @@ impl Server {
         if name.len() <= MAX_NAME {
             return name;
         }
-        // The server would cut it, so that two could become one.
+        // The server would truncate the name, so that two names could become equal.
         let hash = hex(&Sha256::digest(&name));
         format!(
             "{}/{}",
@@ -358,7 +360,8 @@ impl Server {
     }
 }
 
-/// Refuses a URL in which the library finds a password in another place than its author. The message shows nothing of it.
+/// Refuses a URL in which the library would find the password in another place than the author. The message shows no
+/// part of it.
 fn check_form(url: &str) -> Result<(), ServerError> {
     let rest = SCHEMES.iter().find_map(|scheme| url.strip_prefix(scheme));
     let Some(rest) = rest else {
@@ -374,7 +377,7 @@ fn check_form(url: &str) -> Result<(), ServerError> {
     Ok(())
 }
 
-/// Part of a URL that only this host understands.
+/// Parameters of a URL that only this host understands.
 #[derive(Default)]
 struct Own {
     ssl_mode: Option<String>,
@@ -383,7 +386,7 @@ struct Own {
     tls_parameters: Vec<String>,
 }
 
-/// Takes out of a URL what the library does not understand.
+/// Splits off the parameters of a URL that the library does not understand.
 fn split(url: &str) -> Result<(String, Own), ServerError> {
     let Some((start, query)) = url.split_once('?') else {
         return Ok((url.to_owned(), Own::default()));
@@ -409,7 +412,7 @@ fn split(url: &str) -> Result<(String, Own), ServerError> {
     Ok((url, own))
 }
 
-/// A value of a URL, in which `%` stands before the number of a byte.
+/// Percent-decoded value from a URL.
 fn decoded(value: &str) -> Result<String, ServerError> {
     let malformed = || ServerError::Url("a % is not followed by two digits that make up a letter".to_owned());
     let mut bytes = Vec::with_capacity(value.len());
@@ -434,9 +437,9 @@ fn trusted(root_cert: Option<PathBuf>) -> Result<Tls, ServerError> {
     Tls::new(Some(&pem)).map_err(|err| failed(err.to_string()))
 }
 
-/// True for the name of a schema that a host takes: names of components' schemas begin with it.
+/// True for a valid name of a host's schema. Names of components' schemas begin with it.
 fn is_plain(schema: &str) -> bool {
-    // The server keeps names that begin so for itself.
+    // The server reserves names with this prefix.
     !schema.starts_with("pg_")
         && (1..=30).contains(&schema.len())
         && schema
@@ -444,7 +447,7 @@ fn is_plain(schema: &str) -> bool {
             .all(|byte| byte.is_ascii_alphanumeric() || byte == b'_')
 }
 
-/// True for a host that is this machine.
+/// True if the server is on this machine.
 fn is_here(host: &Host) -> bool {
     match host {
         Host::Unix(_) => true,

@@ -1,4 +1,4 @@
-//! Settings of a session, and what a server must be and do.
+//! Settings of a session, and the requirements on a server.
 
 use sha2::{Digest as _, Sha256};
 
@@ -8,22 +8,26 @@ use super::wire::Wire;
 use crate::storage::error::StoreFailure;
 use crate::storage::session::Access;
 
-/// Oldest major version.
+/// Oldest supported major version.
 pub(super) const LEAST_VERSION: i64 = 15;
-/// Connections that a host needs beside those of its lanes: writer, readers, runners, signs of life, content of artifacts and its own.
+/// Connections that a host needs besides those of its lanes: writer, readers, runners, heartbeat, content of
+/// artifacts, and maintenance.
 const CONNECTIONS: i64 = 42;
-/// Time that a session waits for locks of hosts that answer, in milliseconds: longer than any write transaction may take.
+/// Time that a session waits for locks of responsive hosts, in milliseconds: longer than any write transaction may
+/// take.
 pub(super) const LOCK_TIMEOUT_MS: u128 = 12_000;
-/// Time after which the server ends a transaction whose host says nothing any more, in milliseconds.
+/// Time after which the server ends a transaction of an unresponsive host, in milliseconds.
 pub(super) const IDLE_TIMEOUT_MS: u128 = 60_000;
-/// The same for a transaction that writes and is of no host. Less than others wait for locks.
+/// Time after which the server ends an idle write transaction without a host, in milliseconds. Less than others wait
+/// for locks.
 pub(super) const IDLE_TIMEOUT_OF_NOBODY_MS: u128 = 8_000;
-/// Time that a lock is waited for to see that it waits, in milliseconds. Somebody has it all the time.
+/// Time for which the lock test waits, in milliseconds. The lock is held all the time.
 const TRIAL_MS: u32 = 20;
-/// Question for a number that changes with each commit of another session: a hash over which transactions are seen.
+/// Query for a number that changes with each commit of another session: a hash of the transactions that are visible.
 pub(super) const DATA_VERSION: &str = "SELECT hashtextextended(pg_current_snapshot()::text, 0)";
 
-/// Question for what a server is. Limits below 0 are none, and of those of the role and the database the lower one counts.
+/// Query for the properties of a server. Negative limits mean unlimited, and of the limits of role and database the
+/// lower one counts.
 pub(super) const FACTS: &str = "SELECT current_setting('server_version_num')::int / 10000, pg_is_in_recovery(),
         current_setting('fsync'), current_setting('full_page_writes'), pg_encoding_to_char(encoding),
         current_setting('session_replication_role'),
@@ -44,9 +48,9 @@ pub(super) fn session(server: &Server, access: Access) -> Result<Wire, ServerErr
     };
     let said = wire.ask(&settings(server, access)).map_err(unreachable)?;
     let text = |at: usize| said.get(at).and_then(Option::as_deref).unwrap_or_default();
-    // Each session may be on another server of the URL's, and the role's settings may have changed since the first.
+    // Each session may be on another of the URL's servers, and the role's settings may have changed since the first.
     primary_with_triggers(text(0), text(1))?;
-    // Only servers on Linux can look if a client is still there while a statement runs.
+    // Only servers on Linux can check during a statement whether the client still exists.
     if let Err(failure) = wire.script("SET client_connection_check_interval = '500ms'", None) {
         tracing::debug!("the server does not look for lost clients: {failure}");
     }
@@ -58,7 +62,7 @@ fn settings(server: &Server, access: Access) -> String {
         Access::Read => "on",
         Access::Write | Access::Memory => "off",
     };
-    // Temporary tables come last, so that none hides a table of the host's.
+    // Temporary tables come last, so that none hides one of the host's tables.
     format!(
         "SELECT pg_is_in_recovery(), current_setting('session_replication_role');
          SET search_path = {}, pg_temp;
@@ -83,7 +87,7 @@ fn settings(server: &Server, access: Access) -> String {
     )
 }
 
-/// Refuses a session that cannot write, or in which the triggers of the ledger do not run.
+/// Refuses a session that cannot write, or in which the ledger's triggers do not run.
 fn primary_with_triggers(is_standby: &str, replication_role: &str) -> Result<(), ServerError> {
     if is_standby == "t" {
         return Err(ServerError::ReadOnly);
@@ -94,12 +98,12 @@ fn primary_with_triggers(is_standby: &str, replication_role: &str) -> Result<(),
     }
 }
 
-/// A name in quotes.
+/// Quoted name.
 pub(super) fn quoted(name: &str) -> String {
     format!("\"{}\"", name.replace('"', "\"\""))
 }
 
-/// Key of an advisory lock of the host. PostgreSQL keeps those of each database apart.
+/// Key of one of the host's advisory locks. PostgreSQL separates those of different databases.
 pub(in crate::storage) fn lock_key(schema: &str, of: &str) -> i64 {
     let hash = Sha256::digest(format!("tollgate turn 1\n{schema}\n{of}\n"));
     let mut first = [0; 8];
@@ -107,7 +111,7 @@ pub(in crate::storage) fn lock_key(schema: &str, of: &str) -> i64 {
     i64::from_be_bytes(first)
 }
 
-/// Checks what a server is. A session that writes is open on it.
+/// Checks the properties of a server, over an open write session.
 pub(super) fn check(server: &Server, wire: &Wire) -> Result<(), ServerError> {
     let failed = |failure: Failure| ServerError::Unreachable {
         place: server.to_string(),
@@ -120,13 +124,13 @@ pub(super) fn check(server: &Server, wire: &Wire) -> Result<(), ServerError> {
     }
 }
 
-/// Connections that a host of this database needs.
+/// Number of connections that a host of this database needs.
 pub(super) fn needed(server: &Server) -> i64 {
     let lanes = i64::try_from(server.lanes.get()).unwrap_or(i64::MAX);
     CONNECTIONS.saturating_add(lanes)
 }
 
-/// Judges what a server says of itself.
+/// Checks the properties that a server reports.
 fn judge(said: &[Option<String>], needed: i64) -> Result<(), ServerError> {
     judgements(said, needed)
         .into_iter()
@@ -135,14 +139,14 @@ fn judge(said: &[Option<String>], needed: i64) -> Result<(), ServerError> {
         .unwrap_or(Ok(()))
 }
 
-/// Judgement on one thing that a server says of itself.
+/// Result of one check of a server's properties.
 pub(super) struct Judged {
     pub(super) about: &'static str,
     pub(super) said: String,
     pub(super) refusal: Option<ServerError>,
 }
 
-/// Judges all that a server says of itself in the answer to [`FACTS`].
+/// Checks all properties that a server reports in the answer to [`FACTS`].
 pub(super) fn judgements(said: &[Option<String>], needed: i64) -> Vec<Judged> {
     let text = |at: usize| said.get(at).and_then(Option::as_deref).unwrap_or_default();
     let number = |at: usize| text(at).parse::<i64>().unwrap_or_default();
@@ -155,7 +159,7 @@ pub(super) fn judgements(said: &[Option<String>], needed: i64) -> Vec<Judged> {
         let refusal = (!is_on).then_some(ServerError::NotDurable(setting));
         judged(setting, text(at).to_owned(), refusal)
     };
-    // This session is one of those that are needed.
+    // This session counts towards the needed connections.
     let free = number(6).saturating_add(1);
     vec![
         judged(
@@ -188,7 +192,7 @@ pub(super) fn judgements(said: &[Option<String>], needed: i64) -> Vec<Judged> {
     ]
 }
 
-/// Tries with two connections if the second one waits for an advisory lock, and gets it afterwards.
+/// Tests with two connections whether the second one waits for an advisory lock and gets it afterwards.
 pub(super) fn locks_wait(server: &Server, first: &Wire) -> Result<bool, Failure> {
     let failed = |_| {
         Failure::seen(

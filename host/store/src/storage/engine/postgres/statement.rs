@@ -1,14 +1,14 @@
-//! Texts of statements: parameters as PostgreSQL writes them, and what is kept prepared.
+//! Statement texts: parameters in PostgreSQL's notation, and the cache of prepared statements.
 
 use std::collections::HashMap;
 
 use tokio_postgres::Statement;
 
-/// Statements kept prepared per session.
+/// Prepared statements that are cached for each session.
 const STATEMENT_CACHE: usize = 256;
 
-/// A statement of the host with `$1` for `?1`. A `?` without a number is the next after the highest so far, as in SQLite.
-/// The text is the host's own, so that quotes and comments are all that can hide a question mark.
+/// Statement of the host with `$1` for `?1`. A `?` without a number gets the number after the highest so far, as in
+/// SQLite. The text comes from the host, so only quotes and comments can hide a question mark.
 pub(super) fn numbered(sql: &str) -> String {
     let mut out = String::with_capacity(sql.len());
     let mut highest = 0_u32;
@@ -28,7 +28,7 @@ pub(super) fn numbered(sql: &str) -> String {
             }
             b'-' if tail.starts_with("--") => tail.find('\n').unwrap_or(tail.len()),
             b'-' => 1,
-            // A doubled quote ends one text and begins the next.
+            // A doubled quote ends one literal and begins the next.
             quote => tail[1..].find(char::from(quote)).map_or(tail.len(), |at| at + 2),
         };
         let (same, tail) = tail.split_at(end);
@@ -39,7 +39,7 @@ pub(super) fn numbered(sql: &str) -> String {
     out
 }
 
-/// Prepared statements by the text of the host. The one that was not used for longest goes first.
+/// Cache of prepared statements by the host's text. The least recently used one is dropped first.
 #[derive(Default)]
 pub(super) struct Cache {
     kept: HashMap<Box<str>, (Statement, u64)>,
@@ -64,7 +64,7 @@ impl Cache {
         self.kept.insert(sql.into(), (statement.clone(), self.uses));
     }
 
-    /// Forgets everything, because the connection is another one.
+    /// Clears the cache after a reconnect.
     pub(super) fn clear(&mut self) {
         self.kept.clear();
     }

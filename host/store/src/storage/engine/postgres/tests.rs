@@ -1,4 +1,4 @@
-//! A session on a server, as the host uses it. Without a server there is nothing to try.
+//! Tests of a session on a server, as the host uses it. Without a server the tests do nothing.
 
 mod append;
 

@@ -1,4 +1,4 @@
-//! TLS to PostgreSQL, by rustls. The certificate is checked with the server's name, always.
+//! TLS to PostgreSQL, by rustls. The certificate is always checked against the server's name.
 
 use std::io;
 use std::pin::Pin;
@@ -16,12 +16,12 @@ use tokio_rustls::rustls::{ClientConfig, RootCertStore};
 
 type Boxed = Box<dyn std::error::Error + Send + Sync>;
 
-/// Certificates that are trusted.
+/// TLS configuration with the trusted certificates.
 #[derive(Clone)]
 pub(super) struct Tls(Arc<ClientConfig>);
 
 impl Tls {
-    /// Trusts what the system trusts, or the certificates of a PEM text alone.
+    /// Trusts the system's certificates, or only those of a PEM text.
     pub(super) fn new(roots: Option<&[u8]>) -> Result<Tls, Boxed> {
         let builder = ClientConfig::builder_with_provider(Arc::new(ring::default_provider()))
             .with_safe_default_protocol_versions()?;
@@ -42,7 +42,7 @@ impl Tls {
     }
 }
 
-/// TLS for a connection, if it is to have it.
+/// TLS for a connection, if it is enabled.
 #[derive(Clone)]
 pub(super) struct MaybeTls(pub(super) Option<Tls>);
 
@@ -84,7 +84,8 @@ impl<S: AsyncRead + AsyncWrite + Unpin + Send + 'static> TlsConnect<S> for Hands
 pub(super) struct Secured<S>(Box<tokio_rustls::client::TlsStream<S>>);
 
 impl<S: AsyncRead + AsyncWrite + Unpin> TlsStream for Secured<S> {
-    /// None: the certificate was checked with the server's name, so that nobody is in between.
+    /// No channel binding: the certificate was checked against the server's name, which rules out a man in the
+    /// middle.
     fn channel_binding(&self) -> ChannelBinding {
         ChannelBinding::none()
     }

@@ -1,4 +1,4 @@
-//! Beginnings of transactions: the turn to write, alone or beside others, and the fence.
+//! Beginnings of transactions: the write lock, exclusive or shared, and the fence.
 
 use std::collections::BTreeSet;
 use std::time::Duration;
@@ -13,32 +13,36 @@ use super::{Failure, Postgres, STATES_WAIT, Transaction, is_id};
 use crate::storage::error::{StoreError, StoreFailure, StoreResult};
 use crate::storage::session::Among;
 
-/// Time that the server leaves a transaction beyond the deadline of its call, in milliseconds.
+/// Time that the server allows a transaction past the deadline of its call, in milliseconds.
 const GRACE_MS: u128 = 5_000;
 
-/// Time that a beginning which travels with a statement waits for locks, in milliseconds. The time is the call's.
+/// Time that a BEGIN sent together with a statement waits for locks, in milliseconds. It counts towards the call's
+/// time.
 const LATE_LOCK_MS: u128 = 100;
 
-/// Time that a snapshot of a feed waits for calls that are at work, in milliseconds.
+/// Time that a feed's snapshot waits for calls in progress, in milliseconds.
 const FEED_LOCK_MS: u128 = 5_000;
 
-/// Name of the lock of those who write alone, which the others share.
+/// Name of the write lock: exclusive writers hold it alone, all others share it.
 const EVERYBODY: &str = "write";
 
 impl Postgres {
-    /// Has beginnings of transactions travel with their first statement, or sends them by themselves, which is how it is at first. One that
-    /// travels waits for its turn for a moment only: [`must_begin_anew`](Self::must_begin_anew) says that it did not come.
+    /// Makes BEGIN travel with the first statement, or be sent separately, which is the default. A BEGIN that travels
+    /// waits for its lock only briefly. [`must_begin_anew`](Self::must_begin_anew) tells that it did not get the
+    /// lock.
     pub(in crate::storage) fn begin_late(&self, is_late: bool) {
         self.begins_late.set(is_late);
     }
 
-    /// True if the last transaction could not begin when its first statement came, or if a component's statement met another transaction and
-    /// one of them had to give way. Nothing of it was done, so it may begin anew. Until then every statement is refused.
+    /// True if the last transaction could not begin when its first statement came, or if a component's statement
+    /// conflicted with another transaction and was chosen to give way. Nothing was done, so the transaction may begin
+    /// again. Until then every statement is refused.
     pub(in crate::storage) fn must_begin_anew(&self) -> bool {
         self.must_begin_anew.get()
     }
 
-    /// Notes how the beginning that went with a statement ended. False if the transaction could not begin.
+    /// Records the result of a BEGIN that was sent with a statement. Returns false if the transaction could not
+    /// begin.
     pub(super) fn has_begun(&self, around: &Around) -> bool {
         if !around.begins {
             return true;
@@ -51,7 +55,7 @@ impl Postgres {
         false
     }
 
-    /// Forgets what should have been sent with a next statement of a transaction that is over.
+    /// Discards pending SQL of a transaction that is over.
     fn forget_dues(&self) {
         self.last_row.take();
         self.due_begin.take();
@@ -60,7 +64,7 @@ impl Postgres {
         self.guard.set(Guard::None);
     }
 
-    /// Undoes the transaction, which has to begin anew.
+    /// Rolls back the transaction, which must begin again.
     pub(super) fn give_way(&self) {
         self.forget_dues();
         self.must_begin_anew.set(true);
@@ -79,7 +83,7 @@ impl Postgres {
             });
     }
 
-    /// Notes a beginning that is sent with the first statement.
+    /// Sets the BEGIN that is sent with the first statement.
     fn begin_with_first(&self, sql: String) -> StoreResult<()> {
         if self.in_transaction() {
             return Err(Failure::seen(StoreFailure::Other, "a transaction is open already").into());
@@ -105,7 +109,7 @@ impl Postgres {
         self.begin_as(|wire| wire.ask_last(sql, deadline))
     }
 
-    /// Begins a transaction under a lock of the session, which is given back in the same trip.
+    /// Begins a transaction under a session lock, which is released in the same round trip.
     fn begin_between(&self, lock: &str, begin: &str, unlock: &str) -> StoreResult<()> {
         self.begin_as(|wire| wire.begin_between(lock, begin, unlock).map(|()| Vec::new()))
     }
@@ -131,7 +135,7 @@ impl Postgres {
             .as_ref()
             .is_err_and(|failure| failure.kind() == StoreFailure::Lost)
         {
-            // The connection was lost since, and nobody had noticed.
+            // The connection was lost earlier, without being noticed.
             self.wire().give_up();
             self.connect_anew()?;
             begun = send(&self.wire());
@@ -150,7 +154,7 @@ impl Postgres {
         Ok(())
     }
 
-    /// Waits for turns and locks of write transactions for no longer than this.
+    /// Limits the time that write transactions wait for locks.
     pub(in crate::storage) fn wait_at_most(&self, time: Duration) {
         self.longest_wait_ms.set(time.as_millis());
     }
@@ -159,7 +163,7 @@ impl Postgres {
         self.server.lock_timeout_ms().min(self.longest_wait_ms.get())
     }
 
-    /// Starts a snapshot; it is taken at the first read.
+    /// Starts a snapshot, which is taken at the first read.
     pub(in crate::storage) fn begin_read(&self) -> StoreResult<()> {
         let begin = "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY";
         match self.begins_late.get() {
@@ -170,8 +174,8 @@ impl Postgres {
         Ok(())
     }
 
-    /// Starts a snapshot after the calls of a pack that are at work, whatever part of it they have. Others wait until it is taken,
-    /// because a call that began in between could give a row a lower number than one that the snapshot sees.
+    /// Starts a snapshot after the calls of a pack that are in progress, in any scope. Later calls wait until it is
+    /// taken, because a call that began in between could assign a row a lower number than one that the snapshot sees.
     pub(in crate::storage) fn begin_read_of_feed(&self, pack: &str) -> StoreResult<()> {
         let key = lock_key(&self.server.schema, &format!("turn {pack}"));
         let wait_ms = self.lock_timeout_ms().min(FEED_LOCK_MS);
@@ -183,7 +187,7 @@ impl Postgres {
         Ok(())
     }
 
-    /// Starts a write transaction, after all that other sessions asked for before.
+    /// Starts a write transaction with the exclusive lock, in the order of requests by all sessions.
     pub(in crate::storage) fn begin_write(&self) -> StoreResult<()> {
         let everybody = lock_key(&self.server.schema, EVERYBODY);
         self.begin_write_with(&format!("SELECT pg_advisory_xact_lock({everybody})"))
@@ -199,11 +203,11 @@ impl Postgres {
         self.begin_with_first(format!("{begin}; SET LOCAL lock_timeout = {lock_ms}"))
     }
 
-    /// The same for a call that waits no longer than until its deadline. Fails as busy then.
+    /// Starts a write transaction for a call, and waits no longer than its deadline. Fails as busy after that.
     pub(in crate::storage) fn begin_write_before(&self, deadline: &Deadline) -> StoreResult<()> {
         let remaining = deadline.remaining().as_millis().max(1);
         let begin = self.begin_in_turn(
-            // The deadline ends the wait first, and by a request to cancel that meets this statement and no later one.
+            // The deadline ends the wait first, by a cancel request that hits this statement and no later one.
             remaining.saturating_add(GRACE_MS).min(self.lock_timeout_ms()),
             remaining
                 .saturating_add(GRACE_MS)
@@ -213,19 +217,19 @@ impl Postgres {
             .map_err(|err| match err.failure() {
                 StoreFailure::Interrupted => Failure::seen(
                     StoreFailure::Busy,
-                    "the turn to write did not come before the deadline",
+                    "the write lock did not become free before the deadline",
                 )
                 .into(),
                 _ => err,
             })
     }
 
-    /// Starts a write transaction beside those of other hosts. Those that write alone wait for it, and those that want the same.
-    /// Each statement sees what was committed before.
+    /// Starts a write transaction that runs in parallel with those of other hosts. Exclusive writers wait for it, and
+    /// so do transactions with the same locks. Each statement sees everything that was committed before.
     pub(in crate::storage) fn begin_write_among(&self, among: &Among) -> StoreResult<()> {
         let everybody = lock_key(&self.server.schema, EVERYBODY);
         let mut turn = format!("SELECT pg_advisory_xact_lock_shared({everybody})");
-        // In an order that all hosts have, so that no two wait for each other.
+        // All hosts use the same lock order, so that no two wait for each other.
         let sorted = |names: &[String]| -> BTreeSet<i64> {
             let keys = names.iter();
             keys.map(|name| lock_key(&self.server.schema, &format!("turn {name}")))
@@ -245,8 +249,8 @@ impl Postgres {
         self.begin_write_with(&turn)
     }
 
-    /// Starts a write transaction beside the turn, after all others with the same lock. Each of its statements sees what
-    /// others committed before.
+    /// Starts a write transaction outside the write lock, after all others with the same lock. Each of its statements
+    /// sees what others committed before.
     pub(in crate::storage) fn begin_beside(&self, lock: &str) -> StoreResult<()> {
         let key = lock_key(&self.server.schema, lock);
         self.begin(
@@ -258,14 +262,14 @@ impl Postgres {
         )
     }
 
-    /// Takes a lock for as long as the session lasts, unless another session has it.
+    /// Takes a lock for the lifetime of the session, unless another session holds it.
     pub(in crate::storage) fn try_lock(&self, lock: &str) -> StoreResult<bool> {
         let key = lock_key(&self.server.schema, lock);
         let said = self.seen(self.wire().ask(&format!("SELECT pg_try_advisory_lock({key})")))?;
         Ok(said.first().and_then(Option::as_deref) == Some("t"))
     }
 
-    /// One writes at a time, as with SQLite: each statement sees what the one before committed, and nothing else.
+    /// One writer at a time, as with SQLite: each statement sees exactly what earlier transactions committed.
     fn begin_in_turn(&self, lock_ms: u128, idle_ms: u128) -> String {
         let everybody = lock_key(&self.server.schema, EVERYBODY);
         let turn = format!("SELECT pg_advisory_xact_lock({everybody})");
@@ -284,7 +288,7 @@ impl Postgres {
     }
 }
 
-/// The failure of a transaction that could not begin.
+/// Error of a transaction that could not begin.
 pub(super) fn not_begun() -> StoreError {
     Failure::seen(StoreFailure::Busy, "the transaction could not begin").into()
 }

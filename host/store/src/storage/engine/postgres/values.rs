@@ -1,6 +1,6 @@
-//! Values on their way to PostgreSQL and back.
+//! Conversion of values to and from PostgreSQL.
 //!
-//! A parameter has the type that the server inferred for it, so a number is sent as that type wants it.
+//! A parameter has the type that the server inferred for it, so a number is encoded in that type.
 
 use std::error::Error;
 use std::fmt;
@@ -12,10 +12,10 @@ use tokio_postgres::types::{FromSql, IsNull, ToSql, Type, to_sql_checked};
 use crate::storage::engine::{Column, Sql};
 use crate::storage::error::{StoreError, StoreResult};
 
-/// A value of a parameter.
+/// Value of a parameter.
 pub(super) struct Param<'a>(pub(super) Sql<'a>);
 
-/// Without the value, because the library logs parameters.
+/// Omits the value, because the library logs parameters.
 impl fmt::Debug for Param<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self.0 {
@@ -28,7 +28,7 @@ impl fmt::Debug for Param<'_> {
     }
 }
 
-/// Reason why a value cannot be sent.
+/// Reason for which a value cannot be sent.
 #[derive(Debug, thiserror::Error)]
 enum Unsendable {
     #[error("text holds a NUL character, which PostgreSQL cannot store")]
@@ -91,7 +91,7 @@ fn put_int(number: i64, ty: &Type, out: &mut BytesMut) -> Result<(), Unsendable>
     Ok(())
 }
 
-/// A value as the server sent it.
+/// Value in the server's encoding.
 struct Raw<'a>(&'a [u8]);
 
 impl<'a> FromSql<'a> for Raw<'a> {
@@ -104,13 +104,13 @@ impl<'a> FromSql<'a> for Raw<'a> {
     }
 }
 
-/// The bytes of a column of a row; none for NULL or if there is no such column.
+/// Bytes of a column in a row. `None` for NULL or a missing column.
 pub(super) fn raw(row: &Row, index: usize) -> Option<Option<&[u8]>> {
     let found: Option<Raw<'_>> = row.try_get(index).ok()?;
     Some(found.map(|Raw(bytes)| bytes))
 }
 
-/// The value of a column of a row.
+/// Value of a column in a row.
 pub(in crate::storage::engine) fn column(row: &Row, index: usize) -> StoreResult<Column<'_>> {
     let Some(Raw(raw)) = row.try_get::<_, Option<Raw<'_>>>(index)? else {
         return Ok(Column::Null);
@@ -136,8 +136,8 @@ fn read<'a>(ty: &Type, raw: &'a [u8]) -> Option<Column<'a>> {
     })
 }
 
-/// A sum of whole numbers: PostgreSQL gives it as digits to the base of 10,000, the highest first. One that does not fit
-/// or has a fraction is `None`, because no statement of the host may make one.
+/// Decodes a sum of integers, which PostgreSQL sends as digits to base 10,000, highest first. `None` if it does not
+/// fit or has a fraction, because no statement of the host may produce that.
 fn numeric(raw: &[u8]) -> Option<Column<'static>> {
     const NEGATIVE: u16 = 0x4000;
     let mut words = raw
@@ -154,7 +154,7 @@ fn numeric(raw: &[u8]) -> Option<Column<'static>> {
     let mut number = 0_i64;
     let mut digits = words.fuse();
     for _ in 0..places {
-        // Negative, because there is one more of those.
+        // Accumulated as a negative number, because the negative range is larger.
         let digit = i64::from(digits.next().unwrap_or(0));
         number = number.checked_mul(10_000)?.checked_sub(digit)?;
     }

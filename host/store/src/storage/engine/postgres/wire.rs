@@ -1,7 +1,7 @@
-//! A connection to PostgreSQL, with a runtime of its own.
+//! A connection to PostgreSQL with its own runtime.
 //!
-//! Sessions are synchronous and each belongs to one thread. The connection is driven by a current-thread runtime that runs
-//! only while the session waits for the server, so that no other thread is woken for a trip.
+//! Sessions are synchronous, and each belongs to one thread. A current-thread runtime drives the connection only
+//! while the session waits for the server, so that no other thread is woken for a round trip.
 
 mod around;
 
@@ -26,41 +26,41 @@ use crate::storage::error::StoreFailure;
 
 pub(super) use self::around::{Around, Caps, Over};
 
-/// Time between two looks at the deadline of a statement that runs.
+/// Interval of checking the deadline of a running statement.
 const LOOK_INTERVAL: Duration = Duration::from_millis(10);
-/// Time for the server to heed a request to cancel. The connection is given up after it.
+/// Time for the server to react to a cancel request. After that the connection is closed.
 const CANCEL_TIMEOUT: Duration = Duration::from_millis(500);
-/// Time for a connection to say goodbye.
+/// Time for a graceful close.
 const GOODBYE_TIMEOUT: Duration = Duration::from_millis(200);
-/// Most rows that are taken over at once.
+/// Most rows that are fetched at once.
 const CHUNK: usize = 256;
 
 /// A connection.
 pub(super) struct Wire {
-    /// Absent once the connection is given up.
+    /// Absent once the connection is closed.
     client: Option<Client>,
     cancel: CancelToken,
     tls: MaybeTls,
     driver: Mutex<Option<JoinHandle<()>>>,
-    /// Absent only while it is dropped.
+    /// Absent only during the drop.
     runtime: Option<Runtime>,
 }
 
-/// Rows of a statement as they come. Those that came together are taken over together.
+/// Rows of a statement as they arrive. Rows that arrive together are fetched together.
 pub(super) type Chunks = Pin<Box<ReadyChunks<RowStream>>>;
 
 /// End of a statement with a deadline.
 enum Ended<T> {
     InTime(Result<T, tokio_postgres::Error>),
-    /// The statement was to be cancelled, and may have failed then.
+    /// A cancel request was sent, and the statement may have failed because of it.
     Late(Option<tokio_postgres::Error>),
 }
 
-/// Result of a trip.
+/// Result of a round trip.
 type Trip<T> = Result<T, Failure>;
 
 impl Wire {
-    /// Connects.
+    /// Opens a connection.
     pub(super) fn open(server: &Server) -> Result<Wire, ServerError> {
         let unreachable = |reason: String| ServerError::Unreachable {
             place: server.to_string(),
@@ -80,7 +80,7 @@ impl Wire {
         let (client, connection) = match connected {
             Ok(connected) => connected,
             Err(err) => {
-                // Dropping it would wait for its threads, which is not allowed everywhere.
+                // A normal drop would wait for its threads, which is not allowed in every context.
                 runtime.shutdown_background();
                 return Err(err);
             }
@@ -104,16 +104,16 @@ impl Wire {
         self.client.as_ref().is_none_or(Client::is_closed) || self.driver_is_gone()
     }
 
-    /// Takes notice of what came since the last trip, such as the end of the connection.
+    /// Processes messages that arrived since the last round trip, such as the end of the connection.
     pub(super) fn look(&self) {
         self.block_on(async {
-            // The first turn is for the socket, the second one for the driver.
+            // The first turn is for the socket, the second for the driver.
             tokio::task::yield_now().await;
             tokio::task::yield_now().await;
         });
     }
 
-    /// True if the host closed it, whatever the server thinks.
+    /// True if the host closed the connection.
     pub(super) fn is_given_up(&self) -> bool {
         let driver = self.driver.lock().unwrap_or_else(PoisonError::into_inner);
         driver.is_none()
@@ -147,7 +147,7 @@ impl Wire {
         })
     }
 
-    /// Begins a statement that returns rows.
+    /// Starts a statement that returns rows.
     pub(super) fn query(
         &self,
         around: &Around,
@@ -164,13 +164,13 @@ impl Wire {
         Ok(Box::pin(stream.ready_chunks(CHUNK)))
     }
 
-    /// The next rows of a statement; none after the last.
+    /// Next rows of a statement. Empty after the last.
     pub(super) fn rows(&self, chunks: &mut Chunks, deadline: Option<&Deadline>) -> Trip<Vec<Row>> {
         self.trip(deadline, async {
             loop {
                 let chunk = chunks.next().await.unwrap_or_default();
                 let rows: Vec<Row> = chunk.into_iter().collect::<Result<_, _>>()?;
-                // Beyond the deadline nobody wants them, and behind them comes the answer to the request to cancel.
+                // Past the deadline the rows are not needed, and the answer to the cancel request follows them.
                 if rows.is_empty() || !deadline.is_some_and(Deadline::is_over) {
                     return Ok(rows);
                 }
@@ -184,7 +184,7 @@ impl Wire {
         self.trip(deadline, client.batch_execute(sql))
     }
 
-    /// Begins a transaction between two texts that stand for themselves, in one trip.
+    /// Begins a transaction between two SQL texts that run outside it, in one round trip.
     pub(super) fn begin_between(&self, first: &str, begin: &str, last: &str) -> Trip<()> {
         let client = self.client()?;
         let (first, begun, last) = self.block_on(async {
@@ -197,15 +197,15 @@ impl Wire {
         Ok(first.and(begun).and(last)?)
     }
 
-    /// Ends the transaction. No deadline counts: the outcome is wanted in any case.
+    /// Commits the transaction. No deadline applies, because the outcome is needed in any case.
     pub(super) fn commit(&self) -> Trip<()> {
         let client = self.client()?;
         self.block_on(client.batch_execute("COMMIT"))
             .map_err(Failure::of_commit)
     }
 
-    /// Runs a statement and ends the transaction, in one trip. The second text has to see to it that nothing is committed without
-    /// the first statement.
+    /// Runs a statement and commits the transaction, in one round trip. The second text must ensure that nothing is
+    /// committed without the first statement.
     pub(super) fn commit_after(&self, statement: &Statement, params: &[Sql<'_>], commit: &str) -> Trip<()> {
         let client = self.client()?;
         let params = params.iter().map(|value| Param(*value));
@@ -218,11 +218,11 @@ impl Wire {
         });
         let failure = match (ran, committed) {
             (Ok(()), Ok(())) => return Ok(()),
-            // The server had refused it before it came to the end.
+            // The server refused it before it reached the commit.
             (Err(err), _) if err.as_db_error().is_some() => Failure::from(err),
             (Ok(()), Err(err)) => Failure::of_commit(err),
             (Err(err), committed) => match committed.map_err(Failure::of_commit) {
-                // It was never sent, and so there was nothing to end.
+                // The statement was never sent, so there was nothing to commit.
                 Err(refused) if refused.kind() != StoreFailure::Unknown => Failure::from(err),
                 Err(failure) => failure,
                 Ok(()) => Failure::of_commit(err),
@@ -242,7 +242,7 @@ impl Wire {
         Ok(first.map_or_else(Vec::new, texts))
     }
 
-    /// The same under a deadline, and with the last row.
+    /// Runs a text under a deadline, and returns the last row as text.
     pub(super) fn ask_last(&self, sql: &str, deadline: Option<&Deadline>) -> Trip<Vec<Option<String>>> {
         let client = self.client()?;
         let said = self.trip(deadline, client.simple_query(sql))?;
@@ -254,7 +254,7 @@ impl Wire {
         self.client.as_ref().ok_or_else(lost)
     }
 
-    /// Waits for the server, no longer than until the deadline.
+    /// Waits for the server, at most until the deadline.
     fn trip<T: Send>(
         &self,
         deadline: Option<&Deadline>,
@@ -271,7 +271,7 @@ impl Wire {
                     return Ended::InTime(answered);
                 }
             }
-            // What this says does not matter: what counts is if the statement ends.
+            // The result does not matter, only whether the statement ends.
             let _ = timeout(CANCEL_TIMEOUT, self.cancel.cancel_query(self.tls.clone())).await;
             match timeout(CANCEL_TIMEOUT, answer).await {
                 Ok(Err(err)) => Ended::Late(Some(err)),
@@ -284,7 +284,7 @@ impl Wire {
         };
         match failure {
             Some(failure) if failure.kind() == StoreFailure::Interrupted => Err(failure),
-            // The request to cancel may still be on its way, and must not meet a later statement.
+            // The cancel request may still be in transit, and must not hit a later statement.
             _ => {
                 self.give_up();
                 Err(Failure::seen(
@@ -295,7 +295,7 @@ impl Wire {
         }
     }
 
-    /// Closes the connection without waiting for the server, which undoes an open transaction then.
+    /// Closes the connection without waiting for the server, which then rolls back an open transaction.
     pub(super) fn give_up(&self) {
         let driver = self.driver.lock().unwrap_or_else(PoisonError::into_inner).take();
         if let Some(driver) = driver {
@@ -321,10 +321,10 @@ impl Drop for Wire {
             return;
         };
         if let Some(driver) = driver {
-            // Without a goodbye the server writes a line into its log.
+            // Without a graceful close the server logs a message.
             block_on(&runtime, timeout_of(GOODBYE_TIMEOUT, driver));
         }
-        // Waits for no thread, so that a session may be dropped anywhere.
+        // Does not wait for threads, so that a session may be dropped anywhere.
         runtime.shutdown_background();
     }
 }
@@ -336,7 +336,7 @@ fn row_of(message: &SimpleQueryMessage) -> Option<&SimpleQueryRow> {
     }
 }
 
-/// The last row as text.
+/// Last row as text.
 fn last_of(said: &[SimpleQueryMessage]) -> Vec<Option<String>> {
     let last = said.iter().rev().find_map(row_of);
     last.map_or_else(Vec::new, texts)
@@ -350,8 +350,8 @@ async fn timeout_of<T>(time: Duration, future: impl Future<Output = T>) -> Optio
     timeout(time, future).await.ok()
 }
 
-/// Runs a future to its end on this thread. A thread that runs another runtime already cannot, so that one waits for another
-/// thread, as it would wait for SQLite.
+/// Runs a future to its end on this thread. A thread that already runs another runtime waits for a helper thread
+/// instead, as it would wait for SQLite.
 fn block_on<T: Send>(runtime: &Runtime, future: impl Future<Output = T> + Send) -> T {
     if Handle::try_current().is_err() {
         return runtime.block_on(future);
@@ -360,7 +360,7 @@ fn block_on<T: Send>(runtime: &Runtime, future: impl Future<Output = T> + Send) 
     done.unwrap_or_else(|panic| std::panic::resume_unwind(panic))
 }
 
-/// Reason why a connection was refused, with what the system said.
+/// Reason for which a connection was refused, with the system's message.
 fn of_connecting(err: tokio_postgres::Error) -> String {
     let failure = Failure::from(err);
     let mut told = failure.to_string();

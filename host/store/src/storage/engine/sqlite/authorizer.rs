@@ -1,4 +1,4 @@
-//! Which SQL a component may prepare: a pure decision that SQLite's authorizer asks for.
+//! Rules on the SQL that a component may prepare: a pure decision for SQLite's authorizer.
 
 use rusqlite::hooks::{AuthAction, AuthContext, Authorization};
 
@@ -7,15 +7,15 @@ use crate::storage::access::{CORE_PREFIX, Namespace};
 /// Owner of the statement that is being prepared.
 #[derive(Debug, Clone)]
 pub(in crate::storage) enum Mode {
-    /// The host's own.
+    /// The host.
     Host,
-    /// A component's, during a call.
+    /// A component, during a call.
     Component(Namespace),
     /// A component's migration.
     Migration(Namespace),
 }
 
-/// Functions that SQLite and PostgreSQL share and that neither read state nor allocate freely.
+/// Functions that SQLite and PostgreSQL share, and that neither read state nor allocate without limit.
 const FUNCTIONS: &[&str] = &[
     "abs",
     "avg",
@@ -57,8 +57,8 @@ const FUNCTIONS: &[&str] = &[
 pub(in crate::storage) fn decide(mode: &Mode, with: &[String], context: &AuthContext<'_>) -> Authorization {
     let allowed = match (mode, &context.action) {
         (Mode::Host, action) => host_may(context.accessor, action),
-        // Dropping a column gives its name where other actions give the database's. What a table is renamed to
-        // is not told: the names are compared after the migration.
+        // For dropping a column, SQLite passes the column's name where other actions have the database's. The new
+        // name of a renamed table is not passed: names are compared after the migration.
         (
             Mode::Migration(namespace),
             AuthAction::AlterTable {
@@ -68,7 +68,7 @@ pub(in crate::storage) fn decide(mode: &Mode, with: &[String], context: &AuthCon
         ) => *database_name == "main" && namespace.owns(table_name),
         (Mode::Migration(_), action) if context.database_name == Some("temp") => renames_in_temp(action),
         _ if context.database_name.is_some_and(|name| name != "main") => false,
-        // Of what WITH names SQLite asks as of a table if no column of it is read.
+        // SQLite asks about a WITH name as about a table if no column of it is read.
         (
             Mode::Component(_),
             AuthAction::Read {
@@ -86,9 +86,9 @@ pub(in crate::storage) fn decide(mode: &Mode, with: &[String], context: &AuthCon
     }
 }
 
-/// A statement of the host's own has the host's rights, and so would whatever it sets off. SQLite names the
-/// trigger or view that an action comes from. What a foreign key sets off has no name, so rows are changed in the
-/// host's own tables only.
+/// Decision for the host's own statements. A statement of the host has the host's rights, and so would everything
+/// that it triggers. SQLite names the trigger or view that causes an action. Actions of a foreign key have no such
+/// name, so rows may be changed only in the host's own tables.
 fn host_may(accessor: Option<&str>, action: &AuthAction<'_>) -> bool {
     if accessor.is_some_and(|name| !name.starts_with(CORE_PREFIX)) {
         return false;
@@ -126,7 +126,7 @@ fn migration_may(namespace: &Namespace, action: &AuthAction<'_>) -> bool {
             index_name,
             table_name,
         } => {
-            // Indexes of PRIMARY KEY and UNIQUE are named by SQLite itself.
+            // SQLite itself names the indexes of PRIMARY KEY and UNIQUE.
             namespace.owns(table_name)
                 && (namespace.names(index_name) || index_name.starts_with("sqlite_autoindex_"))
         }
@@ -141,29 +141,29 @@ fn migration_may(namespace: &Namespace, action: &AuthAction<'_>) -> bool {
             let of_key = index_name.strip_prefix("sqlite_autoindex_");
             namespace.owns(of_key.unwrap_or(index_name))
         }
-        // A new column of a strict table has SQLite itself look through the rows that are there. It tells no
-        // more than that they are sound.
+        // To add a column to a strict table, SQLite itself checks the existing rows. This reveals only that they are
+        // valid.
         AuthAction::Read { table_name, .. } if *table_name == "pragma_quick_check" => true,
         AuthAction::Pragma {
             pragma_name,
             pragma_value: Some(table),
         } => *pragma_name == "quick_check" && namespace.owns(table),
-        // DDL reads and writes the schema table. Defensive mode keeps a migration from doing so itself.
+        // DDL reads and writes the schema table. Defensive mode prevents a migration from doing so directly.
         AuthAction::Read { table_name, .. } | AuthAction::Insert { table_name } => {
             namespace.owns(table_name) || *table_name == "sqlite_master"
         }
         AuthAction::Update { table_name, .. } | AuthAction::Delete { table_name } => {
             namespace.may_change(table_name) || *table_name == "sqlite_master"
         }
-        // ALTER TABLE runs functions of SQLite's own.
+        // ALTER TABLE calls SQLite's internal functions.
         AuthAction::Function { function_name } => !function_name.eq_ignore_ascii_case("load_extension"),
         AuthAction::Select | AuthAction::Recursive => true,
         _ => false,
     }
 }
 
-/// Renaming looks for what is temporary and has the old name in it. Nothing is: no component makes temporary
-/// things, and no statement of its own may write to a schema.
+/// Renaming searches the temporary schema for the old name. That schema is empty: components create no temporary
+/// objects, and none of their statements may write to a schema.
 fn renames_in_temp(action: &AuthAction<'_>) -> bool {
     match action {
         AuthAction::Read { table_name, .. } | AuthAction::Update { table_name, .. } => {

@@ -1,4 +1,4 @@
-//! The database as a whole: copied while others write, and written anew without its free pages.
+//! Operations on the whole database: copied while others write, and compacted without its free pages.
 
 use std::path::Path;
 use std::time::{Duration, Instant};
@@ -15,14 +15,14 @@ use crate::storage::error::{StoreError, StoreResult};
 use crate::storage::handles::Maintenance;
 use crate::storage::session::{OpenError, Session};
 
-/// Time between attempts to begin a copy while another process keeps the file for itself.
+/// Interval of attempts to begin a copy while another process holds the file exclusively.
 const BUSY_INTERVAL: Duration = Duration::from_millis(50);
 /// Longest time for such attempts.
 const BUSY_TIMEOUT: Duration = Duration::from_secs(30);
-/// SQLite instructions between two looks whether compacting took too long.
+/// SQLite instructions between two checks whether compacting takes too long.
 const PROGRESS_INTERVAL: i32 = 1_000;
 
-/// Reason why the database was not copied or compacted.
+/// Reason for which the database was not copied or compacted.
 #[derive(Debug, Error)]
 pub enum CopyError {
     /// The database cannot be opened.
@@ -31,11 +31,11 @@ pub enum CopyError {
     /// SQLite failed.
     #[error("the database could not be copied")]
     Sqlite(#[from] StoreError),
-    /// Others keep it busy.
+    /// Other processes keep it busy.
     #[error("another process kept the database to itself for {} s; try again", BUSY_TIMEOUT.as_secs())]
     Busy,
-    /// Compacting would keep others waiting for too long.
-    #[error("writing the database anew takes longer than {0:?}, and hosts would wait; nothing was changed")]
+    /// Compacting would block others for too long.
+    #[error("rewriting the database takes longer than {0:?}, and hosts would wait; nothing was changed")]
     TooLong(Duration),
 }
 
@@ -45,25 +45,26 @@ impl From<rusqlite::Error> for CopyError {
     }
 }
 
-/// Sizes of a database before and after it was written anew, in bytes.
+/// Sizes of a database before and after compacting, in bytes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 pub struct Compacted {
-    /// The file before.
+    /// Size of the file before.
     pub before: u64,
-    /// The file now.
+    /// Size of the file after.
     pub after: u64,
 }
 
 impl Database {
-    /// Copies everything that is committed at one moment into a new file, beside whoever writes. The copy needs no
-    /// other file beside it.
+    /// Copies everything that is committed at one moment into a new file, while others may write. The copy is a
+    /// single file.
     pub fn copy_to(&self, file: &Path) -> Result<(), CopyError> {
         let source = self.read_session()?;
         let mut copy = open(file, OpenFlags::SQLITE_OPEN_CREATE)?;
         {
             let backup = Backup::new(&source.sqlite()?.db, &mut copy)?;
             let started = Instant::now();
-            // All at once is one snapshot: a copy in steps begins again whenever somebody writes in between.
+            // One step takes a single snapshot: a copy in several steps restarts whenever another process writes in
+            // between.
             while backup.step(-1)? != StepResult::Done {
                 if started.elapsed() > BUSY_TIMEOUT {
                     return Err(CopyError::Busy);
@@ -72,12 +73,13 @@ impl Database {
             }
         }
         copy.pragma_update(None, "synchronous", "FULL")?;
-        // The mode is written into the file, and a read-only session makes no files for a log.
+        // The journal mode is stored in the file, and a read-only session creates no log files.
         copy.query_row("PRAGMA journal_mode = DELETE", [], |_| Ok(()))?;
         Ok(())
     }
 
-    /// Writes the database anew without its free pages. Writers wait; `patience` bounds that if others work with it.
+    /// Compacts the database without its free pages. Writers wait. `patience` limits the wait if other processes use
+    /// the database.
     pub fn compact(&self, patience: Option<Duration>) -> Result<Compacted, CopyError> {
         let line = self.write_session()?;
         let before = size(&line)?;
@@ -97,7 +99,7 @@ impl Database {
             _ => CopyError::Sqlite(StoreError::from(err)),
         })?;
         db.progress_handler(0, None::<fn() -> bool>)?;
-        // The file becomes shorter when everything is out of the log. A reader may keep that for later.
+        // The file shrinks when the log is checkpointed completely. A reader may delay that.
         db.query_row("PRAGMA wal_checkpoint(TRUNCATE)", [], |_| Ok(()))?;
         Ok(Compacted {
             before,
@@ -107,7 +109,7 @@ impl Database {
 }
 
 impl Maintenance<'_> {
-    /// Bytes of free pages, which compacting gives back. A server keeps its own.
+    /// Bytes of free pages, which compacting returns. Zero on a server.
     pub fn free_bytes(self) -> StoreResult<u64> {
         let Engine::Sqlite(sqlite) = &self.0.engine else {
             return Ok(0);
@@ -159,6 +161,10 @@ mod tests {
         database
     }
 
+    fn faults(database: &Database) -> Vec<String> {
+        database.read_session().unwrap().maintenance().faults().unwrap()
+    }
+
     #[test]
     fn a_copy_is_one_moment_whoever_writes() {
         let place = tempfile::tempdir().unwrap();
@@ -176,15 +182,7 @@ mod tests {
             for number in 0..5 {
                 let file = place.path().join(format!("copy-{number}.db"));
                 database.copy_to(&file).unwrap();
-                assert!(
-                    Database::existing(&file)
-                        .read_session()
-                        .unwrap()
-                        .maintenance()
-                        .faults()
-                        .unwrap()
-                        .is_empty()
-                );
+                assert_eq!(faults(&Database::existing(&file)), [] as [String; 0]);
                 assert!(!place.path().join(format!("copy-{number}.db-wal")).exists());
                 let rows: i64 = plain(&file)
                     .query_row("SELECT count(*) FROM notes", [], |row| row.get(0))
@@ -211,15 +209,7 @@ mod tests {
         assert_eq!(other.maintenance().free_bytes().unwrap(), 0);
         other.begin_write().unwrap();
         other.commit().unwrap();
-        assert!(
-            database
-                .read_session()
-                .unwrap()
-                .maintenance()
-                .faults()
-                .unwrap()
-                .is_empty()
-        );
+        assert_eq!(faults(&database), [] as [String; 0]);
     }
 
     #[test]

@@ -1,4 +1,4 @@
-//! Failures of SQLite.
+//! Errors of SQLite.
 
 use std::error::Error;
 
@@ -8,7 +8,7 @@ use rusqlite::ffi::{SQLITE_IOERR_DIR_FSYNC, SQLITE_IOERR_FSYNC, SQLITE_READONLY_
 use super::schema;
 use crate::storage::error::{StoreError, StoreFailure};
 
-/// A failure of SQLite, or of the library that calls it.
+/// Error of SQLite or of the library that calls it.
 #[derive(Debug, thiserror::Error)]
 #[error(transparent)]
 pub(in crate::storage) struct Failure(pub(super) rusqlite::Error);
@@ -19,12 +19,12 @@ impl Failure {
         kind(&self.0)
     }
 
-    /// Kind of an error that is one of SQLite, whoever wrapped it.
+    /// Kind of an error with a SQLite error among its causes.
     pub(in crate::storage) fn kind_of(err: &(dyn Error + 'static)) -> Option<StoreFailure> {
         err.downcast_ref().map(kind)
     }
 
-    /// The object that is in the way of the host's statements, if the failure names one.
+    /// Object that blocks the host's statements, if the error names one.
     pub(in crate::storage) fn obstacle(&self) -> Option<&str> {
         schema::obstacle(&self.0)
     }

@@ -1,4 +1,4 @@
-//! Puts the functions of [`functions`] in the place of SQLite's own, on one connection.
+//! Registration of [`functions`] in place of SQLite's own, on one connection.
 
 #![allow(
     unsafe_code,
@@ -14,10 +14,10 @@ use rusqlite::{Connection, ffi};
 use super::memory;
 use crate::storage::functions::{self, Ends, Late, Meter, Wildcards};
 
-/// The encoding of texts, as functions that return one want it: in a byte.
+/// Text encoding in a byte, as functions that return text need it.
 const UTF8: u8 = ffi::SQLITE_UTF8.to_le_bytes()[0];
 
-/// Tells a function that its call's time is over.
+/// Tells a function whether its call's time is up.
 pub(in crate::storage) type IsLate = Arc<dyn Fn() -> bool + Send + Sync>;
 
 /// One overload of a function.
@@ -54,14 +54,14 @@ struct Registered {
     is_late: IsLate,
 }
 
-/// Registers all of them.
+/// Registers all functions.
 pub(in crate::storage) fn register(db: &Connection, is_late: &IsLate) -> rusqlite::Result<()> {
     for function in FUNCTIONS {
         let registered = Box::new(Registered {
             run: function.run,
             is_late: Arc::clone(is_late),
         });
-        // As SQLite's own: the same for the same arguments, and harmless in a schema.
+        // Like SQLite's own: deterministic, and harmless in a schema.
         let flags = ffi::SQLITE_UTF8 | ffi::SQLITE_DETERMINISTIC | ffi::SQLITE_INNOCUOUS;
         // SAFETY: the connection is open. SQLite owns the box from here on, and gives it to `forget` once, even
         // if it does not take the function.
@@ -108,7 +108,7 @@ unsafe extern "C" fn call(
         arguments,
         is_late: &*registered.is_late,
     };
-    // A panic must not go through SQLite. Nothing is half changed: each function sets its result last.
+    // A panic must not unwind through SQLite. Nothing is half changed: each function sets its result last.
     let done = std::panic::catch_unwind(AssertUnwindSafe(|| (registered.run)(&mut cx)));
     match done {
         Ok(Ok(())) => {}
@@ -117,7 +117,7 @@ unsafe extern "C" fn call(
     }
 }
 
-/// Reason why a function has no result.
+/// Reason for which a function has no result.
 enum Failure {
     Message(&'static CStr),
     Code(c_int),
@@ -139,7 +139,7 @@ struct Cx<'a> {
 }
 
 impl<'a> Cx<'a> {
-    /// An argument as text, which every value but NULL can be.
+    /// Argument as text. Every value except NULL can be text.
     fn text(&self, argument: usize) -> Result<Option<&'a [u8]>, Failure> {
         let value = self.arguments[argument];
         // SAFETY: the value is there during the call, and so is its text, as each argument is asked for in one
@@ -171,7 +171,7 @@ impl<'a> Cx<'a> {
         Meter::new(text.len(), self.is_late)
     }
 
-    /// Present limit of the connection.
+    /// Current limit of the connection.
     fn limit(&self, limit: c_int) -> usize {
         // SAFETY: the context is that of a call, and so has a connection. A negative value changes nothing.
         let now = unsafe { ffi::sqlite3_limit(ffi::sqlite3_context_db_handle(self.context), limit, -1) };
@@ -210,7 +210,7 @@ impl<'a> Cx<'a> {
     }
 }
 
-// Without a result a function gives NULL.
+// A function without a result returns NULL.
 
 fn trim(cx: &mut Cx<'_>, ends: Ends) -> Result<(), Failure> {
     let Some(text) = cx.text(0)? else {

@@ -1,4 +1,4 @@
-//! The functions that stand in for SQLite's own give what those give.
+//! Tests that the replacement functions give the same results as SQLite's own.
 
 use proptest::prelude::*;
 use rusqlite::Connection;

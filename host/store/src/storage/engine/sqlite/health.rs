@@ -4,12 +4,12 @@ use crate::storage::engine::Engine;
 use crate::storage::error::StoreResult;
 use crate::storage::handles::Maintenance;
 
-/// Most faults that are told.
+/// Most faults that are reported.
 const MAX_FAULTS: u32 = 20;
 
 impl Maintenance<'_> {
-    /// Faults that SQLite finds in the file: pages, indexes, rows that break their tables' rules. A server has checksums of
-    /// its own.
+    /// Faults that SQLite finds in the file: pages, indexes, rows that violate their tables' rules. Empty for a
+    /// server, which has its own checksums.
     pub fn faults(self) -> StoreResult<Vec<String>> {
         let Engine::Sqlite(sqlite) = &self.0.engine else {
             return Ok(Vec::new());
@@ -23,7 +23,7 @@ impl Maintenance<'_> {
         Ok(found)
     }
 
-    /// Faults of one table and its indexes, which must have exactly its rows. As above.
+    /// Faults of one table and its indexes, which must contain exactly its rows.
     pub(in crate::storage) fn faults_of(self, table: &str) -> StoreResult<Vec<String>> {
         let Engine::Sqlite(sqlite) = &self.0.engine else {
             return Ok(Vec::new());

@@ -1,8 +1,8 @@
-//! Bound on the memory that SQLite takes for a component's statements.
+//! Limit on the memory that SQLite uses for a component's statements.
 //!
-//! SQLite sorts, groups and materialises in memory, and has no limit for one connection. Its allocator is
-//! replaced by one that counts what each thread holds more than before, and that answers "no memory" past a
-//! budget while a component's statement runs. SQLite then undoes the statement.
+//! SQLite sorts, groups and materialises in memory, and has no limit for a single connection. Its allocator is
+//! replaced by one that counts the bytes allocated by each thread, and that fails past a budget while a component's
+//! statement runs. SQLite then undoes the statement.
 
 #![allow(unsafe_code, reason = "SQLite takes an allocator as C functions only")]
 
@@ -13,19 +13,19 @@ use std::time::Instant;
 
 use rusqlite::ffi;
 
-/// Smallest allocation that looks at the deadline: building long values is what takes time between two
-/// looks of the progress handler.
+/// Smallest allocation that checks the deadline: building long values is what takes time between two checks of the
+/// progress handler.
 const LONG: i64 = 32 << 10;
-/// Overhead that each allocation counts beside its bytes. Sorting compares in one instruction as often as there are
-/// rows, so many small allocations must not be cheap.
+/// Overhead that is counted for each allocation. Sorting compares as often in one instruction as there are rows, so
+/// many small allocations must not be cheap.
 const EACH: i64 = 64;
-/// Room beyond a budget that is used up, for the small allocations of undoing what used it up.
+/// Room past an exhausted budget, for the small allocations of undoing the statement.
 const SLACK: i64 = 1 << 20;
-/// Bytes of originals of changed pages that a transaction keeps in memory before they go to a file. Below 128 KiB,
-/// because SQLite writes them in one piece and keeps 17 bits of its length: 128 KiB end as a full disk.
+/// Bytes of original pages that a transaction keeps in memory before they go to a file. Below 128 KiB, because SQLite
+/// writes them in one piece and keeps 17 bits of the length: 128 KiB would fail as a full disk.
 const JOURNAL_SPILL: c_int = 124 << 10;
 
-/// Memory budget of a component's statements from here on, on this thread.
+/// Memory budget of a component's statements on this thread.
 #[derive(Debug, Clone, Copy)]
 pub(in crate::storage) struct Budget {
     /// This thread's count when the component's call began.
@@ -36,17 +36,17 @@ pub(in crate::storage) struct Budget {
     end: Option<Instant>,
 }
 
-/// Reason why an allocation was refused.
+/// Reason for which an allocation was refused.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(in crate::storage) enum Denial {
-    /// The budget is used up.
+    /// The budget is exhausted.
     Memory,
-    /// The call's time is over.
+    /// The call's time is up.
     Time,
 }
 
 thread_local! {
-    /// Bytes that SQLite allocated on this thread less those it freed on it.
+    /// Bytes that SQLite allocated on this thread minus those it freed on it.
     static HELD: Cell<i64> = const { Cell::new(0) };
     /// The budget in force, while a component's statement runs.
     static ARMED: Cell<Option<Budget>> = const { Cell::new(None) };
@@ -57,7 +57,7 @@ thread_local! {
 }
 
 impl Budget {
-    /// `limit` bytes more than this thread holds now.
+    /// Budget of `limit` bytes more than this thread holds now.
     pub(in crate::storage) fn from_now(limit: u64) -> Budget {
         Budget {
             start: HELD.get(),
@@ -66,7 +66,7 @@ impl Budget {
         }
     }
 
-    /// Puts the budget in force on this thread until the result is dropped.
+    /// Activates the budget on this thread until the result is dropped.
     #[must_use]
     pub(in crate::storage) fn arm(self) -> Armed {
         DENIED.set(None);
@@ -75,7 +75,7 @@ impl Budget {
         }
     }
 
-    /// The same, with large allocations refused from `end` on.
+    /// Budget that also refuses large allocations from `end` on.
     pub(in crate::storage) fn until(self, end: Option<Instant>) -> Budget {
         Budget { end, ..self }
     }
@@ -94,7 +94,7 @@ impl Budget {
     }
 }
 
-/// A budget is in force.
+/// Guard of an active budget.
 pub(in crate::storage) struct Armed {
     before: Option<Budget>,
 }
@@ -105,8 +105,8 @@ impl Drop for Armed {
     }
 }
 
-/// True if the budget in force is within `reserve` bytes of its end. The statement is interrupted then, which
-/// costs a statement that only reads nothing else, where a refused allocation costs its transaction.
+/// True if the active budget is within `reserve` bytes of its end. The statement is then interrupted. For a statement
+/// that only reads, this costs nothing else, while a refused allocation would cost its transaction.
 pub(in crate::storage) fn nearly_used_up(reserve: i64) -> bool {
     let near = ARMED
         .get()
@@ -117,12 +117,12 @@ pub(in crate::storage) fn nearly_used_up(reserve: i64) -> bool {
     near
 }
 
-/// Memory of the host's own that counts in the budget in force, until it is dropped.
+/// Memory of the host that counts towards the active budget until it is dropped.
 #[derive(Default)]
 pub(in crate::storage) struct Charged(i64);
 
 impl Charged {
-    /// Counts more. `false` if the budget has no room for it.
+    /// Counts more bytes. Returns `false` if the budget has no room for them.
     pub(in crate::storage) fn add(&mut self, bytes: usize) -> bool {
         let bytes = i64::try_from(bytes).unwrap_or(i64::MAX);
         let admitted = admit(bytes);
@@ -140,12 +140,12 @@ impl Drop for Charged {
     }
 }
 
-/// Reason of the first refused allocation since a budget was put in force.
+/// Reason for the first refused allocation since a budget was activated.
 pub(in crate::storage) fn denied() -> Option<Denial> {
     DENIED.get()
 }
 
-/// Runs `body` without a budget: its few allocations have no way to fail.
+/// Runs `body` without a budget, because its few allocations cannot fail.
 pub(in crate::storage) fn exempt<T>(body: impl FnOnce() -> T) -> T {
     let _armed = Armed { before: ARMED.take() };
     body()
@@ -168,7 +168,7 @@ fn admit(more: i64) -> bool {
     }
 }
 
-/// SQLite's own allocator, which the counting one asks.
+/// SQLite's own allocator, to which the counting one delegates.
 struct Inner {
     malloc: unsafe extern "C" fn(c_int) -> *mut c_void,
     free: unsafe extern "C" fn(*mut c_void),
@@ -179,7 +179,7 @@ struct Inner {
 static INNER: OnceLock<Inner> = OnceLock::new();
 static INSTALLED: OnceLock<Result<(), c_int>> = OnceLock::new();
 
-/// Makes SQLite count what it allocates. Comes before the process's first connection.
+/// Installs the counting allocator. Must run before the process's first connection.
 pub(in crate::storage) fn install() -> rusqlite::Result<()> {
     let installed = INSTALLED.get_or_init(replace_allocator);
     installed.map_err(|code| {
@@ -234,14 +234,14 @@ fn count(more: i64) {
     PEAK.set(PEAK.get().max(held));
 }
 
-/// Bytes that SQLite holds of this thread's allocations.
+/// Bytes that SQLite holds from this thread's allocations.
 #[cfg(test)]
 pub(in crate::storage) fn held() -> i64 {
     PEAK.set(HELD.get());
     HELD.get()
 }
 
-/// The most that it held since [`held`].
+/// Highest number of bytes since [`held`].
 #[cfg(test)]
 pub(in crate::storage) fn take_peak() -> i64 {
     PEAK.get()

@@ -1,4 +1,4 @@
-//! SQLite: one hardened connection to a file.
+//! One hardened connection to a SQLite file.
 
 mod authorizer;
 pub(in crate::storage) mod copies;
@@ -43,42 +43,42 @@ pub(in crate::storage) use self::run::Prepared;
 
 /// Time that a session waits for another process's write transaction: longer than any may take.
 const BUSY_TIMEOUT: Duration = Duration::from_secs(12);
-/// Between two looks at the deadline of a call that waits for it.
+/// Interval of checking the deadline of a call that waits for the write lock.
 const BUSY_STEP: Duration = Duration::from_millis(50);
-/// SQLite instructions between two looks at the deadline: well under a millisecond.
+/// SQLite instructions between two checks of the deadline: well under a millisecond.
 const PROGRESS_INTERVAL: i32 = 100;
-/// Memory that the SQL of one call takes at most, in SQLite and as rows on their way to the component.
+/// Most memory that the SQL of one call may use, in SQLite and as rows on their way to the component.
 pub(in crate::storage) const SQL_MEMORY: u64 = 15 << 20;
-/// Part of that budget that is left when a statement is interrupted. One instruction fits into it.
+/// Part of that budget that must be left, or a statement is interrupted. One instruction fits into it.
 const MEMORY_RESERVE: i64 = 2 << 20;
-/// Statements kept prepared per session.
+/// Prepared statements that are cached for each session.
 const STATEMENT_CACHE: usize = 256;
-/// The highest `max_page_count` that SQLite takes.
+/// Highest `max_page_count` that SQLite accepts.
 const MAX_PAGES: i64 = 4_294_967_294;
 /// Bytes of one database page, SQLite's default.
 pub const PAGE: u64 = 4096;
-/// Room that needs no new limit: 4 MiB of pages.
+/// Free room above which no new limit is set: 4 MiB of pages.
 const AMPLE_PAGES: i64 = 1_024;
 
-/// One connection to SQLite, and whose statements it currently prepares.
+/// One connection to SQLite, with the owner of the statements that it currently prepares.
 pub(in crate::storage) struct Sqlite {
     pub(in crate::storage) db: Connection,
     state: Arc<State>,
     page_limit: Cell<i64>,
-    /// Budget of a component's statements, while one is in.
+    /// Budget of a component's statements, while a component is entered.
     budget: Cell<Option<Budget>>,
-    /// Line in which the session waits for its turn to write.
+    /// Ticket lock for writing.
     line: Option<Line>,
     /// Files of a session that writes.
     place: Option<Place>,
 }
 
-/// State for the authorizer and the progress handler.
+/// State of the authorizer and the progress handler.
 struct State {
     mode: Mutex<Mode>,
     deadline: Mutex<Option<Deadline>>,
     changes: Mutex<Changes>,
-    /// Names that WITH gives in the component's statement: no tables.
+    /// Names that the component's statement defines by WITH, which are not tables.
     with: Mutex<Arc<[String]>>,
 }
 
@@ -126,7 +126,7 @@ impl Sqlite {
                 count(&seen, action, table);
             }))?;
         }
-        // A file system without such files has no line either; SQLite waits in its own way then.
+        // Without such files on the file system there is no ticket lock, and SQLite waits in its own way.
         let line = match access {
             Access::Read | Access::Memory => None,
             Access::Write => Line::open(&path.with_extension("line")).ok(),
@@ -145,49 +145,49 @@ impl Sqlite {
         })
     }
 
-    /// Prepares a component's statements from now on, under its deadline.
+    /// Prepares later statements as the component's, under its deadline.
     pub(in crate::storage) fn enter(&self, namespace: &Namespace, deadline: &Deadline) {
         *lock(&self.state.mode) = Mode::Component(namespace.clone());
         *lock(&self.state.deadline) = Some(deadline.clone());
         self.budget.set(Some(Budget::from_now(SQL_MEMORY)));
     }
 
-    /// Names that WITH gives in the component's statement that is prepared next.
+    /// Sets the names that the component's next statement defines by WITH.
     pub(in crate::storage) fn name_with(&self, names: &Arc<[String]>) {
         *lock(&self.state.with) = Arc::clone(names);
     }
 
-    /// Bounds the memory of the component's statement that runs until the result is dropped.
+    /// Limits the memory of the component's statement until the result is dropped.
     pub(in crate::storage) fn bound_memory(&self) -> Option<Armed> {
         let end = lock(&self.state.deadline).as_ref().map(Deadline::end);
         self.budget.get().map(|budget| budget.until(end).arm())
     }
 
-    /// Changes by the component's statements since the last look.
+    /// Changes by the component's statements since the last query.
     pub(in crate::storage) fn take_changes(&self) -> Changes {
         std::mem::take(&mut *lock(&self.state.changes))
     }
 
-    /// Forgets what was counted since, and goes on counting from what was taken before.
+    /// Resets the counted changes to earlier ones.
     pub(in crate::storage) fn set_changes(&self, changes: Changes) {
         *lock(&self.state.changes) = changes;
     }
 
-    /// Prepares the host's own statements from now on, under a deadline.
+    /// Prepares later statements as the host's, under a deadline.
     pub(in crate::storage) fn limit_time(&self, deadline: &Deadline) {
         *lock(&self.state.mode) = Mode::Host;
         *lock(&self.state.deadline) = Some(deadline.clone());
     }
 
-    /// Prepares the host's own statements from now on, without a deadline.
+    /// Prepares later statements as the host's, without a deadline.
     pub(in crate::storage) fn leave(&self) {
         *lock(&self.state.mode) = Mode::Host;
         *lock(&self.state.deadline) = None;
         self.budget.set(None);
     }
 
-    /// Runs `body` with the host's rights in the middle of a component's call. A statement that is
-    /// prepared already is not judged again, so only its first use needs this.
+    /// Runs `body` with the host's rights during a component's call. A prepared statement is not authorized again, so
+    /// only its first use needs this.
     pub(in crate::storage) fn as_host<T>(&self, body: impl FnOnce() -> T) -> T {
         let mode = std::mem::replace(&mut *lock(&self.state.mode), Mode::Host);
         let result = body();
@@ -207,15 +207,15 @@ impl Sqlite {
         result
     }
 
-    /// Bounds time and memory of what runs until [`leave`](Sqlite::leave), the host's own statements in between
-    /// included.
+    /// Limits time and memory of everything that runs until [`leave`](Sqlite::leave), including the host's own
+    /// statements.
     pub(in crate::storage) fn begin_bounds(&self, deadline: &Deadline, memory: u64) {
         *lock(&self.state.deadline) = Some(deadline.clone());
         self.budget.set(Some(Budget::from_now(memory)));
     }
 
-    /// Copies what was committed from the write-ahead log into the file, beside whoever reads or writes.
-    /// Pages that somebody still reads past stay in the log.
+    /// Copies committed pages from the write-ahead log into the file, while others read or write. Pages that a reader
+    /// still needs stay in the log.
     pub(in crate::storage) fn checkpoint(&self) -> StoreResult<()> {
         Ok(self
             .db
@@ -227,22 +227,22 @@ impl Sqlite {
         self.host_value("PRAGMA data_version")
     }
 
-    /// Starts a snapshot; it is taken at the first read.
+    /// Starts a snapshot, which is taken at the first read.
     pub(in crate::storage) fn begin_read(&self) -> StoreResult<()> {
         self.host_statement("BEGIN")
     }
 
-    /// Keeps SQLite from writing until [`thaw`](Sqlite::thaw), as a session does that only reads.
+    /// Makes the session read-only until [`thaw`](Sqlite::thaw).
     pub(in crate::storage) fn freeze(&self) -> StoreResult<()> {
         Ok(self.db.pragma_update(None, "query_only", true)?)
     }
 
-    /// Lets it write again.
+    /// Makes the session writable again.
     pub(in crate::storage) fn thaw(&self) -> StoreResult<()> {
         Ok(self.db.pragma_update(None, "query_only", false)?)
     }
 
-    /// Starts a write transaction, after all that other sessions and processes asked for before.
+    /// Starts a write transaction, in the order of requests by all sessions and processes.
     pub(in crate::storage) fn begin_write(&self) -> StoreResult<()> {
         if let Some(line) = &self.line {
             line.enter();
@@ -252,8 +252,8 @@ impl Sqlite {
         begun
     }
 
-    /// SQLite decides at the beginning of a transaction where it keeps the originals of pages that it changes, for
-    /// savepoints: in memory like everything temporary, or in a file once they are many. They may be as many as the
+    /// Begins a write transaction. At that moment SQLite decides where it keeps the originals of changed pages, for
+    /// savepoints: in memory like all temporary data, or in a file once they are many. There may be as many as the
     /// component has pages.
     fn begin_immediate(&self) -> StoreResult<()> {
         self.db.pragma_update(None, "temp_store", "FILE")?;
@@ -270,7 +270,7 @@ impl Sqlite {
         self.place.as_ref().map_or(Ok(()), Place::check)
     }
 
-    /// The same for a call that waits no longer than until its deadline. Fails as busy then.
+    /// Starts a write transaction for a call, and waits no longer than its deadline. Fails as busy after that.
     pub(in crate::storage) fn begin_write_before(&self, deadline: &Deadline) -> StoreResult<()> {
         if let Some(line) = &self.line {
             line.enter_unless(|| deadline.is_over());
@@ -291,21 +291,21 @@ impl Sqlite {
         begun
     }
 
-    /// Ends the transaction, durably.
+    /// Commits the transaction durably.
     pub(in crate::storage) fn commit(&self) -> StoreResult<()> {
         let ended = self.in_place().and_then(|()| self.host_statement("COMMIT"));
         self.end_turn();
         ended
     }
 
-    /// Undoes the transaction. Fails if SQLite undid it already.
+    /// Rolls back the transaction. Fails if SQLite already did.
     pub(in crate::storage) fn rollback(&self) -> StoreResult<()> {
         let ended = self.host_statement("ROLLBACK");
         self.end_turn();
         ended
     }
 
-    /// Does something that writes through another connection, after all that asked to write before.
+    /// Runs `body`, which writes through another connection, in the order of write requests.
     pub(in crate::storage) fn in_turn<T>(&self, body: impl FnOnce() -> T) -> T {
         if let Some(line) = &self.line {
             line.enter();
@@ -315,45 +315,44 @@ impl Sqlite {
         done
     }
 
-    /// Lets the next in line write, unless a transaction is open.
+    /// Lets the next writer proceed, unless a transaction is open.
     pub(in crate::storage) fn end_turn(&self) {
         if let Some(line) = self.line.as_ref().filter(|_| !self.in_transaction()) {
             line.leave();
         }
     }
 
-    /// Starts a part of the transaction that can be undone alone.
+    /// Starts a part of the transaction that can be undone separately.
     pub(in crate::storage) fn savepoint(&self) -> StoreResult<()> {
         self.host_statement("SAVEPOINT call")
     }
 
-    /// Keeps the part since the last savepoint.
+    /// Keeps the changes since the last savepoint.
     pub(in crate::storage) fn release(&self) -> StoreResult<()> {
         self.host_statement("RELEASE call")
     }
 
-    /// Undoes the part since the last savepoint.
+    /// Undoes the changes since the last savepoint.
     pub(in crate::storage) fn undo(&self) -> StoreResult<()> {
         self.host_statement("ROLLBACK TO call")?;
         self.host_statement("RELEASE call")
     }
 
-    /// True if a transaction is open. SQLite ends one itself after some failures, such as an
-    /// interrupted or disk-filling write.
+    /// True if a transaction is open. SQLite itself ends one after some failures, such as an interrupted or
+    /// disk-filling write.
     pub(in crate::storage) fn in_transaction(&self) -> bool {
         !self.db.is_autocommit()
     }
 
-    /// Pages in use: those of the file less those on the free list.
+    /// Number of used pages: all pages of the file minus those on the free list.
     pub(in crate::storage) fn pages(&self) -> StoreResult<i64> {
         let all: i64 = self.host_value("PRAGMA page_count")?;
         let free: i64 = self.host_value("PRAGMA freelist_count")?;
         Ok(all - free)
     }
 
-    /// Keeps the file from growing by more than `remaining` pages. The limit stays until
-    /// [`lift_limit`](Sqlite::lift_limit), because setting it anew for each call would cost more
-    /// than it protects.
+    /// Limits the growth of the file to `remaining` pages. The limit stays until [`lift_limit`](Sqlite::lift_limit),
+    /// because setting it for each call would cost more than it protects.
     pub(in crate::storage) fn limit_growth(&self, remaining: i64) -> StoreResult<()> {
         let now = self.host_value("PRAGMA page_count")?;
         let highest = now.saturating_add(remaining.max(0)).clamp(1, MAX_PAGES);
@@ -365,7 +364,7 @@ impl Sqlite {
         Ok(())
     }
 
-    /// Makes room for the host's own rows if a component's limit left hardly any.
+    /// Raises the limit for the host's own rows, if a component's limit left almost no room.
     pub(in crate::storage) fn lift_limit(&self) -> StoreResult<()> {
         let now = self.host_value("PRAGMA page_count")?;
         if self.page_limit.get() < now.saturating_add(AMPLE_PAGES) {
@@ -374,7 +373,7 @@ impl Sqlite {
         Ok(())
     }
 
-    /// Lets the file grow without a limit, for rows of all components at once.
+    /// Removes the growth limit, for rows of all components at once.
     pub(in crate::storage) fn drop_limit(&self) -> StoreResult<()> {
         self.set_page_limit(MAX_PAGES)
     }
@@ -415,7 +414,7 @@ fn count(state: &State, action: Action, table: &str) {
 }
 
 fn lock<T>(mutex: &Mutex<T>) -> std::sync::MutexGuard<'_, T> {
-    // The values are replaced whole, so a panic cannot leave one half changed.
+    // Values are replaced as a whole, so they are consistent even after a panic.
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
@@ -427,8 +426,8 @@ fn harden(db: &Connection) -> StoreResult<()> {
     db.set_db_config(DbConfig::SQLITE_DBCONFIG_DQS_DDL, false)?;
     db.set_db_config(DbConfig::SQLITE_DBCONFIG_ENABLE_ATTACH_CREATE, false)?;
     db.set_db_config(DbConfig::SQLITE_DBCONFIG_ENABLE_ATTACH_WRITE, false)?;
-    // Plans that do not depend on bound values. Without it SQLite prepares a cached statement anew
-    // for each call, because clearing its bindings counts as a change of plan.
+    // Query plans that do not depend on bound values. Otherwise SQLite prepares a cached statement again for each
+    // call, because clearing its bindings counts as a change of plan.
     db.set_db_config(DbConfig::SQLITE_DBCONFIG_ENABLE_QPSG, true)?;
     for (limit, value) in [
         (Limit::SQLITE_LIMIT_LENGTH, 1_000_000),
@@ -456,7 +455,7 @@ fn set_pragmas(db: &Connection, access: Access) -> StoreResult<()> {
     }
     db.pragma_update(None, "query_only", access == Access::Read)?;
     db.pragma_update(None, "foreign_keys", true)?;
-    // Without this REPLACE deletes rows past their append-only triggers.
+    // Without this, REPLACE deletes rows without firing their append-only triggers.
     db.pragma_update(None, "recursive_triggers", true)?;
     db.pragma_update(None, "cell_size_check", true)?;
     Ok(db.pragma_update(None, "temp_store", "MEMORY")?)

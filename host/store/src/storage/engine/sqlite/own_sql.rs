@@ -1,10 +1,10 @@
 //! The host's own migrations, adapted for SQLite.
 //!
-//! They write column types as TEXT, BIGINT, DOUBLE and BLOB. Every table becomes `STRICT`, whose type names are
-//! fewer: BIGINT becomes INTEGER, DOUBLE becomes REAL, also in columns that are added later. Nothing else is
-//! rewritten. Migrations of components do not come here: `tollgate-sql` reads and prints them.
+//! The migrations write column types as TEXT, BIGINT, DOUBLE and BLOB. Every table becomes `STRICT`, which has fewer
+//! type names: BIGINT becomes INTEGER and DOUBLE becomes REAL, also in columns that are added later. Nothing else is
+//! rewritten. Migrations of components do not pass through here: `tollgate-sql` reads and prints them.
 
-/// A migration's text as SQLite runs it.
+/// Text of a migration for SQLite.
 pub(in crate::storage) fn for_sqlite(migration: &str) -> String {
     let mut out = String::with_capacity(migration.len() + 64);
     let mut statement = Statement::Start;
@@ -52,7 +52,7 @@ enum Statement {
     Create,
     Table,
     Alter,
-    /// A column that is added to a table.
+    /// A column added to a table.
     Column,
     Other,
 }
@@ -61,7 +61,7 @@ enum Statement {
 enum Token<'a> {
     Word(&'a str),
     Symbol(&'a str),
-    /// White space, comments and quoted text, which stay as they are.
+    /// White space, comments and quoted text, which stay unchanged.
     Other(&'a str),
 }
 

@@ -1,7 +1,7 @@
-//! The database's files, and whether they are still where they were opened.
+//! The database's files, and the check that they are still where they were opened.
 //!
-//! SQLite goes on writing to a file that was renamed, removed or replaced, and everybody who opens the path later reads
-//! another one. So a commit that nobody would find is refused.
+//! SQLite continues to write to a file that was renamed, removed or replaced, while everyone who opens the path later
+//! reads another file. So a commit to such a file is refused, because nobody would find it.
 
 use std::cell::Cell;
 use std::fs;
@@ -12,20 +12,20 @@ use rusqlite::ffi;
 
 use crate::storage::error::{StoreError, StoreResult};
 
-/// A file, whatever its name: device and number.
+/// Identity of a file, independent of its name: device and inode number.
 pub(in crate::storage) type File = (u64, u64);
 
-/// Files of an open session that writes.
+/// Files of an open write session.
 pub(in crate::storage) struct Place {
     database: PathBuf,
     log: PathBuf,
     opened: File,
-    /// The write-ahead log, once it was seen. SQLite keeps it while the session is open.
+    /// Write-ahead log, once it was seen. SQLite keeps it while the session is open.
     opened_log: Cell<Option<File>>,
 }
 
 impl Place {
-    /// The files of a database that was just opened. `None` if it has none to look at.
+    /// Files of a database that was just opened. `None` if there are none to check.
     pub(in crate::storage) fn of(path: &Path) -> Option<Place> {
         let mut log = path.as_os_str().to_owned();
         log.push("-wal");
@@ -51,14 +51,14 @@ impl Place {
     }
 }
 
-/// The file that a path names now.
+/// File that a path names now.
 #[allow(clippy::disallowed_methods, reason = "the database's own path")]
 pub(in crate::storage) fn file(path: &Path) -> Option<File> {
     let metadata = fs::metadata(path).ok()?;
     Some((metadata.dev(), metadata.ino()))
 }
 
-/// Failure of a session whose file is another one now.
+/// Error of a session whose file was replaced.
 pub(in crate::storage) fn moved(path: &Path) -> StoreError {
     let what = format!(
         "{} was moved, removed or replaced while the host runs",

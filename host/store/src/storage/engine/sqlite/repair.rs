@@ -1,23 +1,25 @@
-//! Taking out of the database what should not be there.
+//! Removal of objects that do not belong in the database.
 
-use super::migrate::{self, MigrationError};
-use super::schema::{Cure, Misplaced, pristine, quoted};
+use super::migrate;
+use super::schema::{pristine, quoted};
 use crate::storage::Database;
 use crate::storage::engine::Engine;
+use crate::storage::engine::misplaced::{Cure, Misplaced};
+use crate::storage::engine::steps::MigrationError;
 use crate::storage::error::{StoreError, StoreResult};
 use crate::storage::handles::Maintenance;
 use crate::storage::session::Session;
 
-/// Tables that every database of the host has had from its first migration on.
+/// Tables that every database of the host has had since its first migration.
 const OWN: [&str; 3] = ["core_operations", "core_envelopes", "core_anchors"];
 
 impl Database {
-    /// Drops what neither the host nor a component may have in the database, with its rows, and makes triggers and
-    /// indexes of the host's own anew that are gone or others. What was done. The operator asked for it.
+    /// Drops objects that neither the host nor a component may have, with their rows, and recreates missing or
+    /// changed triggers and indexes of the host. Returns what was done. Runs only at the operator's request.
     pub fn repair(&self) -> Result<Vec<Misplaced>, MigrationError> {
         let mut session = self.write_session()?;
-        // Dropping a table would otherwise delete its rows first, in a statement that foreign keys take part in,
-        // and in which the host touches what is not its own.
+        // Otherwise dropping a table would first delete its rows, in a statement that involves foreign keys and in
+        // which the host touches objects that are not its own.
         session.sqlite()?.db.pragma_update(None, "foreign_keys", false)?;
         let Engine::Sqlite(sqlite) = &mut session.engine else {
             return Err(StoreError::of_sqlite_alone().into());
@@ -25,7 +27,7 @@ impl Database {
         sqlite
             .db
             .authorizer(None::<fn(rusqlite::hooks::AuthContext<'_>) -> rusqlite::hooks::Authorization>)?;
-        // Rows that somebody moved away are not dropped as a stranger's.
+        // Rows in a renamed table of the host are not dropped as foreign ones.
         if session.maintenance().has_migrations()? {
             for table in OWN {
                 if !session.maintenance().has_table(table)? {
@@ -34,7 +36,7 @@ impl Database {
             }
         }
         let mut done = cure(&session, Cure::Drop)?;
-        // A database of an older version lacks what its next migrations make.
+        // A database of an older version lacks objects of later migrations.
         migrate::apply_core(&session)?;
         done.extend(cure(&session, Cure::Restore)?);
         Ok(done)
@@ -48,7 +50,7 @@ impl Maintenance<'_> {
     }
 }
 
-/// Puts right what this cure puts right, all or nothing.
+/// Applies one remedy to all objects that need it, all or none.
 fn cure(session: &Session, cure: Cure) -> Result<Vec<Misplaced>, MigrationError> {
     session.begin_write()?;
     let cured = cure_in_transaction(session, cure);
@@ -67,7 +69,7 @@ fn cure_in_transaction(session: &Session, cure: Cure) -> Result<Vec<Misplaced>, 
         Vec::new()
     };
     wrong.retain(|object| object.cure == cure);
-    // What is on a table goes before it.
+    // Objects on a table are dropped before it.
     wrong.sort_by_key(|object| object.kind == "table");
     for object in &wrong {
         let kind = object.kind.to_uppercase();

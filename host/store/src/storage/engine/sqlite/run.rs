@@ -1,4 +1,4 @@
-//! The host's own statements on SQLite, with their values in and rows out.
+//! Execution of the host's own statements on SQLite.
 
 use std::ops::ControlFlow;
 
@@ -9,16 +9,16 @@ use super::Sqlite;
 use crate::storage::engine::{Column, Row, Sql, Text};
 use crate::storage::error::{StoreError, StoreResult};
 
-/// A statement of the host's own.
+/// A prepared statement of the host.
 pub(in crate::storage) enum Prepared<'e> {
-    /// Goes back to the session's statements afterwards.
+    /// Returns to the session's cache afterwards.
     Kept(CachedStatement<'e>),
-    /// Is dropped afterwards.
+    /// Dropped afterwards.
     Once(Statement<'e>),
 }
 
 impl Sqlite {
-    /// Looks a statement up by its text, or prepares it.
+    /// Gets a statement from the cache, or prepares it.
     pub(in crate::storage) fn prepare(&self, sql: Text<'_>) -> StoreResult<Prepared<'_>> {
         Ok(match sql.is_kept {
             true => Prepared::Kept(self.db.prepare_cached(sql.sql)?),
@@ -64,7 +64,7 @@ impl<'e> Prepared<'e> {
         std::iter::from_fn(next).collect()
     }
 
-    /// Visits rows in their order until `visit` breaks off.
+    /// Visits rows in order until `visit` breaks.
     pub(in crate::storage) fn each_until(
         &mut self,
         params: &[Sql<'_>],

@@ -1,20 +1,19 @@
-//! Objects of the database that neither the host nor a component may have there, and the host's own that are not
-//! as the host made them.
+//! Detection of objects that neither the host nor a component may have in the database, and of changed objects of the
+//! host's own.
 //!
-//! A trigger, a view or a foreign key on one of the host's tables works in the middle of the host's own
-//! statements. The authorizer denies what it does there; this module finds it by name, before and after.
+//! A trigger, a view or a foreign key on one of the host's tables runs as part of the host's own statements. The
+//! authorizer denies its actions; this module finds it by name, before and after.
 
 use std::collections::BTreeMap;
-use std::fmt;
 use std::sync::OnceLock;
 
 use rusqlite::{ErrorCode, ffi};
-use serde::Serialize;
 use tollgate_core::text;
 
-use super::migrate::MigrationError;
 use crate::storage::access::{CORE_PREFIX, Namespace};
 use crate::storage::engine::Engine;
+use crate::storage::engine::misplaced::{Cure, Misplaced};
+use crate::storage::engine::steps::{self, MigrationError};
 use crate::storage::error::{StoreError, StoreResult};
 use crate::storage::handles::Maintenance;
 use crate::storage::operations::StoredOperation;
@@ -23,65 +22,25 @@ use crate::storage::scratch;
 /// Most objects that an error names.
 const MAX_NAMED: usize = 3;
 
-/// Something in the database that should not be there, or not as it is.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
-pub struct Misplaced {
-    /// `table`, `index`, `trigger` or `view`.
-    pub kind: String,
-    /// Its name.
-    pub name: String,
-    /// Problem of the object.
-    pub why: String,
-    /// True if the object concerns the host's own tables, and the ledger with them.
-    pub concerns_core: bool,
-    #[serde(skip)]
-    pub(in crate::storage) cure: Cure,
-}
-
-/// Remedy of a [`Misplaced`].
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(in crate::storage) enum Cure {
-    /// Dropping it.
-    Drop,
-    /// Making it anew as the host made it.
-    Restore,
-    /// Nothing that keeps the rows.
-    None,
-}
-
-impl Misplaced {
-    /// True if [`Database::repair`](crate::storage::Database::repair) puts the object right.
-    pub fn is_curable(&self) -> bool {
-        self.cure != Cure::None
-    }
-}
-
-impl fmt::Display for Misplaced {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let name = text::clean(text::cut(&self.name, 100));
-        write!(f, "{} {name} {}", self.kind, self.why)
-    }
-}
-
-/// A row of SQLite's schema table.
+/// Row of SQLite's schema table.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(in crate::storage) struct Object {
     pub(in crate::storage) kind: String,
     pub(in crate::storage) name: String,
-    /// The table it is on; its own name for a table or view.
+    /// Table that it is on. For a table or view, its own name.
     table: String,
-    /// Absent for indexes that SQLite makes itself.
+    /// Absent for indexes that SQLite creates itself.
     pub(in crate::storage) sql: Option<String>,
 }
 
 impl Object {
-    /// True if the object is one of the host's own, or says so.
+    /// True if the object belongs to the host, or its name says so.
     fn is_core(&self) -> bool {
         let of_key = self.name.strip_prefix("sqlite_autoindex_");
         is_core(&self.table) || is_core(of_key.unwrap_or(&self.name))
     }
 
-    /// True if SQLite made the object by itself.
+    /// True if SQLite created the object itself.
     fn is_of_engine(&self) -> bool {
         match self.kind.as_str() {
             "index" => self.sql.is_none() && self.name.starts_with("sqlite_autoindex_"),
@@ -112,13 +71,13 @@ impl Object {
     }
 }
 
-/// True if SQLite takes a name for one with the prefix of the host's own.
+/// True if SQLite treats a name as one with the host's prefix.
 fn is_core(name: &str) -> bool {
     name.get(..CORE_PREFIX.len())
         .is_some_and(|start| start.eq_ignore_ascii_case(CORE_PREFIX))
 }
 
-/// The host's own objects as a database has them that nobody touched.
+/// The host's own objects in an untouched database.
 pub(in crate::storage) fn pristine() -> Result<&'static [Object], MigrationError> {
     static PRISTINE: OnceLock<Vec<Object>> = OnceLock::new();
     if let Some(known) = PRISTINE.get() {
@@ -128,7 +87,7 @@ pub(in crate::storage) fn pristine() -> Result<&'static [Object], MigrationError
     Ok(PRISTINE.get_or_init(|| objects))
 }
 
-/// The components that have tables here, and who owns what by its name.
+/// Components that have tables here, for finding the owner of a name.
 struct Owners(Vec<Namespace>);
 
 impl Owners {
@@ -138,7 +97,7 @@ impl Owners {
         core.or_else(|| self.longest(|owner| owner.names(name)))
     }
 
-    /// Owner for SQLite, which folds case.
+    /// Owner of a name with letter case ignored, as in SQLite.
     fn folded(&self, name: &str) -> Option<&str> {
         let core = is_core(name).then_some("core");
         core.or_else(|| self.longest(|owner| owner.owns(name)))
@@ -151,7 +110,7 @@ impl Owners {
     }
 }
 
-/// Fault of an object that is not the host's own. `targets` are the tables it refers to.
+/// Fault of an object that does not belong to the host. `targets` are the tables that it refers to.
 fn fault(object: &Object, owners: &Owners, targets: &[String], core: &[Object]) -> Option<Misplaced> {
     let Object {
         kind, name, table, ..
@@ -168,7 +127,7 @@ fn fault(object: &Object, owners: &Owners, targets: &[String], core: &[Object]) 
     let concerns_core = mentioned.is_some() || targets.iter().any(|target| is_core(target));
     let why = match (owner, owners.folded(name)) {
         _ if kind == "view" || kind == "trigger" => format!("is a {kind}, and no component may have one"),
-        (None, Some(folded)) => format!("is not written as names of {folded} are"),
+        (None, Some(folded)) => format!("has the prefix of {folded} in another case"),
         (None, None) => "belongs to no component".to_owned(),
         (Some(owner), _) if owners.of(table) != Some(owner) => {
             format!("of {owner} is on {}, which is not its own", plain(table))
@@ -186,8 +145,8 @@ fn plain(name: &str) -> String {
     text::clean(text::cut(name, 100))
 }
 
-/// The words of a statement, and what it has in quotes of any kind: SQLite takes a text for a name where only a
-/// name makes sense. Comments are left out.
+/// Words and quoted parts of a statement, with any kind of quotes: SQLite takes a string literal as a name where only
+/// a name makes sense. Comments are left out.
 fn words(sql: &str) -> impl Iterator<Item = String> {
     let mut rest = sql;
     std::iter::from_fn(move || {
@@ -215,7 +174,7 @@ fn words(sql: &str) -> impl Iterator<Item = String> {
     })
 }
 
-/// Objects of the host's own that are missing, changed, or too many.
+/// Objects of the host that are missing, changed, or unexpected.
 fn changed_core(found: &[Object], core: &[Object]) -> Vec<Misplaced> {
     let is_it = |one: &Object, other: &Object| one.kind == other.kind && one.name == other.name;
     let mut wrong = Vec::new();
@@ -242,7 +201,7 @@ fn changed_core(found: &[Object], core: &[Object]) -> Vec<Misplaced> {
             "index" if object.sql.is_none() => Cure::None,
             _ => Cure::Drop,
         };
-        let why = "is none that the host made, among the host's own".to_owned();
+        let why = "is among the host's own objects and was not created by the host".to_owned();
         Misplaced {
             cure,
             ..object.misplaced(why, true)
@@ -252,7 +211,7 @@ fn changed_core(found: &[Object], core: &[Object]) -> Vec<Misplaced> {
 }
 
 impl Maintenance<'_> {
-    /// Everything in the schema.
+    /// All objects in the schema.
     pub(in crate::storage) fn objects(self) -> StoreResult<Vec<Object>> {
         Ok(self
             .0
@@ -270,7 +229,7 @@ impl Maintenance<'_> {
             .collect::<rusqlite::Result<_>>()?)
     }
 
-    /// True if a host has worked with this database.
+    /// True if a host has used this database.
     pub(in crate::storage) fn has_migrations(self) -> StoreResult<bool> {
         let mut found = self
             .0
@@ -280,7 +239,7 @@ impl Maintenance<'_> {
         Ok(found.exists([])?)
     }
 
-    /// Objects in the database that should not exist, or differ from what they should be: the host's own first.
+    /// Objects in the database that should not exist, or that were changed, starting with those of the host.
     pub fn misplaced(self) -> Result<Vec<Misplaced>, MigrationError> {
         match &self.0.engine {
             Engine::Postgres(postgres) => Ok(postgres.misplaced_in_full()?),
@@ -288,7 +247,8 @@ impl Maintenance<'_> {
         }
     }
 
-    /// The same for each start: on a server without columns and constraints, for which it has to make tables.
+    /// Quick version of `misplaced` for each start: on a server without columns and constraints, for which it must
+    /// create tables.
     pub(in crate::storage) fn misplaced_at_a_glance(self) -> Result<Vec<Misplaced>, MigrationError> {
         if let Engine::Postgres(postgres) = &self.0.engine {
             return Ok(postgres.misplaced()?);
@@ -316,7 +276,7 @@ impl Maintenance<'_> {
         also: Option<&Namespace>,
         looked_at: impl Fn(&Object) -> bool,
     ) -> Result<Vec<Misplaced>, MigrationError> {
-        let known = super::migrate::packs(self.0)?;
+        let known = steps::packs(self.0)?;
         let known = known.iter().map(|pack| Namespace::of_pack(pack));
         let owners = Owners(known.chain(also.cloned()).collect());
         let targets = self.references()?;
@@ -330,7 +290,7 @@ impl Maintenance<'_> {
         Ok(wrong.collect())
     }
 
-    /// The tables that the foreign keys of each table refer to.
+    /// Tables that the foreign keys of each table refer to.
     fn references(self) -> StoreResult<BTreeMap<String, Vec<String>>> {
         let mut references: BTreeMap<String, Vec<String>> = BTreeMap::new();
         let mut statement = self.0.sqlite()?.db.prepare(
@@ -345,8 +305,8 @@ impl Maintenance<'_> {
         Ok(references)
     }
 
-    /// Checks that every statement of the host's on its own tables can be prepared, and the ledger takes a row. In
-    /// the caller's transaction, of which nothing is kept.
+    /// Checks that every statement of the host on its own tables can be prepared, and that the ledger accepts a row.
+    /// Runs in the caller's transaction and keeps nothing.
     pub(in crate::storage) fn probe(self) -> StoreResult<()> {
         let tables: Vec<String> = self
             .objects()?
@@ -367,7 +327,7 @@ impl Maintenance<'_> {
                     Ok(format!("{column} = {column}"))
                 })?
                 .collect::<rusqlite::Result<_>>()?;
-            // What foreign keys and triggers add to a statement is compiled with it.
+            // The effects of foreign keys and triggers are compiled into a statement.
             for sql in [
                 format!("INSERT INTO {table} SELECT * FROM {table} WHERE 0"),
                 format!("UPDATE {table} SET {} WHERE 0", columns.join(", ")),
@@ -397,7 +357,7 @@ impl Maintenance<'_> {
         self.0.ledger().record(&probe)
     }
 
-    /// The same failure with the objects that are in the way of the host's own statements, if there are any.
+    /// Adds to an error the objects that block the host's own statements, if there are any.
     pub fn explain(self, err: StoreError) -> StoreError {
         let could_be = match err.sqlite() {
             None => err.is_miscount(),
@@ -431,10 +391,10 @@ impl Maintenance<'_> {
     }
 }
 
-/// Prefix of a failure that [`Maintenance::explain`] explained.
+/// Prefix of an error that [`Maintenance::explain`] has explained.
 const IN_THE_WAY: &str = "something in the database is in the way of the host's own statements";
 
-/// Obstacle, if a failure names one.
+/// Blocking object, if an error names one.
 pub(in crate::storage) fn obstacle(err: &rusqlite::Error) -> Option<&str> {
     match err {
         rusqlite::Error::SqliteFailure(_, Some(message)) if message.starts_with(IN_THE_WAY) => Some(message),
@@ -442,7 +402,7 @@ pub(in crate::storage) fn obstacle(err: &rusqlite::Error) -> Option<&str> {
     }
 }
 
-/// A name in quotes.
+/// Quoted name.
 pub(in crate::storage) fn quoted(name: &str) -> String {
     format!("\"{}\"", name.replace('"', "\"\""))
 }

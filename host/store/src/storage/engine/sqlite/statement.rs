@@ -1,4 +1,4 @@
-//! Running a component's statements, with caps on what comes back.
+//! Execution of a component's statements, with limits on their results.
 
 use rusqlite::types::ValueRef;
 use rusqlite::{CachedStatement, ErrorCode, StatementStatus};
@@ -10,7 +10,7 @@ use crate::storage::component_sql::{MAX_BYTES, MAX_ROWS, NO_ACCESS, SqlError};
 use crate::storage::engine::AsSql;
 use crate::storage::value::{Statement, Value};
 
-/// Bytes of a prepared statement that is kept for later calls. A session keeps hundreds.
+/// Size limit of a cached statement in bytes. A session caches hundreds.
 const MAX_KEPT: i32 = 32 << 10;
 
 impl Sqlite {
@@ -36,14 +36,14 @@ impl Sqlite {
         Ok(changed as u64)
     }
 
-    /// Prepares a component's statement and runs it, both within the memory that its call may take.
+    /// Prepares a component's statement and runs it, both within the memory limit of its call.
     fn with_statement<T>(
         &self,
         namespace: &Namespace,
         sql: &str,
         run: impl FnOnce(&mut CachedStatement<'_>) -> Result<T, SqlError>,
     ) -> Result<T, SqlError> {
-        // SQLite never sees the component's text, but what was read of it.
+        // SQLite never gets the component's text, only the printed form of the parsed statement.
         let read = namespace
             .read(sql)
             .map_err(|refusal| SqlError::Refused(refusal.to_string()))?;
@@ -59,7 +59,7 @@ impl Sqlite {
         })
     }
 
-    /// Runs statements in order; the first failure undoes all of them.
+    /// Runs statements in order. The first failure undoes all of them.
     pub(in crate::storage) fn batch_of(
         &self,
         namespace: &Namespace,
@@ -72,7 +72,7 @@ impl Sqlite {
             .collect::<Result<Vec<_>, _>>();
         self.as_host(|| match &result {
             Ok(_) => self.host_statement("RELEASE batch"),
-            // If SQLite rolled the transaction back itself, there is no savepoint left to undo.
+            // If SQLite rolled back the transaction itself, there is no savepoint left to undo.
             Err(_) if !self.in_transaction() => Ok(()),
             Err(_) => {
                 self.host_statement("ROLLBACK TO batch")?;
@@ -82,25 +82,25 @@ impl Sqlite {
         result
     }
 
-    /// The statement of this text, which the component's tag leads. The tag keeps one component's cached
-    /// statements from another, which the authorizer would never be asked about again.
+    /// Prepared statement for a text with the component's comment in front. The comment separates the cached
+    /// statements of components, because the authorizer is not asked again about a cached statement.
     fn prepare_tagged(&self, tagged: &str) -> Result<CachedStatement<'_>, SqlError> {
-        // Some failures make SQLite roll the whole transaction back. What came after would commit by
-        // itself, past the savepoint and the ledger.
+        // Some failures make SQLite roll back the whole transaction. Later statements would then commit by
+        // themselves, outside the savepoint and the ledger.
         if !self.in_transaction() {
             return Err(SqlError::TransactionState("the transaction is over".to_owned()));
         }
         Ok(self.db.prepare_cached(tagged)?)
     }
 
-    /// Runs a statement, and keeps it for later calls unless it is large or has very many steps.
+    /// Runs a statement, and caches it for later calls unless it is large or has very many steps.
     fn run_prepared<T>(
         &self,
         tagged: &str,
         mut statement: CachedStatement<'_>,
         run: impl FnOnce(&mut CachedStatement<'_>) -> Result<T, SqlError>,
     ) -> Result<T, SqlError> {
-        // What is kept was looked at before.
+        // A cached statement was checked before.
         if statement.get_status(StatementStatus::Run) > 0 {
             return run(&mut statement);
         }
@@ -120,7 +120,7 @@ impl Sqlite {
     }
 }
 
-/// All rows of a query, within the caps.
+/// All rows of a query, within the limits.
 fn rows(statement: &mut CachedStatement<'_>, params: &[Value]) -> Result<Vec<Vec<Value>>, SqlError> {
     let columns = statement.column_count();
     let mut rows = statement.query(bind(params))?;
@@ -133,11 +133,11 @@ fn rows(statement: &mut CachedStatement<'_>, params: &[Value]) -> Result<Vec<Vec
                 "a query returns at most {MAX_ROWS} rows"
             )));
         }
-        // What SQLite needs to show a value has no way to fail.
+        // Allocations for reading a value cannot fail.
         let values = memory::exempt(|| {
             let values = (0..columns).map(|column| {
                 let value = row.get_ref(column)?;
-                // Counted before it is copied: one row may have a hundred long values.
+                // Counted before the copy, because one row may have a hundred long values.
                 bytes += length(value);
                 if bytes > MAX_BYTES {
                     return Err(SqlError::TooLarge(format!(
@@ -163,7 +163,7 @@ fn held(values: &Vec<Value>) -> usize {
         Value::Text(text) => text.capacity(),
         Value::Blob(bytes) => bytes.capacity(),
     });
-    // Lists grow by doubling, so one may be twice what is in it.
+    // Vectors grow by doubling, so the capacity may be twice the length.
     2 * size_of_val(values) + values.capacity() * size_of::<Value>() + contents.sum::<usize>()
 }
 
@@ -218,7 +218,7 @@ impl From<rusqlite::Error> for SqlError {
             Some(ErrorCode::TooBig) => {
                 SqlError::TooLarge("a value or statement is longer than storage takes".to_owned())
             }
-            // Without a code it is not SQLite's: wrong parameter count, several statements.
+            // Errors without a code come from the library: wrong parameter count, several statements.
             None | Some(ErrorCode::Unknown | ErrorCode::TypeMismatch | ErrorCode::ParameterOutOfRange) => {
                 refused(&message)
             }
@@ -227,7 +227,7 @@ impl From<rusqlite::Error> for SqlError {
     }
 }
 
-/// A refusal that does not tell an absent table from one that is out of reach.
+/// Refusal that does not distinguish a missing table from an inaccessible one.
 fn refused(message: &str) -> SqlError {
     let hidden =
         message.contains("no such table") || message.contains("prohibited") || message == "not authorized";

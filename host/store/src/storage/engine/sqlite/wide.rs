@@ -1,7 +1,7 @@
-//! Statements of very many steps, which work on shorter values.
+//! Limit on the length of values for statements with very many steps.
 //!
-//! SQLite looks at a deadline where a program jumps back. Thousands of comparisons, conversions or functions in a
-//! row, each of a value of a megabyte, would take seconds without a look.
+//! SQLite checks a deadline only where a program jumps back. Without this limit, thousands of consecutive
+//! comparisons, conversions or functions, each on a value of a megabyte, would take seconds without a check.
 
 use rusqlite::limits::Limit;
 use rusqlite::{CachedStatement, StatementStatus};
@@ -9,26 +9,26 @@ use rusqlite::{CachedStatement, StatementStatus};
 use super::Sqlite;
 use crate::storage::error::StoreResult;
 
-/// Bytes of a prepared statement that cannot have many steps.
+/// Size of a prepared statement below which it cannot have many steps, in bytes.
 const SMALL: i32 = 8 << 10;
-/// Steps of a statement that works on values of any length.
+/// Number of steps below which a statement works on values of any length.
 const FREE_STEPS: usize = 100;
-/// Bytes that all steps of a statement may look at together, if each looks at the longest value: about a tenth of
-/// a second.
+/// Most bytes that all steps of a statement may read together, if each reads the longest value: about a tenth of a
+/// second.
 const LOOKED_AT: usize = 100_000_000;
-/// Smallest size that every statement works on.
+/// Value length that every statement may work on.
 const SHORTEST: usize = 16 << 10;
 
-/// Values are shorter until this is dropped.
+/// Guard of a reduced length limit.
 pub(super) struct Narrow<'a> {
     sqlite: &'a Sqlite,
     before: i32,
-    /// The longest value, in bytes.
+    /// Longest value, in bytes.
     pub(super) longest: usize,
 }
 
 impl Sqlite {
-    /// Shortens the values that a new statement may work on, if it has very many steps.
+    /// Reduces the length of values for a new statement that has very many steps.
     pub(super) fn narrow(
         &self,
         sql: &str,
@@ -52,7 +52,7 @@ impl Sqlite {
         }))
     }
 
-    /// Steps of a statement whose time grows with the length of a value.
+    /// Number of steps in a statement whose time grows with the length of a value.
     fn steps(&self, sql: &str) -> StoreResult<usize> {
         let mut explained = self.db.prepare(&["EXPLAIN ", sql].concat())?;
         let mut rows = explained.raw_query();
@@ -66,7 +66,7 @@ impl Sqlite {
 
 impl Drop for Narrow<'_> {
     fn drop(&mut self) {
-        // It was this before, so it cannot be refused.
+        // Cannot fail, because it was the limit before.
         let _ = self.sqlite.db.set_limit(Limit::SQLITE_LIMIT_LENGTH, self.before);
     }
 }

@@ -1,12 +1,11 @@
-//! The line for the database's write lock.
+//! Ticket lock for the database's write lock.
 //!
-//! SQLite lets whoever asks at the right moment write next, so a process that commits in a loop can keep
-//! another from ever getting in. Here each write transaction draws a ticket, holds it as a lock on one
-//! byte of a shared file, and waits until no lower byte is locked. A ticket is the time it was drawn,
-//! by the clock that all processes of the machine share, so the line is served in order of arrival. The
-//! system frees the ticket of a process that dies.
+//! SQLite grants the write lock to the process that asks at the right moment, so one that commits in a loop can starve
+//! another. Here each write transaction draws a ticket, holds it as a lock on one byte of a shared file, and waits
+//! until no lower byte is locked. A ticket is the time at which it was drawn, by the clock that all processes of the
+//! machine share, so the order is the order of arrival. The system releases the ticket of a process that dies.
 //!
-//! The line is about order only. That no two write at once is SQLite's own lock's to see to.
+//! The tickets only order the writers. Mutual exclusion is left to SQLite's own lock.
 
 use std::cell::Cell;
 use std::fs::File;
@@ -18,24 +17,24 @@ use nix::fcntl::{FcntlArg, fcntl};
 use nix::libc;
 use tollgate_core::file::NO_WAIT;
 
-/// Between two looks at the line, at first and at most.
+/// First and longest interval of polling the queue.
 const PAUSE: [Duration; 2] = [Duration::from_micros(50), Duration::from_millis(1)];
-/// Time that whoever is first may keep the others waiting before they stop counting it: it may be
-/// suspended, and then only SQLite's lock knows whether it is in the way.
+/// Time that the first ticket may block others before they ignore it. Its process may be suspended, and then only
+/// SQLite's lock shows whether it is in the way.
 const PATIENCE: Duration = Duration::from_secs(1);
-/// Number of neighbouring tickets that are tried when one is taken.
+/// Number of neighbouring tickets that are tried if one is taken.
 const DRAWS: i64 = 64;
 
-/// One session's place in line.
+/// Ticket lock of one session.
 pub(in crate::storage) struct Line {
     file: File,
     ticket: Cell<Option<i64>>,
-    /// Tickets below this one are not waited for.
+    /// Tickets below this one are ignored.
     passed: Cell<i64>,
 }
 
 impl Line {
-    /// Opens the file that the line forms on.
+    /// Opens the ticket file.
     pub(in crate::storage) fn open(path: &Path) -> std::io::Result<Line> {
         let mut options = std::fs::OpenOptions::new();
         let file = options
@@ -53,13 +52,12 @@ impl Line {
         })
     }
 
-    /// Waits for this session's turn. Without locks on the file there is no line, and SQLite's own
-    /// waiting has to do.
+    /// Waits for this session's turn. Without file locks there are no tickets, and only SQLite's own waiting applies.
     pub(in crate::storage) fn enter(&self) {
         self.enter_unless(|| false);
     }
 
-    /// The same, unless whoever waits gives up.
+    /// Waits for this session's turn, unless the caller gives up.
     pub(in crate::storage) fn enter_unless(&self, gives_up: impl Fn() -> bool) {
         self.leave();
         let Some(ticket) = self.draw() else {
@@ -85,7 +83,7 @@ impl Line {
         }
     }
 
-    /// Lets the next one go.
+    /// Releases the ticket.
     pub(in crate::storage) fn leave(&self) {
         if let Some(ticket) = self.ticket.take() {
             let _ = fcntl(
@@ -110,7 +108,7 @@ impl Line {
         })
     }
 
-    /// The lowest ticket that counts and is below this one.
+    /// Lowest ticket below this one that counts.
     fn first_before(&self, ticket: i64) -> Option<i64> {
         let passed = self.passed.get();
         let mut lowest = None;

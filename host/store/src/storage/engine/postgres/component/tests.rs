@@ -1,4 +1,4 @@
-//! Statements of a component on a server. Without one there is nothing to try.
+//! Tests of a component's statements on a server. Without a server the tests do nothing.
 
 mod beginnings;
 mod roles;
@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use tollgate_core::deadline::{Cancel, Deadline};
 
-use crate::storage::engine::sqlite::schema::Misplaced;
+use crate::storage::engine::misplaced::Misplaced;
 use crate::storage::engine::{Engine, Once, sql};
 use crate::storage::fixture::{self, Place, on_postgres};
 use crate::storage::{Database, MigrationError, Namespace, Session, SqlError, Statement, Step, Value};

@@ -1,4 +1,4 @@
-//! Rows of the ledger on a server.
+//! Tests of ledger rows on a server.
 
 use super::*;
 

@@ -1,4 +1,4 @@
-//! Texts that go with a statement in the same trip, and statements of components between them.
+//! SQL that is sent with a statement in the same round trip, and statements of components within it.
 
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -15,29 +15,29 @@ use super::{CANCEL_TIMEOUT, Trip, Wire, last_of};
 use crate::storage::engine::Sql;
 use crate::storage::error::StoreFailure;
 
-/// Bytes beyond the caps that are taken over before the server is asked to stop.
+/// Bytes past the limits that are read before the server is asked to stop.
 const SLACK: usize = 16 << 20;
 
-/// Caps on the rows of a statement.
+/// Limits on the rows of a statement.
 #[derive(Clone, Copy)]
 pub(in crate::storage::engine::postgres) struct Caps {
     pub(in crate::storage::engine::postgres) rows: usize,
     pub(in crate::storage::engine::postgres) bytes: usize,
 }
 
-/// Texts that go with a statement in the same trip. If the statement fails, the second one does as well.
+/// SQL before and after a statement in the same round trip. If the statement fails, the SQL after it fails as well.
 #[derive(Default)]
 pub(in crate::storage::engine::postgres) struct Around {
     pub(in crate::storage::engine::postgres) before: Option<String>,
     pub(in crate::storage::engine::postgres) after: Option<&'static str>,
-    /// True if the text before begins the transaction.
+    /// True if the SQL before begins the transaction.
     pub(in crate::storage::engine::postgres) begins: bool,
-    /// Last row that the text before returned, once it did what it should.
+    /// Last row from the SQL before, once it has succeeded.
     pub(in crate::storage::engine::postgres) said: OnceLock<Vec<Option<String>>>,
 }
 
 impl Around {
-    /// Adds a text to those before the statement.
+    /// Appends to the SQL before the statement.
     pub(in crate::storage::engine::postgres) fn push(&mut self, text: &str) {
         match &mut self.before {
             Some(before) => {
@@ -48,7 +48,7 @@ impl Around {
         }
     }
 
-    /// Sends the text before.
+    /// Sends the SQL before the statement.
     pub(super) async fn begin(&self, client: &Client) -> Result<(), tokio_postgres::Error> {
         let Some(before) = &self.before else {
             return Ok(());
@@ -66,7 +66,7 @@ pub(in crate::storage::engine::postgres) struct Came {
     pub(in crate::storage::engine::postgres) changed: u64,
 }
 
-/// Cap that a statement's rows went over.
+/// Limit that a statement's rows exceeded.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(in crate::storage::engine::postgres) enum Over {
     Rows,
@@ -74,7 +74,7 @@ pub(in crate::storage::engine::postgres) enum Over {
 }
 
 impl Wire {
-    /// Prepares a component's statement, whose parameters have these types, between two texts, in one trip.
+    /// Prepares a component's statement with these parameter types, between two SQL texts, in one round trip.
     pub(in crate::storage::engine::postgres) fn prepare_guarded(
         &self,
         around: &Around,
@@ -97,7 +97,8 @@ impl Wire {
         })
     }
 
-    /// Runs a component's statement between two texts, in one trip. Tells the cap that its rows went over, too.
+    /// Runs a component's statement between two SQL texts, in one round trip. Also returns the limit that its rows
+    /// exceeded.
     pub(in crate::storage::engine::postgres) fn guarded(
         &self,
         around: &Around,
@@ -126,13 +127,13 @@ impl Wire {
         });
         let is_heeded = matches!(&came, Err(failure) if failure.kind() == StoreFailure::Interrupted);
         if has_stopped.into_inner() && !is_heeded {
-            // The request to cancel may still be on its way, and must not meet a later statement.
+            // The cancel request may still be in transit, and must not hit a later statement.
             self.give_up();
         }
         (came, over.into_inner())
     }
 
-    /// The rows of a statement. Beyond the caps they are dropped, and if they do not end soon, the server is asked to stop.
+    /// Rows of a statement. Rows past the limits are dropped. If they do not end soon, the server is asked to stop.
     async fn capped(
         &self,
         rows: RowStream,
@@ -145,7 +146,7 @@ impl Wire {
         let mut bytes = 0_usize;
         while let Some(row) = rows.next().await {
             let row = row?;
-            // Numbers take little, and rows of nothing but NULL take something, too.
+            // Numbers are small, and rows of only NULL take memory too.
             bytes += row.raw_size_bytes() + 16 * row.len();
             if came.rows.len() == caps.rows {
                 let _ = over.set(Over::Rows);
@@ -162,7 +163,7 @@ impl Wire {
         Ok(came)
     }
 
-    /// Sends the text that goes before a statement by itself. Its last row is in the result of the trip.
+    /// Sends the SQL before a statement separately. Its last row is in the result of the round trip.
     pub(in crate::storage::engine::postgres) fn begin(&self, around: &Around) -> Trip<()> {
         let client = self.client()?;
         self.trip(None, around.begin(client))
@@ -176,7 +177,7 @@ async fn script_of(client: &Client, sql: Option<&str>) -> Result<(), tokio_postg
     }
 }
 
-/// Type of a parameter of a component's statement.
+/// Type of a parameter in a component's statement.
 fn type_of(kind: Kind) -> Type {
     match kind {
         Kind::Integer => Type::INT8,

@@ -1,6 +1,6 @@
-//! Files of the host's own tables.
+//! Migration files of the host's own tables.
 
-/// The host's own steps, append only.
+/// The host's own migration steps, append-only.
 pub(super) const CORE: &[(&str, &str)] = &[
     (
         "0001_init",

@@ -267,7 +267,7 @@ pub(in crate::storage) fn earlier(path: &std::path::Path, components: &[(&str, &
     let steps = components.iter().map(|(pack, sql)| (*pack, "0001_init", *sql));
     for (pack, name, sql) in host.chain(steps) {
         db.execute_batch(&for_sqlite(sql)).unwrap();
-        let hash = hex(&Sha256::digest(sql));
+        let hash = tollgate_core::hash::sha256_hex(sql.as_bytes());
         db.execute(
             "INSERT INTO core_migrations VALUES (?1, ?2, ?3)",
             [pack, name, &hash],

@@ -1,4 +1,4 @@
-//! Transactions whose beginning travels with their first statement, and those that meet others.
+//! Tests of transactions whose BEGIN is sent with their first statement, and of transactions that conflict.
 
 use super::*;
 use crate::storage::Among;

@@ -1,4 +1,5 @@
-//! Roles of components: what they stop behind the reader, and that a session is itself again after each statement.
+//! Tests of components' roles: the statements they stop if the reader did not, and the session's role after each
+//! statement.
 
 use std::sync::Arc;
 
