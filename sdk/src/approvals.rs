@@ -304,10 +304,7 @@ impl From<ApprovalError> for ToolError {
                 "APPROVAL_INVALID",
                 "Report this to the author of the pack: the call itself is right.",
             ),
-            ApprovalError::Internal => (
-                "STORAGE_FAILED",
-                "Look at the host's log under the operation's id.",
-            ),
+            ApprovalError::Internal => ("STORAGE_FAILED", "Search the host's log for the operation's id."),
         };
         ToolError::new(code, err.to_string()).remediation(remediation)
     }

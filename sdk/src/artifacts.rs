@@ -74,7 +74,7 @@ pub enum ArtifactError {
     #[error("this pack may not keep artifacts")]
     Denied,
     /// A `Read` tool cannot keep artifacts.
-    #[error("this tool only reads")]
+    #[error("this tool is read-only")]
     ReadOnly,
     /// The artifact, or all artifacts of the call together, are too large.
     #[error("artifact is too large: {0}")]

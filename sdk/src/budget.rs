@@ -70,7 +70,7 @@ pub enum BudgetError {
     #[error("budget `{}` has {} of {} units in use", .0.name, .0.used, .0.limit.unwrap_or_default())]
     Exhausted(Counter),
     /// A `Read` tool cannot reserve.
-    #[error("this tool only reads")]
+    #[error("this tool is read-only")]
     ReadOnly,
     /// A `Run` tool has an open transaction.
     #[error("a transaction is open; reserve before the transaction begins")]
@@ -96,7 +96,7 @@ impl From<BudgetError> for ToolError {
                 .context("used", counter.used)
                 .context("limit", counter.limit),
             BudgetError::ReadOnly | BudgetError::TransactionOpen | BudgetError::Internal => {
-                error("BUDGET_FAILED").remediation("Look at the host's log under the operation's id.")
+                error("BUDGET_FAILED").remediation("Search the host's log for the operation's id.")
             }
         }
     }

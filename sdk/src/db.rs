@@ -42,7 +42,7 @@ pub enum DbError {
     #[error("a constraint failed: {0}")]
     Constraint(String),
     /// A write in a `Read` tool.
-    #[error("this tool only reads")]
+    #[error("this tool is read-only")]
     ReadOnly,
     /// The result exceeds the host's row or byte limit.
     #[error("the result is too large: {0}")]

@@ -128,7 +128,7 @@ impl Catalog {
     /// Translates the statement of a call, on a stack that is large enough for every tree.
     pub fn statement(&self, tree: &tree::Statement) -> Result<Statement, Difference> {
         let translated = stack::apart(|| self.statement_here(tree));
-        translated.unwrap_or_else(|| Err(Difference::Other("the text could not be translated".to_owned())))
+        translated.unwrap_or_else(|| Err(Difference::Other("cannot translate the text".to_owned())))
     }
 
     /// Translates a statement on the current stack, which must be large.

@@ -20,7 +20,7 @@ pub enum Refusal {
     },
     /// A change to rows of an append-only table.
     #[error(
-        "`{table}` is append-only: its rows are inserted and read, and stay as they are ({verb} is refused)"
+        "`{table}` is append-only: its rows can be inserted and read, but not changed ({verb} is refused)"
     )]
     AppendOnly {
         /// The table.
@@ -30,8 +30,8 @@ pub enum Refusal {
     },
     /// Reuse of an append-only table's former name for another table.
     #[error(
-        "the name `{table}` belonged to an append-only table, which is `{now}` today: another table under it would pass for \
-         the log; choose another name"
+        "the name `{table}` belonged to an append-only table, which is now `{now}`: another table with that name could \
+         be mistaken for the log; choose another name"
     )]
     Retired {
         /// The name.
@@ -40,9 +40,7 @@ pub enum Refusal {
         now: String,
     },
     /// More tables than a component may have.
-    #[error(
-        "the component would have more than {limit} {what}, which is the most; put them together or drop some"
-    )]
+    #[error("the component would have more than {limit} {what}, the limit; combine them or drop some")]
     SchemaTooLarge {
         /// Thing that exceeds its limit.
         what: &'static str,

@@ -138,7 +138,7 @@ impl Schema {
             // IF NOT EXISTS leaves the table as it is.
             return match table.append_only == known.append_only {
                 true => Ok(()),
-                false => not_allowed("the table is there, and its append_only stays"),
+                false => not_allowed("the table already exists, and its append_only cannot change"),
             };
         }
         self.unless_retired(&table.table, None)?;
@@ -174,7 +174,7 @@ impl Schema {
     fn rename(&mut self, table: &Name, to: &Name) -> Result<(), Refusal> {
         let known = self.known(table);
         if self.tables.contains_key(&to.folded()) && table.folded() != to.folded() {
-            return not_allowed(format!("there is a table `{}` already", to.as_str()));
+            return not_allowed(format!("a table `{}` already exists", to.as_str()));
         }
         self.unless_retired(to, Some(known.number))?;
         self.tables.remove(&table.folded());
@@ -225,7 +225,7 @@ impl Schema {
             (
                 all.bytes,
                 MAX_SCHEMA_BYTES,
-                "bytes of statements that make its tables and indexes",
+                "bytes of statements that create its tables and indexes",
             ),
         ];
         match bounds.into_iter().find(|(count, limit, _)| count > limit) {

@@ -557,25 +557,25 @@ fn what_the_parser_does_not_understand_is_told_in_plain_words() {
         CREATE TABLE shop_a
           1 shop_a: a table has columns
         CREATE TABLE shop_a (a TEXT
-          1 shop_a: the statement ends where `,` or `)` behind a column is expected
+          1 shop_a: the statement ends where `,` or `)` after a column is expected
         CREATE TABLE shop_a (a TEXT b)
-          1 shop_a: `b` is in a place where `,` or `)` behind a column is expected
+          1 shop_a: `b` appears where `,` or `)` after a column is expected
         CREATE TABLE shop_a (a TEXT,)
-          1 shop_a: `)` is in a place where a column or a constraint is expected
+          1 shop_a: `)` appears where a column or a constraint is expected
         CREATE shop_a
-          1 -: `shop_a` is in a place where `TABLE`, `INDEX` or `UNIQUE INDEX` is expected
+          1 -: `shop_a` appears where `TABLE`, `INDEX` or `UNIQUE INDEX` is expected
         ALTER TABLE shop_a
           1 shop_a: the statement ends where `ADD COLUMN`, `RENAME COLUMN`, `RENAME TO`, `DROP COLUMN` or `SET (append_only = true)` is expected
         ALTER TABLE shop_a MODIFY b
-          1 shop_a: `MODIFY` is in a place where `ADD COLUMN`, `RENAME COLUMN`, `RENAME TO`, `DROP COLUMN` or `SET (append_only = true)` is expected
+          1 shop_a: `MODIFY` appears where `ADD COLUMN`, `RENAME COLUMN`, `RENAME TO`, `DROP COLUMN` or `SET (append_only = true)` is expected
         ALTER TABLE shop_a RENAME
           1 shop_a: the statement ends where a name is expected
         DROP shop_a
-          1 -: `shop_a` is in a place where `TABLE` or `INDEX` is expected
+          1 -: `shop_a` appears where `TABLE` or `INDEX` is expected
         INSERT shop_a VALUES (1
           1 -: the statement ends where `)` is expected
         INSERT INTO shop_a VALUES 1
-          1 shop_a: `1` is in a place where `(` is expected
+          1 shop_a: `1` appears where `(` is expected
         UPDATE shop_a SET
           1 shop_a: the statement ends where a name is expected
         UPDATE shop_a SET a =
@@ -587,7 +587,7 @@ fn what_the_parser_does_not_understand_is_told_in_plain_words() {
         DELETE FROM shop_a LIMIT BY
           1 shop_a: this form of DELETE (USING, ORDER BY, LIMIT) is not allowed
         CREATE INDEX shop_i shop_a (b)
-          1 -: `shop_a` is in a place where `ON` is expected
+          1 -: `shop_a` appears where `ON` is expected
         WITH x AS MATERIALIZED (SELECT 1) DELETE FROM shop_a
           1 shop_a: `MATERIALIZED` is not allowed
         WITH x AS NOT MATERIALIZED (SELECT 1) DELETE FROM shop_a

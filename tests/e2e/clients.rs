@@ -246,10 +246,7 @@ fn a_check_says_why_a_client_sees_nothing() {
     let place = Place::new();
     let path = place.path().join(".cursor/mcp.json");
     for (entry, why) in [
-        (
-            r#"{"command": "/nowhere/tollgate", "args": []}"#,
-            "cannot be started",
-        ),
+        (r#"{"command": "/nowhere/tollgate", "args": []}"#, "cannot start"),
         (
             r#"{"command": "sh", "args": ["-c", "echo nonsense >&2; exit 3"]}"#,
             "ended before it answered: nonsense",

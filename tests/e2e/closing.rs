@@ -106,7 +106,7 @@ async fn a_success_is_measured_by_the_newest_run_of_each_test_command() {
     );
     assert_eq!(closed["report"]["parts"][0]["label"], "inner");
     let summary = closed["summary"].as_str().unwrap().replace(&part, "env_2");
-    let line = "Parts: env_2 \"inner\" as interrupted (the envelope around it was closed), 0 mutations, 1 test run, 0 observed edits.";
+    let line = "Parts: env_2 \"inner\" as interrupted (its enclosing envelope was closed), 0 mutations, 1 test run, 0 observed edits.";
     assert!(summary.contains(line), "{summary}");
 
     let id = fresh().await;
@@ -166,8 +166,8 @@ async fn neither_another_test_nor_a_claim_settles_an_edit_or_a_failure() {
     let id = fresh().await;
     claim(1).await;
     claim(0).await;
-    let failing = "the caller reported a failing test run in shop (#N), and the host ran no test there since that \
-                   passed: failed: said so";
+    let failing = "the caller reported a failing test run in shop (#N), and no test that the host has run there since \
+                   then passed: failed: said so";
     assert_eq!(close(&session, &id).await.0, format!("{failing}{claimed}"));
 
     // Each of them settles itself.
@@ -423,7 +423,7 @@ async fn a_success_of_work_that_nobody_could_look_at_is_told() {
     std::fs::rename(&repository, &away).unwrap();
     let (doubts, closed) = close(&session, &id).await;
     assert!(
-        doubts.starts_with("the work tree of shop could not be looked at: ") && doubts.lines().count() == 1,
+        doubts.starts_with("the work tree of shop could not be inspected: ") && doubts.lines().count() == 1,
         "{doubts}"
     );
     assert_eq!(closed["report"]["unseen"][0]["workspace"], "shop", "{closed:#}");
@@ -431,7 +431,7 @@ async fn a_success_of_work_that_nobody_could_look_at_is_told() {
     let report = session.ok("ledger_report", json!({"envelope_id": id})).await;
     let text = report["text"].as_str().unwrap();
     assert!(
-        text.contains("It was closed as a success, but the work tree of shop could not be looked at: "),
+        text.contains("It was closed as a success, but the work tree of shop could not be inspected: "),
         "{text}"
     );
     assert_eq!(report["unseen"], closed["report"]["unseen"]);

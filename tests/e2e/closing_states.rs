@@ -28,8 +28,8 @@ async fn an_edit_that_was_taken_back_is_no_reason() {
     write(&place, "value", "bad");
     assert_eq!(
         close(&session, &id).await.0,
-        "test default did not pass when it last ran in the state in which the work tree of shop is again (#N): failed 1 \
-         of 1: adds."
+        "test default did not pass when it last ran in the state to which the work tree of shop has returned (#N): failed \
+         1 of 1: adds."
     );
     session.close().await;
 }

@@ -156,7 +156,10 @@ fn mistakes_are_named_and_helped() {
             "`tollgate --config /nowhere.toml init`",
         ),
         (&["--config", "/", "tools"], "is a folder; name a file"),
-        (&["--data-dir", file, "tools"], "because a file is there"),
+        (
+            &["--data-dir", file, "tools"],
+            "because a file already has that name",
+        ),
         (
             &["--data-dir", "/nowhere/at/all", "ledger", "verify"],
             "there is no ledger in",

@@ -69,7 +69,7 @@ async fn openings_and_ends_are_rows_of_their_envelope_with_limits_and_counters()
         ),
         (
             "UPDATE core_envelopes SET mutation_count = 0 WHERE note = 'gave up'",
-            "says 0 mutations",
+            "records 0 mutations",
         ),
         (
             "UPDATE core_envelopes SET max_mutations = 99 WHERE note = 'gave up'",
@@ -244,7 +244,7 @@ async fn a_call_that_names_no_envelope_is_told_that_its_connection_has_one() {
     assert_eq!(refusal["context"]["is_default"], true, "{refusal:#}");
     let message = refusal["message"].as_str().unwrap();
     assert!(
-        message.ends_with("; the call names none, and this one is its connection's default"),
+        message.ends_with("; the call named no envelope, so its connection's default applies"),
         "{message}"
     );
     let refusal = session.refused("task_list", json!({"envelope_id": id})).await;
@@ -304,7 +304,7 @@ async fn parts_are_over_for_everybody_with_the_time_of_the_envelope_around_them(
         );
         let told = place.run(&["ledger", "report", id]);
         let told = String::from_utf8(told.stdout).unwrap();
-        let end = "closed as interrupted: the time of an envelope around it was over.";
+        let end = "closed as interrupted: the time of an enclosing envelope ran out.";
         assert!(told.lines().nth(1).unwrap().ends_with(end), "{told}");
     }
     let listed = session.ok("envelope_list", json!({"state": "OPEN"})).await;
@@ -322,7 +322,7 @@ async fn parts_are_over_for_everybody_with_the_time_of_the_envelope_around_them(
     assert_eq!(report["parts"][0]["state"], "CLOSED_INTERRUPTED", "{report:#}");
     let text = report["text"].as_str().unwrap();
     assert!(
-        text.contains("closed as failed: its time was over.") && text.contains(", 1 s at most."),
+        text.contains("closed as failed: its time ran out.") && text.contains(", 1 s at most."),
         "{text}"
     );
     let refusal = session
@@ -405,7 +405,7 @@ async fn rows_that_are_taken_from_the_end_show_without_an_exported_head() {
     drop(output);
     let (is_whole, text) = verified(&place);
     assert!(
-        !is_whole && text.contains("rows were taken from the end"),
+        !is_whole && text.contains("rows were removed from the end"),
         "{text}"
     );
 }
@@ -423,7 +423,7 @@ async fn registered_tests_are_test_runs_whichever_tool_starts_them() {
     assert!(run("echo tested").await.contains("tested"));
     let refused = run("echo tested").await;
     assert!(
-        refused.starts_with("not allowed: ") && refused.contains("had 2 test runs and all are used"),
+        refused.starts_with("not allowed: ") && refused.contains("has used all 2 of its test runs"),
         "{refused}"
     );
     assert!(run("echo other").await.contains("other"), "it is no test");
@@ -463,7 +463,7 @@ async fn programs_take_from_the_budget_for_commands_and_from_that_of_the_envelop
     let refused = run(&parts[1], "echo other").await;
     assert!(
         refused.contains(&format!(
-            "envelope {around} had 3 units of budget `commands` and all are used"
+            "envelope {around} has used all 3 units of budget `commands`"
         )),
         "{refused}"
     );

@@ -413,7 +413,7 @@ async fn a_folder_that_is_too_deep_to_look_into_is_not_seen_and_says_so() {
     assert_eq!(refusal["code"], "WORK_TREE_UNSEEN", "{refusal:#}");
     let message = refusal["message"].as_str().unwrap();
     assert!(
-        message.contains("folder gen of workspace default has too many folders in each other"),
+        message.contains("folder gen of workspace default nests folders too deeply"),
         "{message}"
     );
     session.close().await;

@@ -119,7 +119,7 @@ async fn too_large_too_much_and_too_many_are_refused_and_the_rest_is_kept() {
     assert_eq!(said[32], "the call already has 32 artifacts, the maximum");
     assert_eq!(rows(&place).len(), 42);
     let said = keep(&session, "artifact_limits_read", json!({"sizes": [1]})).await;
-    assert_eq!(said, ["this tool only reads"]);
+    assert_eq!(said, ["this tool is read-only"]);
     // The host is as well as before.
     assert!(keep(&session, "artifact_limits_write", json!({"sizes": [1]})).await[0].starts_with("art_"));
     session.close().await;

@@ -194,7 +194,7 @@ async fn a_read_tool_cannot_write() {
     let session = start(&place).await;
     let query = json!({"sql": "INSERT INTO sql_access_rows (body) VALUES (NULL) RETURNING id"});
     let body = session.ok("sql_access_query", query).await;
-    assert_eq!(body["result"], "this tool only reads");
+    assert_eq!(body["result"], "this tool is read-only");
     session.close().await;
 }
 

@@ -119,7 +119,7 @@ async fn a_backup_beside_calls_that_write_is_whole_and_comes_back_elsewhere() {
 #[test]
 fn a_backup_that_is_not_what_was_saved_is_not_put_back() {
     let place = Place::in_file("");
-    assert!(refused(&place, &["backup", "/nowhere/x"]).contains("no host has worked there"));
+    assert!(refused(&place, &["backup", "/nowhere/x"]).contains("no host has ever used"));
     place.call("envelope_open", &json!({"label": "x"}));
     let folder = tempfile::tempdir().unwrap();
     let backup = folder.path().join("b");
@@ -142,7 +142,7 @@ fn a_backup_that_is_not_what_was_saved_is_not_put_back() {
         (
             "a byte",
             |at| flip(&at.join("tollgate.db")),
-            "tollgate.db is not what was saved",
+            "tollgate.db differs from what was saved",
         ),
         (
             "no key",
@@ -152,7 +152,7 @@ fn a_backup_that_is_not_what_was_saved_is_not_put_back() {
         (
             "head",
             |at| flip(&at.join("head.json")),
-            "head.json is not what was saved",
+            "head.json differs from what was saved",
         ),
         (
             "list",

@@ -168,7 +168,7 @@ fn a_signed_head_finds_what_was_rewritten_before_it() {
     let bad = bad.to_str().unwrap();
     for (content, key, said) in [
         (exported.replace("\"seq\":3", "\"seq\":2"), public, "changed"),
-        (exported.clone(), other, "not one of the keys"),
+        (exported.clone(), other, "not one of the accepted keys"),
         (print(&place, &["ledger", "export"]), public, "not signed"),
         ("{}".to_owned(), public, "not a line of an export"),
     ] {
@@ -239,7 +239,7 @@ async fn pruning_removes_what_is_over_and_the_chain_still_holds() {
     // A server knows all keys. There it is the noted heads that nobody can check.
     let why = match place.is_in_file() {
         true => "no key of this ledger",
-        false => "ledger.key, which signed them, is gone",
+        false => "ledger.key is missing, although it signed the recorded heads",
     };
     assert!(said.contains(why), "{said}");
 }

@@ -43,7 +43,7 @@ fn bytes_that_are_no_component() {
     assert!(refusal("sql-access", file.path()).contains("was not loaded"));
     let file = altered(|bytes| *bytes = b"\0asm\x01\0\0\0".to_vec());
     assert!(refusal("sql-access", file.path()).contains("wasm32-wasip2"));
-    assert!(refusal("sql-access", Path::new("/nowhere/sql_access.wasm")).contains("cannot be read"));
+    assert!(refusal("sql-access", Path::new("/nowhere/sql_access.wasm")).contains("cannot read the file"));
 }
 
 #[test]
@@ -82,7 +82,7 @@ fn another_version_of_the_interface() {
     let file = altered(|bytes| replace(bytes, b"@0.1.0", b"@0.9.0"));
     let said = refusal("sql-access", file.path());
     assert!(
-        said.contains("needs host API 0.9.0, this host has 0.1.0"),
+        said.contains("needs host API 0.9.0, but this host has 0.1.0"),
         "{said}"
     );
 }
@@ -91,7 +91,10 @@ fn another_version_of_the_interface() {
 fn an_import_that_nobody_offers() {
     let file = altered(|bytes| replace(bytes, b"wasi:cli/", b"wasi:xyz/"));
     let said = refusal("sql-access", file.path());
-    assert!(said.contains("imports what this host does not offer"), "{said}");
+    assert!(
+        said.contains("imports interfaces that this host does not provide"),
+        "{said}"
+    );
 }
 
 #[test]
@@ -143,7 +146,7 @@ fn a_manifest_that_clients_would_choke_on() {
 fn a_migration_that_reaches_out_of_its_tables() {
     let said = refusal("migration-foreign", &guest("migration-foreign"));
     for part in [
-        "its migrations cannot be run: step 0001_init, statement 2",
+        "cannot run its migrations: step 0001_init, statement 2",
         "CREATE TRIGGER migration_foreign_quiet",
         "table `core_operations`",
         "append_only = true",

@@ -19,7 +19,7 @@ async fn nothing_is_acknowledged_that_nobody_will_find() {
     let other = place.run(&["call", "envelope_list", "{}"]);
     assert!(!other.status.success());
     let said = String::from_utf8_lossy(&other.stderr).into_owned();
-    assert!(said.contains("tollgate.db is gone from"), "{said}");
+    assert!(said.contains("tollgate.db is missing from"), "{said}");
     assert!(!database.exists());
     std::fs::rename(&aside, &database).unwrap();
     session.ok("envelope_open", json!({"label": "after"})).await;

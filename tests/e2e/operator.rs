@@ -147,7 +147,7 @@ fn what_would_not_load_is_not_added() {
         ("name-taken", "it claims tool `task_get`"),
         (
             "migration-foreign",
-            "its migrations cannot be run: step 0001_init, statement 2",
+            "cannot run its migrations: step 0001_init, statement 2",
         ),
     ] {
         let output = place.run(&["packs", "add", path(&guest(name)), "--grant", "all"]);
@@ -212,14 +212,14 @@ async fn only_trusted_servers_and_small_enough_answers_count() {
     let url = server.url();
     let clear = url.replace("https://", "http://");
     for (source, certificate, why) in [
-        (url.clone(), None, "cannot be downloaded"),
+        (url.clone(), None, "cannot download"),
         (url.clone(), Some(server.certificate()), "larger than"),
         (
             format!("{url}/nothing"),
             Some(server.certificate()),
-            "answers 404",
+            "returned 404",
         ),
-        (clear, Some(server.certificate()), "cannot be downloaded"),
+        (clear, Some(server.certificate()), "cannot download"),
     ] {
         let mut command = place.command(&["packs", "add", &source]);
         if let Some(certificate) = certificate {

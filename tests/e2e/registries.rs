@@ -97,14 +97,14 @@ fn a_signed_component_is_added_pinned_and_updated() {
     refused(
         &host,
         &host.run(&["packs", "add", &forged]),
-        "another key made it",
+        "it was signed with another key",
     );
     assert!(!host.run(&["packs", "inspect", &forged]).status.success());
     let stranger = place(&registry, Some(&other.public_key_pem()));
     refused(
         &stranger,
         &stranger.run(&["packs", "add", &first]),
-        "another key made it",
+        "it was signed with another key",
     );
 
     let added = host.run(&["packs", "add", &first]);

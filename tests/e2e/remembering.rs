@@ -28,7 +28,7 @@ const SCENARIO: [&str; 11] = [
 /// Reason of a refusal without the name of the policy.
 fn reason(message: &str) -> String {
     let message = message.strip_prefix("policy `memory`: ").unwrap_or(message);
-    if message.contains("reports that it cannot judge") || message.contains("not let through") {
+    if message.contains("reports that it cannot judge") || message.contains("so the call was refused") {
         return "failed".to_owned();
     }
     message.to_owned()

@@ -259,7 +259,9 @@ async fn calls_that_name_no_registered_workspace_count_together_in_a_window_by_w
     assert_eq!(open(json!({})).await.as_deref(), Some("WINDOW_EXHAUSTED"));
     let refusal = session.refused("envelope_open", json!({"workspace": "x"})).await;
     let words = refusal["message"].as_str().unwrap();
-    assert!(words.starts_with("all calls that name no registered workspace may have 2 envelopes within 1h"));
+    assert!(words.starts_with(
+        "all calls that name no registered workspace have reached the limit of 2 envelopes within 1h"
+    ));
     assert!(
         refusal["remediation"]
             .as_str()

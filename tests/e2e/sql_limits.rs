@@ -102,12 +102,12 @@ fn a_migration_that_does_not_end_is_refused_and_so_is_its_check() {
     let output = place.run(&["--json", "call", "sql_access_fill", r#"{"rows": 1, "bytes": 1}"#]);
     assert!(output.status.success(), "{output:?}");
     let said = String::from_utf8_lossy(&output.stderr).into_owned();
-    assert!(said.contains("did not end within 10 s"), "{said}");
+    assert!(said.contains("did not finish within 10 s"), "{said}");
     let checked = place.run(&["packs", "check", guest("migration-hang").to_str().unwrap()]);
     assert!(!checked.status.success(), "{checked:?}");
     let said = [checked.stdout, checked.stderr].concat();
     let said = String::from_utf8_lossy(&said).into_owned();
-    assert!(said.contains("did not end within 10 s"), "{said}");
+    assert!(said.contains("did not finish within 10 s"), "{said}");
     assert!(started.elapsed() < 12 * PATIENCE, "{:?}", started.elapsed());
     assert_eq!(
         place.sql("SELECT count(*) FROM sqlite_master WHERE name LIKE 'migration_hang%'"),

@@ -291,7 +291,10 @@ fn a_damaged_part_of_the_program_is_compiled_instead() {
         assert_eq!(component["code"], code, "{said}");
     }
     let log = String::from_utf8_lossy(&output.stderr);
-    assert!(log.contains("cannot be used, so it is compiled here"), "{log}");
+    assert!(
+        log.contains("cannot use precompiled code, so compiling here"),
+        "{log}"
+    );
 }
 
 #[test]

@@ -94,7 +94,7 @@ fn a_database_where_no_host_has_worked_is_not_verified_and_stays_empty() {
     std::fs::create_dir_all(place.data()).unwrap();
     std::fs::set_permissions(place.data(), std::fs::Permissions::from_mode(0o700)).unwrap();
     for _ in 0..2 {
-        assert_refused(&place.run(&["ledger", "verify"]), "no host has worked there");
+        assert_refused(&place.run(&["ledger", "verify"]), "no host has ever used");
     }
 }
 
@@ -178,7 +178,7 @@ async fn a_database_moves_to_a_server_and_back() {
     let stale = ["storage", "copy", "--to", &another.url()];
     assert_refused(
         &place.run(&stale),
-        "the ledger of the source database does not hold together",
+        "the ledger of the source database failed verification",
     );
     drop(server);
 }
@@ -187,7 +187,7 @@ async fn a_database_moves_to_a_server_and_back() {
 fn a_database_is_shown_and_checked_wherever_it_is() {
     let mut place = place();
     let status = ["--json", "storage", "status"];
-    assert_refused(&place.run(&status), "no host has worked there");
+    assert_refused(&place.run(&status), "no host has ever used");
     assert_eq!(place.call("envelope_open", &json!({})).0, 0);
     let shown = printed(&place.run(&status));
     assert_eq!(
@@ -260,7 +260,7 @@ fn a_place_on_a_server_is_made_once_and_its_password_is_in_a_file() {
     let mode = std::fs::metadata(file).unwrap().permissions().mode();
     server.ask(&format!("DROP DATABASE \"{name}\" WITH (FORCE)"));
     server.ask(&format!("DROP ROLE \"{name}\""));
-    for (output, says) in [(&first, "made"), (&second, "was there")] {
+    for (output, says) in [(&first, "created"), (&second, "already exists")] {
         assert!(output.status.success(), "{}", said(output));
         let text = String::from_utf8_lossy(&output.stdout).into_owned() + &said(output);
         assert!(text.contains(&format!("database {name}: {says}")), "{text}");

@@ -204,7 +204,7 @@ async fn required_evidence_is_a_run_on_the_work_tree_of_now() {
     // Outside of envelopes nobody looks at what is tested.
     let outside = run("w", "default").await;
     let said = refused("tasks_evidence_capture", capture(&outside)).await;
-    assert!(said.contains("outside of envelopes"), "{said}");
+    assert!(said.contains("outside an envelope"), "{said}");
     ann.ok("envelope_open", json!({})).await;
     let said = refused("tasks_evidence_capture", capture(&run("x", "default").await)).await;
     assert!(said.contains("ran in workspace x"), "{said}");

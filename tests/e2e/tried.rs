@@ -60,10 +60,7 @@ fn a_policy_that_judged_nothing_is_wrong_and_one_that_judged_is_not() {
     );
     let output = place.run(&told);
     let said = String::from_utf8_lossy(&output.stdout);
-    assert!(
-        said.contains("it judged 2 of 2 calls; nothing is wrong with it"),
-        "{said}"
-    );
+    assert!(said.contains("it judged 2 of 2 calls; no problems"), "{said}");
     assert!(said.contains("not tried: "), "{said}");
     // Every evaluation fails: that is no verdict.
     let trap = json!({ "before": "trap" }).to_string();
@@ -168,7 +165,7 @@ async fn a_component_at_an_address_is_inspected_and_checked_without_being_added(
         let output = run(&["packs", "check", &url.replacen("https", scheme, 1)]);
         let said = String::from_utf8_lossy(&output.stderr);
         assert!(
-            !output.status.success() && said.contains("cannot be downloaded"),
+            !output.status.success() && said.contains("cannot download"),
             "{said}"
         );
     }

@@ -209,8 +209,8 @@ async fn one_that_cannot_be_loaded_denies_what_it_would_judge() {
     for (source, why) in [
         (describe_trap, "it does not describe itself"),
         (of(&large), "it has 209715200 bytes, more than the 67108864"),
-        (of(&newer), "needs host API 0.9.0, this host has 0.1.0"),
-        (of(&strange), "imports what this host does not offer"),
+        (of(&newer), "needs host API 0.9.0, but this host has 0.1.0"),
+        (of(&strange), "imports interfaces that this host does not provide"),
         (
             format!(
                 "{}\nconfig = {{ when = \"true\", message = \"m\" }}",
@@ -218,9 +218,9 @@ async fn one_that_cannot_be_loaded_denies_what_it_would_judge() {
             ),
             "it calls itself `cel`, which is another policy that is built in",
         ),
-        (nothing, "the file cannot be read"),
+        (nothing, "cannot read the file"),
         (pinned, "but the pinned one is"),
-        (describe_change, "it describes itself differently each time"),
+        (describe_change, "it describes itself differently on each call"),
         (
             disliked,
             "[policies.mine.config].one: is not to its liking; [policies.mine.config].two: is not",

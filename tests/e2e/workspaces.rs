@@ -125,7 +125,7 @@ async fn no_path_leads_out_and_no_write_outside_a_prefix() {
         ] []
         access refused: `outx/y` may not be written; to allow it, set `write = ["out/", ".git/", "outx/"]` in [workspaces.main]; Exited(0) 1 0 [
         ] []
-        access refused: this tool only reads; not allowed: only `run` tools start processes"#]].assert_eq(&log);
+        access refused: this tool is read-only; not allowed: only `run` tools start processes"#]].assert_eq(&log);
     let left: Vec<_> = std::fs::read_dir(meddling.place.path().join("outside"))
         .unwrap()
         .collect();
@@ -313,7 +313,7 @@ async fn a_flag_names_a_workspace_and_the_current_directory_is_the_default() {
     let output = place.run(&[&named[..], &["call", "workspace_access_describe"]].concat());
     assert_eq!(output.status.code(), Some(2));
     let told = String::from_utf8(output.stderr).unwrap();
-    assert!(told.contains("are one inside the other"), "{told}");
+    assert!(told.contains("overlap, so packs"), "{told}");
     assert!(told.contains("/no/such") && told.contains("/none"), "{told}");
 }
 

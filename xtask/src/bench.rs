@@ -42,7 +42,7 @@ pub(crate) fn all(flags: &[String]) -> anyhow::Result<()> {
                 bench.arg(flag).arg(folder);
             }
             Err(err) => say(&format!(
-                "what {flag} names is left out, because it cannot be installed: {err:#}"
+                "skipping what {flag} names, because it cannot be installed: {err:#}"
             )),
         }
     }
@@ -57,6 +57,6 @@ fn fastmcp() -> anyhow::Result<PathBuf> {
     python::with("fastmcp", FASTMCP)?;
     let folder = target().join("fastmcp");
     let server = root().join("tests/bench/fastmcp/server.py");
-    std::fs::copy(server, folder.join("server.py")).context("server.py cannot be copied")?;
+    std::fs::copy(server, folder.join("server.py")).context("cannot copy server.py")?;
     Ok(folder)
 }

@@ -95,7 +95,7 @@ pub(crate) fn all(full: bool) -> anyhow::Result<()> {
         summary.push(("reproduction", reproduce::check()?));
         step("packages");
         summary.push(("packages", package::tried()?));
-        step("torture, of itself");
+        step("torture, self-test");
         summary.push(("sabotage", torture::all(&["--prove".to_owned()])?));
     }
     step("torture");

@@ -28,16 +28,16 @@ const TOKEN: (&str, &str) = ("CLIENT_TOKEN", "0f5c1e6f6a4be1a2c07b8d93f0a4e5d6")
 /// Address without a listener, so that connections to a client's vendor are refused at once.
 const NOWHERE: &str = "http://127.0.0.1:9";
 
-/// Try what `tollgate clients add` writes with the clients themselves
+/// Test the entries that `tollgate clients add` writes with the real clients
 #[derive(Debug, Args)]
 pub(crate) struct ClientsTest {
     /// Use this program instead of building one
     #[arg(long, value_name = "FILE")]
     tollgate: Option<PathBuf>,
-    /// Leave the first round out, in which nothing is prepared
+    /// Skip the first round, in which nothing is prepared
     #[arg(long)]
     no_cold: bool,
-    /// Only clients whose name contains this
+    /// Only clients whose name contains this text
     filter: Option<String>,
 }
 
@@ -159,7 +159,7 @@ impl ClientsTest {
             say(&row.join(" | "));
             rows.push(row);
         }
-        ensure!(!rows.is_empty(), "no client has a name like that");
+        ensure!(!rows.is_empty(), "no client has such a name");
         say(
             "\n| client | version | cold | after `clients add` | `clients check` | HTTP with a token | removed |\n|---|---|---|---|---|---|---|",
         );
@@ -269,7 +269,7 @@ impl<'a> Rounds<'a> {
             .arg(self.work.join("data"))
             .arg("clients")
             .args(arguments);
-        let output = command.output().context("tollgate cannot be run")?;
+        let output = command.output().context("cannot run tollgate")?;
         let said = String::from_utf8_lossy(&output.stdout).into_owned();
         let stderr = String::from_utf8_lossy(&output.stderr);
         ensure!(
@@ -323,7 +323,7 @@ impl<'a> Rounds<'a> {
         let line = said
             .lines()
             .find(|line| line.ends_with(" tools") && !line.starts_with("0 "));
-        Ok(line.with_context(|| format!("it says: {said}"))?.to_owned())
+        Ok(line.with_context(|| format!("its output: {said}"))?.to_owned())
     }
 
     /// The Inspector reads its own file format, so it gets the command of the entry.
@@ -362,7 +362,7 @@ impl<'a> Rounds<'a> {
         let tools = tools.filter(|tools| *tools > 0);
         Ok(format!(
             "{} tools",
-            tools.with_context(|| format!("it says: {said}"))?
+            tools.with_context(|| format!("its output: {said}"))?
         ))
     }
 
@@ -374,7 +374,7 @@ impl<'a> Rounds<'a> {
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())
             .stderr(Stdio::null());
-        let mut codex = Running(command.spawn().context("codex cannot be run")?);
+        let mut codex = Running(command.spawn().context("cannot run codex")?);
         let mut stdin = codex.0.stdin.take().context("codex has no standard input")?;
         let stdout = codex.0.stdout.take().context("codex has no standard output")?;
         let (lines, answers) = mpsc::channel();
@@ -396,7 +396,7 @@ impl<'a> Rounds<'a> {
         loop {
             let line = answers
                 .recv_timeout(TIMEOUT)
-                .with_context(|| format!("codex says no more than: {said}"))?;
+                .with_context(|| format!("codex printed only: {said}"))?;
             let message: Value = serde_json::from_str(&line).unwrap_or_default();
             if message["id"] == 1 {
                 let servers = message["result"]["data"].as_array().cloned().unwrap_or_default();
@@ -404,7 +404,7 @@ impl<'a> Rounds<'a> {
                 let tools = ours.and_then(|server| Some(server["tools"].as_object()?.len()));
                 let tools = tools
                     .filter(|tools| *tools > 0)
-                    .with_context(|| format!("codex says: {said}{line}"))?;
+                    .with_context(|| format!("codex printed: {said}{line}"))?;
                 return Ok(format!("{tools} tools"));
             }
             said += &line;
@@ -450,13 +450,13 @@ impl<'a> Rounds<'a> {
         let mut running = Running(
             command
                 .spawn()
-                .with_context(|| format!("{command:?} cannot be run"))?,
+                .with_context(|| format!("cannot run {command:?}"))?,
         );
         let started = Instant::now();
         while running.0.try_wait()?.is_none() {
             if started.elapsed() > TIMEOUT {
                 bail!(
-                    "no end after {} s: {}",
+                    "did not finish within {} s: {}",
                     TIMEOUT.as_secs(),
                     std::fs::read_to_string(&path)?
                 );
@@ -495,7 +495,7 @@ impl Server {
                 .current_dir(work.join("project"))
                 .stderr(Stdio::piped())
                 .spawn()
-                .context("tollgate cannot be run")?,
+                .context("cannot run tollgate")?,
         );
         let mut lines = BufReader::new(
             running
@@ -513,7 +513,7 @@ impl Server {
         std::thread::spawn(move || lines.map_while(Result::ok).for_each(drop));
         Ok(Server {
             _running: running,
-            url: url.context("tollgate does not serve")?,
+            url: url.context("tollgate did not start to serve")?,
         })
     }
 }

@@ -42,13 +42,13 @@ pub(crate) struct Cluster {
     /// Engine of the database; both by default
     #[arg(long, value_enum)]
     engine: Option<Engine>,
-    /// Number of times each host is killed, and then number of times each is restarted
+    /// Number of times that each host is killed, and then restarted
     #[arg(long, default_value_t = 2)]
     rounds: usize,
-    /// A tollgate to use, instead of building one
+    /// Use this program instead of building one
     #[arg(long, value_name = "FILE")]
     server: Option<PathBuf>,
-    /// Make the folder of data, configurations and logs here, and leave it behind
+    /// Create the folder with data, configurations and logs here, and keep it
     #[arg(long, value_name = "DIR")]
     keep: Option<PathBuf>,
 }
@@ -67,7 +67,7 @@ impl Cluster {
     pub(crate) fn all(&self) -> anyhow::Result<String> {
         let balancer = Balancer::version()?;
         let tollgate = match &self.server {
-            Some(server) => server.canonicalize().context("there is no such tollgate")?,
+            Some(server) => server.canonicalize().context("the program does not exist")?,
             None => components::build_host(Profile::Dev)?,
         };
         let engines = match self.engine {
@@ -95,7 +95,7 @@ impl Cluster {
         let engine = match postgres::newest() {
             Err(err) if postgres::may_be_left_out() => {
                 say(&format!(
-                    "hosts behind a balancer are tried on SQLite alone: {err:#}"
+                    "hosts behind a balancer are tested only on SQLite: {err:#}"
                 ));
                 Some(Engine::Sqlite)
             }
@@ -249,7 +249,7 @@ fn stay(agent: &Agent, machines: &mut [Machine; 2]) -> anyhow::Result<()> {
     }
     let [session, other] = &sessions;
     let machine = machines.iter_mut().find(|machine| machine.name == session.host);
-    let machine = machine.context("a session at a host that there is not")?;
+    let machine = machine.context("a session at a host that does not exist")?;
     kill(machine)?;
     agent.is_over(session)?;
     machine.start()?;

@@ -204,14 +204,14 @@ fn component_folder(profile: &str) -> PathBuf {
 #[allow(clippy::disallowed_methods, reason = "a build tool works with files")]
 fn install(from: &Path, name: &str) -> anyhow::Result<()> {
     let to = root().join("target/components").join(name);
-    let bytes = std::fs::read(from).with_context(|| format!("{} cannot be read", from.display()))?;
+    let bytes = std::fs::read(from).with_context(|| format!("cannot read {}", from.display()))?;
     if std::fs::read(&to).is_ok_and(|there| there == bytes) {
         return Ok(());
     }
     if let Some(folder) = to.parent() {
         std::fs::create_dir_all(folder)?;
     }
-    std::fs::write(&to, bytes).with_context(|| format!("{} cannot be written", to.display()))
+    std::fs::write(&to, bytes).with_context(|| format!("cannot write {}", to.display()))
 }
 
 /// Adds the target for components, if rustup does not have it.

@@ -68,7 +68,7 @@ fn suite(
         .arg("-o")
         .arg(&results)
         .output()
-        .context("the conformance suite cannot be run")?;
+        .context("cannot run the conformance suite")?;
     let required = tools.required(revision)?;
     let counted = Counts::of(&results, &required)?;
     counts.push(format!("conformance {revision}: {}", counted.told()));
@@ -99,7 +99,7 @@ fn lint(tollgate: &Path, tools: &Tools, pack: &str) -> anyhow::Result<Result<usi
         .args(["serve", "--tier", "full", "--packs", pack])
         .args(["--method", "tools/list", "--strict"])
         .output()
-        .context("the Inspector cannot be run")?;
+        .context("cannot run the Inspector")?;
     let listed: Value = serde_json::from_slice(&output.stdout).unwrap_or_default();
     let listed = listed["tools"].as_array().map_or(0, Vec::len);
     if output.status.success() && listed > 0 {
@@ -167,7 +167,7 @@ impl Server {
             .args(["serve", "--http", "127.0.0.1:0"])
             .stderr(Stdio::piped())
             .spawn()
-            .context("tollgate cannot be run")?;
+            .context("cannot run tollgate")?;
         let stderr = child.stderr.take().context("tollgate has no standard error")?;
         let mut server = Server {
             child,
@@ -178,7 +178,7 @@ impl Server {
             .by_ref()
             .map_while(Result::ok)
             .find_map(|line| Some(line.split_once("serving ")?.1.to_owned()));
-        server.url = url.context("tollgate does not serve")?;
+        server.url = url.context("tollgate did not start to serve")?;
         // The output must be read, or a server with much output would block.
         std::thread::spawn(move || lines.map_while(Result::ok).for_each(drop));
         Ok(server)

@@ -30,13 +30,13 @@ const IMAGES: &str = "docs/images";
 
 #[derive(Debug, Args)]
 pub(crate) struct ConsoleTest {
-    /// Make the pictures of the documentation anew, too
+    /// Also take the documentation's screenshots again
     #[arg(long)]
     images: bool,
-    /// Rows of the ledger whose pages are timed
+    /// Number of ledger rows for timing pages
     #[arg(long, default_value_t = ROWS)]
     rows: u32,
-    /// Only cases whose names contain this
+    /// Only cases whose name contains this text
     #[arg(long)]
     only: Option<String>,
     /// The browser
@@ -85,7 +85,7 @@ impl ConsoleTest {
         let tools = npm_packages(FOLDER, &FILES)?;
         for script in ["console.mjs", "story.mjs"] {
             let mut node = self.script(script, &tools, &tollgate);
-            run(&mut node).context("the console does not do in a browser what it should")?;
+            run(&mut node).context("console tests failed in the browser")?;
         }
         Ok("every case passed in a browser".to_owned())
     }

@@ -80,11 +80,11 @@ pub(crate) fn check() -> anyhow::Result<String> {
     let problems = rules.problems(&dependencies);
     ensure!(
         problems.is_empty(),
-        "deny.toml is against\n{}",
+        "deny.toml does not allow\n{}",
         problems.join("\n")
     );
     Ok(format!(
-        "licences, sources and versions of {} crates are as deny.toml says",
+        "licences, sources and versions of {} crates comply with deny.toml",
         dependencies.len()
     ))
 }
@@ -133,7 +133,7 @@ impl Rules {
                 problems.push(format!("{name} {version}: it comes from {}", dependency.source));
             }
             if names(&self.bans.deny, dependency) {
-                problems.push(format!("{name} {version}: it is kept out"));
+                problems.push(format!("{name} {version}: it is banned"));
             }
         }
         let mut versions: BTreeMap<&str, Vec<&str>> = BTreeMap::new();
@@ -242,7 +242,7 @@ mod tests {
         assert_eq!(
             rules.problems(&bad),
             [
-                "openssl 1.0.0: it is kept out",
+                "openssl 1.0.0: it is banned",
                 "other 1.0.0: it comes from git+https://elsewhere",
                 "twice 2.0.0: its licence is \"GPL-3.0-only\"",
                 "twice: 1.0.0 and 2.0.0 together",

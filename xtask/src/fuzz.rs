@@ -18,13 +18,13 @@ const MEMORY_MIB: u32 = 2048;
 
 #[derive(Debug, Args)]
 pub(crate) struct Fuzz {
-    /// Time of driving each target
+    /// Time to fuzz each target, in seconds
     #[arg(long, default_value_t = 600)]
     seconds: u32,
     /// Only this target
     #[arg(long)]
     target: Option<String>,
-    /// Add to the corpora what reached something new, the smallest of each
+    /// Add inputs that reach new code to the corpora, minimised
     #[arg(long)]
     keep: bool,
 }
@@ -71,7 +71,7 @@ impl Fuzz {
         driving.arg(format!("-artifact_prefix={}/", broken.display()));
         driving.args(["-verbosity=1", "-print_final_stats=1", "-close_fd_mask=1"]);
         driving.args([&found, corpus]).args(recordings(name));
-        let held = driving.status().context("the fuzzer cannot be run")?.success();
+        let held = driving.status().context("cannot run the fuzzer")?.success();
         if held && self.keep {
             run(fuzzer().arg("-merge=1").args([corpus, &found]))?;
         }

@@ -141,7 +141,7 @@ fn new_ones(tollgate: &Path, has_c: bool) -> anyhow::Result<()> {
                 continue;
             }
             let name = format!("{language}-{kind}");
-            say(&format!("making {name} with tollgate new"));
+            say(&format!("creating {name} with tollgate new"));
             let folder = work.join(&name);
             let mut new = Command::new(tollgate);
             run(new

@@ -54,14 +54,14 @@ struct Cli {
 enum Task {
     /// Build the components and the `tollgate` binary that embeds them
     Build {
-        /// Optimised, and quick to build
+        /// Optimise, but not across crates, which builds faster
         #[arg(long)]
         release: bool,
-        /// Optimised across crates, as it is shipped and measured; takes twice as long
+        /// Optimise across crates, as for releases and measurements; takes twice as long
         #[arg(long, conflicts_with = "release")]
         dist: bool,
     },
-    /// Drive a task from spec to completed through a real client, and show each call
+    /// Take a task from specification to completion with a real client, and show each call
     Demo,
     /// Build, then run `tollgate serve`
     Serve {
@@ -71,63 +71,64 @@ enum Task {
     },
     /// Run all tests and print their totals
     Test {
-        /// Only tests whose name contains this
+        /// Only tests whose name contains this text
         filter: Option<String>,
     },
-    /// Check everything that must hold before a change lands
+    /// Run all checks that a change must pass before it is merged
     Ci {
-        /// With the long proofs that a release needs: components in other languages, PostgreSQL, hosts behind a load balancer,
-        /// reproduction, packages that are installed, torture of the torture, and 200 rounds of it instead of 25
+        /// Add the long checks for a release: components in other languages, registries, all tests on PostgreSQL,
+        /// hosts behind a load balancer, reproducible builds, installed packages, a self-test of the torture test, and
+        /// 200 torture rounds instead of 10
         #[arg(long)]
         full: bool,
     },
-    /// Write the pages that are made of other files
+    /// Regenerate the documentation that is generated from other files
     Docs,
-    /// Check licences, sources and versions of what is depended on
+    /// Check the licences, sources and versions of all dependencies
     Deny,
-    /// Build a component twice from nothing, in two places, and compare the bytes
+    /// Build a component twice from scratch, in two directories, and compare the bytes
     Reproduce,
     /// Run MCP's conformance suite, the Inspector's lint and the Python client
     Conformance,
-    /// Try what `tollgate clients add` writes with the clients themselves, cold and warm
+    /// Test the entries that `tollgate clients add` writes with the real clients, with cold and warm caches
     ClientsTest(clients_test::ClientsTest),
-    /// Try the console in a real browser, with Debian's chromium
+    /// Test the console in Debian's Chromium
     ConsoleTest(console_test::ConsoleTest),
-    /// Run translated SQL of components on PostgreSQL and on SQLite, and compare
+    /// Run the translated SQL of components on PostgreSQL and SQLite, and compare the results
     Postgres {
-        /// Run a share, as for each change: what is about servers, and a short torture
+        /// Run only the tests of hosts on a server, and a short torture test, as for each change
         #[arg(long)]
         short: bool,
     },
-    /// Kill and restart two hosts behind a load balancer while agents work, on SQLite and on PostgreSQL
+    /// Kill and restart two hosts behind a load balancer under load, on SQLite and on PostgreSQL
     Cluster(cluster::Cluster),
-    /// Kill hosts under load and check what they promised
+    /// Kill hosts under load, and check the database after each kill
     Torture {
-        /// Flags of the torture, such as --rounds 1000 --hosts 3 --seed 7
+        /// Flags of the torture test, such as --rounds 1000 --hosts 3 --seed 7
         #[arg(trailing_var_arg = true, allow_hyphen_values = true)]
         flags: Vec<String>,
     },
-    /// Let a fuzzer choose what is read
+    /// Fuzz the code that reads untrusted input
     Fuzz(fuzz::Fuzz),
-    /// Build the policies `rego` and `cedar`, publish them in a registry here, and let a host judge with them
+    /// Build the policies `rego` and `cedar`, publish them to a local registry, and judge calls with them in a host
     Engines,
-    /// Make components of JavaScript, Python and C, and try them in the host
+    /// Build components from JavaScript, Python and C, and test them in the host
     Languages(languages::Languages),
-    /// Try packs and policies in Debian's docker-registry over TLS, with `wkg` as the other party
+    /// Publish and pull packs and policies with Debian's docker-registry over TLS, also with `wkg`
     Registries,
-    /// Make the bundle that desktop clients install, and try it
+    /// Build the bundle that desktop clients install, and test it
     Bundle {
-        /// From the debug build, which is quicker to make
+        /// Use the debug build, which builds faster
         #[arg(long)]
         debug: bool,
     },
-    /// Make the files of a release: npm packages, a Python wheel, an archive and `server.json`
+    /// Create the files of a release: npm packages, a Python wheel, an archive and `server.json`
     Package(package::Package),
-    /// Package the SDK, and build a component from the package alone
+    /// Package the SDK, and build a component with only that package
     Sdk,
-    /// Measure, each figure beside its baseline
+    /// Run the benchmarks, and print each figure beside its baseline
     Bench {
-        /// Flags of the bench
+        /// Flags of the benchmarks
         #[arg(trailing_var_arg = true, allow_hyphen_values = true)]
         flags: Vec<String>,
     },

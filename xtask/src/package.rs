@@ -32,16 +32,16 @@ pub(crate) struct Package {
     /// Package this program instead of building one
     #[arg(long, value_name = "FILE", conflicts_with = "debug")]
     binary: Option<PathBuf>,
-    /// Package the debug build, which is quicker to make
+    /// Package the debug build, which builds faster
     #[arg(long)]
     debug: bool,
     /// Repository of the release, https://HOST/OWNER/NAME [default: `workspace.package.repository` in Cargo.toml]
     #[arg(long, value_name = "URL")]
     repository: Option<String>,
-    /// Have npm fetch the platform's package from its registry, for a release that is published there in full
+    /// Let npm fetch the platform's package from its registry, for a release that is completely published
     #[arg(long)]
     published: bool,
-    /// Install the files in empty folders, without a network, and try what was installed
+    /// Install the files in empty folders, without a network, and test the installed programs
     #[arg(long = "try")]
     is_tried: bool,
 }
@@ -104,17 +104,17 @@ impl Program {
     fn read(path: &Path) -> anyhow::Result<Program> {
         let path = path
             .canonicalize()
-            .with_context(|| format!("{} is not there", path.display()))?;
-        let bytes = std::fs::read(&path).with_context(|| format!("{} cannot be read", path.display()))?;
+            .with_context(|| format!("{} does not exist", path.display()))?;
+        let bytes = std::fs::read(&path).with_context(|| format!("cannot read {}", path.display()))?;
         let (platform, tag) = platform::of_program(&bytes).with_context(|| path.display().to_string())?;
         if platform.is_here() {
             let said = Command::new(&path).arg("--version").output();
-            let said = said.with_context(|| format!("{} cannot be run", path.display()))?;
+            let said = said.with_context(|| format!("cannot run {}", path.display()))?;
             let said = String::from_utf8_lossy(&said.stdout);
             let said = said.lines().next().unwrap_or_default();
             ensure!(
                 said == format!("tollgate {VERSION}"),
-                "{} says `{said}`, and this is the source of tollgate {VERSION}",
+                "{} reports `{said}`, and this is the source of tollgate {VERSION}",
                 path.display()
             );
         }
@@ -188,7 +188,7 @@ impl Extra {
     #[allow(clippy::disallowed_methods, reason = "a build tool works with files")]
     fn read(release: &Release, platform: &Platform) -> anyhow::Result<Extra> {
         let read = |name: &str| {
-            std::fs::read_to_string(root().join(name)).with_context(|| format!("{name} cannot be read"))
+            std::fs::read_to_string(root().join(name)).with_context(|| format!("cannot read {name}"))
         };
         let licences = LICENCES.iter().map(|name| anyhow::Ok((*name, read(name)?)));
         let bill = platform.is_here().then(sbom::bill).transpose()?;

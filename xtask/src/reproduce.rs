@@ -57,7 +57,7 @@ fn build(folder: &Path, home: &Path) -> anyhow::Result<Vec<u8>> {
         .join(components::WASM)
         .join(components::DIST)
         .join(name);
-    std::fs::read(&built).with_context(|| format!("{} cannot be read", built.display()))
+    std::fs::read(&built).with_context(|| format!("cannot read {}", built.display()))
 }
 
 /// Precompiles a component twice, and compares the results.
@@ -77,7 +77,7 @@ fn ahead(folder: &Path, component: &[u8]) -> anyhow::Result<()> {
     let [one, another] = made;
     ensure!(
         one? == another?,
-        "{PACKAGE} is compiled ahead to other code each time"
+        "precompiling {PACKAGE} yields different code each time"
     );
     Ok(())
 }

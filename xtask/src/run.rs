@@ -57,7 +57,7 @@ pub(crate) fn run(command: &mut Command) -> anyhow::Result<()> {
     let started = Instant::now();
     let status = command
         .status()
-        .with_context(|| format!("{command:?} cannot be run"))?;
+        .with_context(|| format!("cannot run {command:?}"))?;
     ensure!(status.success(), "{command:?} failed: {status}");
     if let Some(name) = built {
         remember_build(&name, started.elapsed().as_secs());
@@ -119,7 +119,7 @@ pub(crate) fn last_line(command: &mut Command) -> anyhow::Result<String> {
     let mut child = command
         .stdout(Stdio::piped())
         .spawn()
-        .with_context(|| format!("{command:?} cannot be run"))?;
+        .with_context(|| format!("cannot run {command:?}"))?;
     let mut last = String::new();
     if let Some(stdout) = child.stdout.take() {
         for line in BufReader::new(stdout).lines() {
@@ -165,7 +165,7 @@ pub(crate) fn npm_packages_in(folder: &str, files: &[&str], to: PathBuf) -> anyh
     let is_installed = std::fs::read(to.join("installed")).is_ok_and(|installed| installed == lock);
     std::fs::create_dir_all(&to)?;
     for file in files {
-        std::fs::copy(from.join(file), to.join(file)).with_context(|| format!("{file} cannot be copied"))?;
+        std::fs::copy(from.join(file), to.join(file)).with_context(|| format!("cannot copy {file}"))?;
     }
     if !is_installed {
         let version = Command::new("npm")
@@ -174,7 +174,7 @@ pub(crate) fn npm_packages_in(folder: &str, files: &[&str], to: PathBuf) -> anyh
             .status();
         version.context("there is no npm")?;
         say(&format!(
-            "installing what {folder} depends on into {}",
+            "installing the dependencies of {folder} into {}",
             to.display()
         ));
         // `npm ci` is not used, because it refuses lock files without the packages for other systems, which npm itself

@@ -23,7 +23,7 @@ pub(crate) fn bill() -> anyhow::Result<Value> {
     for package in components::names() {
         wasm.collect(package, &mut crates)?;
     }
-    let host = crates.remove("tollgate").context("the host is no package")?;
+    let host = crates.remove("tollgate").context("the host is not a package")?;
     let checksums = checksums()?;
     let components: Vec<Value> = crates.values().map(|found| found.component(&checksums)).collect();
     let mut application = host.component(&checksums);
@@ -107,7 +107,7 @@ fn native() -> anyhow::Result<String> {
         .output()?;
     let told = String::from_utf8_lossy(&told.stdout).into_owned();
     let host = told.lines().find_map(|line| line.strip_prefix("host: "));
-    Ok(host.context("rustc does not say what it builds for")?.to_owned())
+    Ok(host.context("rustc does not report its target")?.to_owned())
 }
 
 fn by_id(entries: Value) -> BTreeMap<String, Value> {

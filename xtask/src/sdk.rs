@@ -33,7 +33,7 @@ pub(crate) fn check() -> anyhow::Result<String> {
     }
     for name in PACKAGES {
         let file = work.join(format!("package/{name}-{VERSION}.crate"));
-        let open = File::open(&file).with_context(|| format!("{} cannot be read", file.display()))?;
+        let open = File::open(&file).with_context(|| format!("cannot read {}", file.display()))?;
         tar::Archive::new(GzDecoder::new(open)).unpack(&unpacked)?;
     }
     let author = unpacked.join("author");
@@ -42,7 +42,7 @@ pub(crate) fn check() -> anyhow::Result<String> {
     let text = std::fs::read_to_string(&manifest)?;
     ensure!(
         text.contains(PLACE),
-        "the template of a pack names the SDK in another way"
+        "the template of a pack does not name the SDK as expected"
     );
     let text = text.replace(PLACE, &format!("version = \"{VERSION}\""));
     let patches = PACKAGES.map(|name| format!("{name} = {{ path = \"../{name}-{VERSION}\" }}\n"));

@@ -38,7 +38,7 @@ impl Session {
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())
             .spawn()
-            .with_context(|| format!("{command:?} cannot be run"))?;
+            .with_context(|| format!("cannot run {command:?}"))?;
         let output = child.stdout.take().context("the server has no standard output")?;
         let (send, lines) = channel();
         std::thread::spawn(move || {
@@ -70,7 +70,7 @@ impl Session {
 
     fn send(&mut self, message: &Value) -> anyhow::Result<()> {
         let input = self.input.as_mut().context("standard input is closed")?;
-        writeln!(input, "{message}").context("the server reads nothing")
+        writeln!(input, "{message}").context("the server stopped reading")
     }
 
     /// Sends a request and returns the answer.

@@ -107,7 +107,7 @@ fn run(
             prepare(&program, &mut test);
             let started = Instant::now();
             let output = test.stdin(Stdio::null()).output();
-            let output = output.with_context(|| format!("{} cannot be run", program.name))?;
+            let output = output.with_context(|| format!("cannot run {}", program.name))?;
             let said = String::from_utf8_lossy(&output.stdout);
             let mut totals = totals.lock().unwrap_or_else(|broken| broken.into_inner());
             // Programs without a matching test print nothing.
@@ -206,13 +206,15 @@ fn built() -> anyhow::Result<VecDeque<Program>> {
     build.args(["test", "--workspace", "--exclude", "guests", "--no-run"]);
     build.args(["--message-format", "json-render-diagnostics"]);
     let output = build.stderr(Stdio::inherit()).output();
-    let output = output.context("cargo test cannot be run")?;
+    let output = output.context("cannot run cargo test")?;
     ensure!(output.status.success(), "tests cannot be built");
-    let said = String::from_utf8(output.stdout).context("cargo says what is no text")?;
+    let said = String::from_utf8(output.stdout).context("cargo printed text that is not UTF-8")?;
     let messages = said.lines().map(serde_json::from_str::<Value>);
     let mut programs = Vec::new();
     for message in messages {
-        programs.extend(Program::of(&message.context("cargo says what is no JSON")?));
+        programs.extend(Program::of(
+            &message.context("cargo printed a line that is not JSON")?,
+        ));
     }
     ensure!(!programs.is_empty(), "cargo built no tests");
     programs.sort_by_key(Program::place);

@@ -9,9 +9,7 @@ use crate::run::root;
 pub(crate) fn tracked(end: &str) -> Vec<String> {
     let mut git = Command::new("git");
     git.args(["ls-files", "-z"]).current_dir(root());
-    let output = git
-        .output()
-        .unwrap_or_else(|err| panic!("git cannot be run: {err}"));
+    let output = git.output().unwrap_or_else(|err| panic!("cannot run git: {err}"));
     let listed = String::from_utf8_lossy(&output.stdout);
     let files = listed.split('\0').filter(|path| path.ends_with(end));
     // Without those that are deleted but not committed.

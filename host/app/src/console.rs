@@ -113,7 +113,7 @@ impl Running {
             what: format!(
                 "the changed file was not loaded, and the previous configuration stays in effect: {why}"
             ),
-            remedy: Some("correct the file; `tollgate config check` says whether it loads".to_owned()),
+            remedy: Some("correct the file; `tollgate doctor` shows whether it loads".to_owned()),
         });
         refused.into_iter().chain(worth.map(finding)).collect()
     }

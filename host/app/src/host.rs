@@ -66,7 +66,7 @@ impl Site {
     pub fn open(data_dir: &Path, authority: Authority) -> anyhow::Result<Site> {
         let data = DataDir::open(data_dir)?;
         if let Some(server) = authority.server.clone() {
-            let database = Database::connect(server).context("the database cannot be used")?;
+            let database = Database::connect(server).context("cannot use the database")?;
             return Site::on(data, database, authority, Keep::Components);
         }
         if !data.has(DATABASE) {
@@ -74,12 +74,13 @@ impl Site {
             let alive = hosts_alive(&data)?;
             anyhow::ensure!(
                 alive.is_empty(),
-                "{DATABASE} is gone from {} while host {} runs; stop it, put the file back with its -wal, and start again",
+                "{DATABASE} is missing from {} while host {} is running; stop it, put the file back with its \
+                 -wal, and start again",
                 data_dir.display(),
                 alive.join(", ")
             );
         }
-        let database = Database::open(&data.database()).context("the database cannot be used")?;
+        let database = Database::open(&data.database()).context("cannot use the database")?;
         Site::on(data, database, authority, Keep::Components)
     }
 
@@ -91,7 +92,7 @@ impl Site {
         }
         anyhow::ensure!(
             data.has(DATABASE),
-            "there is no ledger in {}; no host has worked there",
+            "there is no ledger in {}; no host has ever used this directory",
             data_dir.display()
         );
         let database = Database::existing(&data.database());
@@ -278,7 +279,7 @@ impl Site {
             return;
         };
         if let Err(err) = catalog.remember(&self.database, &now) {
-            tracing::error!("the definitions of tools were not remembered: {err:#}");
+            tracing::error!("storing the definitions of tools failed: {err:#}");
         }
     }
 

@@ -26,8 +26,8 @@ pub(crate) struct Failed(Response);
 
 impl From<ReadError> for Failed {
     fn from(err: ReadError) -> Failed {
-        tracing::error!(err = %tollgate_core::text::chain(&err), "a page of the console could not be read");
-        let text = "The store could not be read, or not in time. The host's log says why.";
+        tracing::error!(err = %tollgate_core::text::chain(&err), "reading a page of the console failed");
+        let text = "Reading the store failed or took too long. The host's log has the reason.";
         Failed(layout::plain(
             StatusCode::SERVICE_UNAVAILABLE,
             "This page cannot be shown now",

@@ -21,7 +21,7 @@ pub fn read(path: &Path, max: u64) -> io::Result<(String, Metadata)> {
     }
     // The null device counts as an empty file, and an endless device as too long.
     if !metadata.is_file() && !metadata.file_type().is_char_device() {
-        return Err(io::Error::other("it is a pipe or a device, and not a file"));
+        return Err(io::Error::other("it is a pipe or a device, not a file"));
     }
     let mut text = String::new();
     // A file may grow while it is read.
@@ -48,7 +48,7 @@ mod tests {
         assert_eq!(refused("short"), "it has more than 0 KiB");
         let mode = rustix::fs::Mode::RUSR | rustix::fs::Mode::WUSR;
         rustix::fs::mknodat(rustix::fs::CWD, path("pipe"), rustix::fs::FileType::Fifo, mode, 0).unwrap();
-        assert_eq!(refused("pipe"), "it is a pipe or a device, and not a file");
+        assert_eq!(refused("pipe"), "it is a pipe or a device, not a file");
         std::os::unix::fs::symlink("/dev/zero", path("endless")).unwrap();
         assert_eq!(refused("endless"), "it has more than 0 KiB");
         assert_eq!(read(Path::new("/dev/null"), 3).unwrap().0, "");

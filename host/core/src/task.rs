@@ -14,7 +14,7 @@ pub enum TaskState {
     Completed,
     /// The call was cancelled.
     Cancelled,
-    /// The call broke off, or its host is gone.
+    /// The call broke off, or its host ended.
     Failed,
 }
 

@@ -149,7 +149,7 @@ pub(super) fn may_call(tool: &ToolEntry, caller: &Caller) -> Result<(), ToolErro
     }
     Err(ToolError::new(
         "SCOPE_MISSING",
-        "the bearer token is for tools that read, and this one does not only read; nothing was run",
+        "the token allows only read tools, and this tool can make changes; nothing was run",
     )
     .remediation("Call tools that read. For others, ask the operator for another token: tollgate tokens add NAME --scope write.")
     .context("scope", "write"))
@@ -202,7 +202,7 @@ pub(super) fn correlate(
             "ENVELOPE_CONFLICT",
             "the argument and the _meta name different envelopes",
         )
-        .remediation("Name the envelope once, or the same twice.")
+        .remediation("Name the envelope in one of the two places, or the same envelope in both.")
         .context("argument", argument.as_str())
         .context("meta", meta.as_str()));
     }
@@ -243,7 +243,7 @@ pub(super) fn of_connection(mut refusal: ToolError, envelope: Option<&str>) -> T
     if is_of_envelope {
         refusal
             .message
-            .push_str("; the call names none, and this one is its connection's default");
+            .push_str("; the call named no envelope, so its connection's default applies");
         refusal = refusal.context("is_default", true);
     }
     refusal

@@ -72,7 +72,8 @@ impl Answerer<'_> {
         if self.identity.is_none() && !self.is_local {
             return unknown(
                 "over HTTP, only a caller with a proven identity may answer an approval".to_owned(),
-                "Tell the user: `tollgate approvals` on the server's machine, or a call with a bearer token.",
+                "Tell the user to answer with `tollgate approvals` on the server's machine, or in a call with a bearer \
+                 token.",
             );
         }
         if !self.is_approver(&settings.approvers) {
@@ -91,8 +92,10 @@ impl Answerer<'_> {
 
     fn asked(&self, name: &str) -> ToolError {
         let remedy = match self.identity {
-            Some(_) => "Tell the user. Another identity answers.",
-            None => "Tell the user. A person answers at a terminal: tollgate approvals allow ID, or deny ID.",
+            Some(_) => "Tell the user that another identity must answer.",
+            None => {
+                "Tell the user that a person must answer at a terminal: tollgate approvals allow ID, or deny ID."
+            }
         };
         let reason = format!("{name} requested this approval and may not answer it");
         ToolError::new("APPROVER_ASKED", reason).remediation(remedy)

@@ -91,7 +91,7 @@ pub(super) fn check(
             "INVALID_ARGUMENTS",
             "the arguments hold a character that cannot be stored",
         )
-        .remediation("Leave the character out; send other bytes than text as base64 or as a file.")
+        .remediation("Leave the character out; send binary data as base64 or as a file.")
         .blockers(blockers.map(|at| problem(at, what.to_owned()))));
     }
     let Some(validator) = tool.arguments() else {

@@ -14,7 +14,7 @@ impl Gate {
     pub async fn catch_up(&self) {
         let taken = self.host.take_over(|left| self.renderer(left).is_some());
         let taken = taken.unwrap_or_else(|err| {
-            tracing::warn!(%err, "the files that stopped hosts left unwritten cannot be determined");
+            tracing::warn!(%err, "cannot determine which files stopped hosts left unwritten");
             Default::default()
         });
         for left in taken {

@@ -129,7 +129,7 @@ fn question(said: wit::Question, granted: &Granted) -> Option<Question> {
             .chars()
             .all(|c| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '_');
     let (Some(by), true) = (by, is_key) else {
-        tracing::warn!("a component asks in a way that nobody can answer, or that it was not granted");
+        tracing::warn!("a component sent a question that no client can answer, or that it was not granted");
         return None;
     };
     Some(Question {

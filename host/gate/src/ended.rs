@@ -150,12 +150,11 @@ fn name_trap(
     }
     let changed = Changed::by(call, state);
     let err = match (state.exceeded(), trap.reason()) {
-        (Some(Exceeded::Memory), _) => ToolError::new(
-            "MEMORY_LIMIT",
-            format!("pack `{pack}` asked for more memory than it may have"),
-        )
-        .remediation("Ask for less at once; the operator can raise limits.memory_mib of the pack.")
-        .context("limit_bytes", limits.memory),
+        (Some(Exceeded::Memory), _) => {
+            ToolError::new("MEMORY_LIMIT", format!("pack `{pack}` exceeded its memory limit"))
+                .remediation("Ask for less at once; the operator can raise limits.memory_mib of the pack.")
+                .context("limit_bytes", limits.memory)
+        }
         (Some(Exceeded::Table), _) => ToolError::new(
             "TABLE_LIMIT",
             format!("pack `{pack}` grew a table past its limit"),
@@ -212,7 +211,7 @@ impl fmt::Display for Changed {
             }
             Changed::Committed(commits) => write!(
                 f,
-                "what it had committed by then ({commits} transactions) and what its programs did remain"
+                "its {commits} committed transactions and the changes made by its programs remain"
             ),
         }
     }
@@ -226,7 +225,8 @@ pub(super) fn late(call: &GuestCall, changed: Changed) -> ToolError {
     )
     .remediation(match &call.body {
         Body::Guest(_) if call.ends_with_envelope => {
-            "The time of the call's envelope is over. Report to your owner what was achieved, and ask for an envelope with more time."
+            "The time limit of the call's envelope was reached. Report to your owner what was achieved, and ask \
+             for an envelope with more time."
         }
         Body::Guest(_) => "Ask for less at once; the operator can raise the pack's time limits.",
         Body::Core(_) => "Ask for less at once.",
@@ -240,7 +240,7 @@ pub(super) fn late(call: &GuestCall, changed: Changed) -> ToolError {
 /// Error of a call that was cancelled.
 pub(super) fn cancelled(call: &GuestCall, changed: Changed) -> ToolError {
     let reason = call.cancel.reason();
-    let why = reason.map_or("the caller gave up the call", |reason| reason.message.as_str());
+    let why = reason.map_or("the caller cancelled the call", |reason| reason.message.as_str());
     let mut err =
         ToolError::new("CANCELLED", format!("{why}; {changed}")).context("tool", call.tool.as_str());
     if let Changed::Committed(_) = changed {

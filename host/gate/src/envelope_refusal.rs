@@ -16,19 +16,20 @@ pub(crate) fn refused(envelope: &Envelope, refusal: Refusal, boot_ms: i64) -> To
     let message = match refusal {
         Refusal::Closed(state) => format!("envelope {id} is {}{}", state.as_str(), how_it_ended(envelope)),
         Refusal::Mutations { limit, left: 0 } => {
-            format!("envelope {id} had {limit} mutations and all are used; it is closed now")
+            format!("envelope {id} has used all {limit} of its mutations and is now closed")
         }
         Refusal::Mutations { limit, left } => {
             format!("envelope {id} has {left} of {limit} mutations left, fewer than the call needs")
         }
         Refusal::TestRuns { limit } => {
-            format!("envelope {id} had {limit} test runs and all are used; other calls are still admitted")
+            format!("envelope {id} has used all {limit} of its test runs; other calls are still admitted")
         }
         Refusal::Edits { limit } => format!(
-            "the work tree was edited once more than the {limit} edits that envelope {id} had; it is closed now"
+            "the work tree was edited more than the {limit} times that envelope {id} allows, and the envelope \
+             is now closed"
         ),
         Refusal::Duration { limit, .. } => {
-            format!("envelope {id} had {limit} s and they are over; it is closed now")
+            format!("envelope {id} has used all {limit} s of its time and is now closed")
         }
     };
     let (limit, used) = match refusal {
@@ -101,18 +102,18 @@ fn how_it_ended(envelope: &Envelope) -> String {
             )
         }
         (Some("DURATION_EXCEEDED"), _) => {
-            format!("its {} s were over", limit(limits.max_duration_sec))
+            format!("all {} s of its time were used", limit(limits.max_duration_sec))
         }
         (Some("DISCONNECTED"), _) => "its client disconnected".to_owned(),
         (Some("HOST_GONE"), _) => "its host process ended".to_owned(),
         (Some("HOST_STOPPED"), _) => "its host was stopped".to_owned(),
-        (Some("PARENT_CLOSED"), _) => "the envelope around it was closed".to_owned(),
+        (Some("PARENT_CLOSED"), _) => "its enclosing envelope was closed".to_owned(),
         (Some(other), _) => other.to_owned(),
     };
     let at = envelope.closed_at.as_deref().unwrap_or_default();
     let note = envelope.note.iter().map(|note| {
         let note = tollgate_core::text::clean(tollgate_core::text::cut(note, 200));
-        format!("; the note says: {note}")
+        format!("; note: {note}")
     });
     format!(": {why} at {at}{}", note.collect::<String>())
 }

@@ -188,7 +188,7 @@ impl Executors {
             _ => Ok(()),
         };
         if !self.change(Box::new(note)).await {
-            tracing::warn!("the state of a work tree that a call wrote to was not stored");
+            tracing::warn!("storing the state of a work tree after a call failed");
         }
     }
 
@@ -213,7 +213,7 @@ impl Executors {
         match found.await {
             Ok(Ok(found)) => found,
             Ok(Err(err)) => {
-                tracing::warn!(%err, "a request for approval was not read");
+                tracing::warn!(%err, "reading a request for approval failed");
                 None
             }
             Err(_) => None,
@@ -230,7 +230,7 @@ impl Executors {
         match looking.await {
             Ok(Ok(found)) => found,
             Ok(Err(err)) => {
-                tracing::warn!(%err, "requests for approval were not read");
+                tracing::warn!(%err, "reading requests for approval failed");
                 false
             }
             Err(_) => false,
@@ -311,7 +311,7 @@ impl Executors {
         let join =
             move |session: &Session| session.envelopes().join(&envelope, (&host_id, &connection), &now);
         if !self.change(Box::new(join)).await {
-            tracing::warn!("a connection that reads in an envelope was not noted");
+            tracing::warn!("recording that a connection reads in an envelope failed");
         }
     }
 
@@ -332,7 +332,7 @@ impl Executors {
             .map_err(anyhow::Error::from)
             .and_then(|session| heads::note(&self.data, &session, now));
         if let Err(err) = signed {
-            tracing::error!("the ledger's head was not signed: {err:#}");
+            tracing::error!("signing the ledger's head failed: {err:#}");
         }
     }
 
@@ -363,7 +363,7 @@ impl Executors {
                 Some(totals)
             }
             Ok(Err(err)) => {
-                tracing::warn!("the database was not counted: {err:#}");
+                tracing::warn!("reading the totals of the database failed: {err:#}");
                 None
             }
             Err(_) => None,

@@ -28,7 +28,7 @@ pub(super) fn in_the_way() -> ToolError {
 pub(super) fn storage_failed(err: &StoreError) -> ToolError {
     if let Some(obstacle) = err.obstacle() {
         return ToolError::new("STORAGE_FAILED", format!("{NOTHING_CHANGED}{obstacle}")).remediation(
-            "Have the operator look at `tollgate doctor`, which names it and says how to remove it.",
+            "Have the operator run `tollgate doctor`, which names the cause and explains how to remove it.",
         );
     }
     match err.failure() {
@@ -48,7 +48,7 @@ pub(super) fn storage_failed(err: &StoreError) -> ToolError {
         StoreFailure::Lost => unreachable(),
         StoreFailure::Moved => ToolError::new(
             "STORAGE_MOVED",
-            "the database was moved, removed or replaced while the host runs; nothing was changed",
+            "the database was moved, removed or replaced while the host was running; nothing was changed",
         )
         .remediation(
             "Have the operator stop every host of this data directory, put tollgate.db back with its -wal, and start again.",
@@ -57,7 +57,7 @@ pub(super) fn storage_failed(err: &StoreError) -> ToolError {
             "STORAGE_FAILED",
             "the call could not be committed; nothing was changed",
         )
-        .remediation("Look at the host's log under the operation's id."),
+        .remediation("Search the host's log for the operation's id."),
     }
 }
 
@@ -103,7 +103,7 @@ pub(super) fn buried() -> ToolError {
     ToolError::new(
         "OUTCOME_UNKNOWN",
         format!(
-            "{NOTHING_CHANGED}another host assumed that this one was gone and recorded the call with an unknown outcome"
+            "{NOTHING_CHANGED}another host assumed that this one had died and recorded the call with an unknown outcome"
         ),
     )
 }

@@ -121,7 +121,7 @@ impl PendingOperation {
                 tracing::warn!(
                     op_id = self.operation.op_id,
                     why,
-                    "a change of the work tree is not reported"
+                    "cannot report a change of the work tree"
                 );
             }
         }

@@ -74,7 +74,7 @@ impl Listening {
                 continue;
             }
             if let Err(err) = self.look() {
-                tracing::debug!(%err, "changes by other hosts were not read; trying again");
+                tracing::debug!(%err, "reading changes by other hosts failed; trying again");
                 self.session = None;
             }
         }

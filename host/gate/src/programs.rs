@@ -151,7 +151,8 @@ impl Programs {
         if let Some((envelope, budget)) = budgets.iter().find(|(_, budget)| budget.left() == 0) {
             noted.other_limit = Some(EXHAUSTED);
             return Ok(Err(format!(
-                "{EXHAUSTED}: envelope {envelope} had {} units of budget `{COMMANDS}` and all are used; a program takes one",
+                "{EXHAUSTED}: envelope {envelope} has used all {} units of budget `{COMMANDS}`, and a program takes \
+                 one",
                 budget.limit
             )));
         }

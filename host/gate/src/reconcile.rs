@@ -29,7 +29,7 @@ impl Gate {
         let compared = match compared {
             Some(Ok(compared)) if !compared.is_empty() => compared,
             Some(Err(err)) => {
-                tracing::warn!(%err, "work trees were not compared with what the last calls left");
+                tracing::warn!(%err, "comparing the work trees with their state after the last calls failed");
                 return;
             }
             _ => return,
@@ -52,7 +52,7 @@ impl Gate {
             Ok(())
         };
         if !self.lanes.change(Box::new(note)).await {
-            tracing::warn!("changes of work trees before the restart were not recorded");
+            tracing::warn!("recording changes of work trees before the restart failed");
         }
     }
 }

@@ -64,7 +64,7 @@ impl Use {
         // A transaction that must wait for others begins again, and the lookup is repeated.
         let failed = found.as_ref().err().filter(|_| !session.must_begin_anew());
         if let Some(err) = failed {
-            tracing::warn!(%err, "the workspace of a call was not read");
+            tracing::warn!(%err, "reading the workspace of a call failed");
         }
         found.ok()
     }

@@ -171,9 +171,11 @@ fn look_back(draft: &PendingOperation) -> NextCall {
 fn refused(window: &Window, units: &Units, subject: &str, limit: u32, wait_ms: i64) -> ToolError {
     let is_unnamed = window.by == By::Workspace && subject == UNNAMED;
     let whose = match window.by {
-        By::Everyone => "all calls together".to_owned(),
-        By::Workspace if is_unnamed => "all calls that name no registered workspace".to_owned(),
-        by => format!("{} {subject}", by.as_str()),
+        By::Everyone => "all calls together have reached the".to_owned(),
+        By::Workspace if is_unnamed => {
+            "all calls that name no registered workspace have reached the".to_owned()
+        }
+        by => format!("{} {subject} has reached its", by.as_str()),
     };
     let wait_sec = wait_ms.max(1).saturating_add(999) / 1_000;
     let another = match is_unnamed {
@@ -183,7 +185,7 @@ fn refused(window: &Window, units: &Units, subject: &str, limit: u32, wait_ms: i
     ToolError::new(
         "WINDOW_EXHAUSTED",
         format!(
-            "{whose} may have {limit} {} within {}, and none of them are left; nothing was run",
+            "{whose} limit of {limit} {} within {}; nothing was run",
             units.what, window.per
         ),
     )

@@ -56,7 +56,7 @@ impl Seal {
             Some(Err(RequestStateError::Expired)) => Ok(Kept::default()),
             Some(Err(err)) => {
                 tracing::debug!(%err, "a request came with a state that cannot be trusted");
-                let why = "the requestState is not what this request was given";
+                let why = "the requestState does not match this request";
                 Err(ErrorData::invalid_params(why, None))
             }
             None => Ok(Kept::default()),

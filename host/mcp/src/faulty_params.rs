@@ -37,8 +37,8 @@ pub(super) fn of(method: &str, params: Option<Value>) -> Option<ErrorData> {
         _ => None,
     };
     let message = match reason {
-        Some(reason) => format!("the params are not what {method} takes: {reason}"),
-        None => format!("the params are not what {method} takes"),
+        Some(reason) => format!("invalid params for {method}: {reason}"),
+        None => format!("invalid params for {method}"),
     };
     let err = ToolError::new("PARAMS_INVALID", message)
         .remediation("Send the params that MCP's specification names for this method.");
@@ -76,11 +76,7 @@ mod tests {
                 json!({"taskId": "t", "inputResponses": []}),
                 "invalid type: sequence",
             ),
-            (
-                "tools/call",
-                json!({}),
-                "the params are not what tools/call takes",
-            ),
+            ("tools/call", json!({}), "invalid params for tools/call"),
         ] {
             let err = of(method, Some(params)).unwrap();
             assert_eq!(err.code.0, -32602, "{err:?}");

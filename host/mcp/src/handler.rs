@@ -184,7 +184,7 @@ impl ServerHandler for Handler {
             .listings
             .current()
             .page(cursor.as_deref())
-            .map_err(|_| ErrorData::invalid_params("the cursor is not one of this list", None))?;
+            .map_err(|_| ErrorData::invalid_params("the cursor is not from this list", None))?;
         if apps::wanted(&context) {
             apps::link(&mut tools, &self.gate.catalog());
         }

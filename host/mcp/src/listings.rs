@@ -49,7 +49,7 @@ impl Listings {
                     Ok::<(), rmcp::ServiceError>(())
                 };
                 if let Some(Err(err)) = over.run_until_cancelled(told).await {
-                    tracing::debug!(%err, "a client was not told that the list changed");
+                    tracing::debug!(%err, "notifying a client of a changed list failed");
                     return;
                 }
             }

@@ -42,7 +42,7 @@ impl Opening {
             request => refused(
                 ErrorCode::INVALID_REQUEST,
                 format!(
-                    "send initialize first; {} needs a session, and none has begun",
+                    "send initialize first; {} needs a session, and none has started",
                     tollgate_core::text::clean(tollgate_core::text::cut(request.method(), 100))
                 ),
             ),

@@ -149,7 +149,7 @@ fn shortened(text: String) -> String {
         return text;
     }
     let mark = format!(
-        "\n[cut: {} of {} bytes; the structured result is whole]",
+        "\n[cut: {} of {} bytes; the structured result is complete]",
         MAX_TEXT,
         text.len()
     );

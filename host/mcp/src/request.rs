@@ -327,7 +327,7 @@ pub(super) async fn tell(context: &RequestContext<RoleServer>, token: Option<&Pr
     tokio::select! {
         sent = sending => {
             if let Err(err) = sent {
-                tracing::debug!(%err, "a notification was not sent");
+                tracing::debug!(%err, "sending a notification failed");
             }
         }
         // A client that does not read can still cancel the call.

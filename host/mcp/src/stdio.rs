@@ -19,7 +19,7 @@ const LEAVE_TIMEOUT: Duration = Duration::from_secs(1);
 /// Serves until the client closes standard input or the process receives a stop signal.
 pub async fn serve(handler: Handler) -> anyhow::Result<()> {
     // Before the first response, so that a signal right after it stops the server gracefully.
-    let mut stopped = Box::pin(super::stop_signals().context("signals cannot be waited for")?);
+    let mut stopped = Box::pin(super::stop_signals().context("cannot listen for signals")?);
     let (read, write) = stdio_pipes();
     let handler = handler.replying_with(Structured::Text);
     let (gate, lines) = (Arc::clone(&handler.gate), Lines::new(read, write));
@@ -38,13 +38,13 @@ pub async fn serve(handler: Handler) -> anyhow::Result<()> {
         Ok(service) => service,
         // A client that disconnects before sending anything is not an error.
         Err(ServerInitializeError::ConnectionClosed(_)) => return Ok(()),
-        Err(err) => return Err(err).context("the client did not begin a session"),
+        Err(err) => return Err(err).context("the client did not start a session"),
     };
     let stop = service.cancellation_token();
     tokio::spawn(async move {
         stopped.await;
         stop.cancel();
     });
-    service.waiting().await.context("the session broke off")?;
+    service.waiting().await.context("the session failed")?;
     Ok(())
 }

@@ -107,7 +107,7 @@ async fn tell_session(mut changes: Receiver<Arc<str>>, addresses: Arc<Addresses>
         for address in addresses.changed(&writers) {
             let word = ResourceUpdatedNotificationParam::new(address);
             if let Err(err) = peer.notify_resource_updated(word).await {
-                tracing::debug!(%err, "a client was not told that a resource changed");
+                tracing::debug!(%err, "notifying a client of a changed resource failed");
                 return;
             }
         }

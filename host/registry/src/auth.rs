@@ -122,7 +122,7 @@ pub(crate) fn answer(
     let token = token.filter(|token| !token.is_empty() && token.bytes().all(|byte| byte.is_ascii_graphic()));
     token
         .map(|token| Some(format!("Bearer {token}")))
-        .ok_or_else(|| malformed(&what, "it holds no token".to_owned()))
+        .ok_or_else(|| malformed(&what, "it contains no token".to_owned()))
 }
 
 /// Address of the token service. Credentials are sent only to the registry's own host, or to a host that is configured

@@ -93,7 +93,7 @@ pub fn changes(old: &Description, new: &Description) -> Vec<Change> {
         }
     }
     for name in old.tools.keys().filter(|name| !new.tools.contains_key(*name)) {
-        say(&format!("tool {name}"), "is gone".to_owned());
+        say(&format!("tool {name}"), "was removed".to_owned());
     }
     settings(old.settings.as_ref(), new.settings.as_ref())
         .into_iter()
@@ -106,7 +106,7 @@ pub fn changes(old: &Description, new: &Description) -> Vec<Change> {
                 if is_new {
                     "is applied"
                 } else {
-                    "is gone, so it will not load"
+                    "is missing, so it will not load"
                 }
             ),
         );
@@ -179,7 +179,7 @@ fn members(key: &str, old: &Map<String, Value>, new: &Map<String, Value>) -> Vec
         }
     }
     let gone = was.keys().filter(|name| !is.contains_key(*name));
-    found.extend(gone.map(|name| format!("{key}: {name} is gone")));
+    found.extend(gone.map(|name| format!("{key}: {name} was removed")));
     if rest_was != rest_is {
         found.push(format!("{key}: all else is now {}", Value::Object(rest_is)));
     }
@@ -218,7 +218,7 @@ fn settings(old: Option<&Value>, new: Option<&Value>) -> Vec<String> {
         before
             .keys()
             .filter(|name| !after.contains_key(*name))
-            .map(|name| format!("{name} is gone")),
+            .map(|name| format!("{name} was removed")),
     );
     if found.is_empty() && old != new {
         found.push("their schema changes".to_owned());

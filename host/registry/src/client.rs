@@ -127,7 +127,11 @@ impl Client {
         let answer = found(self.get(reference, url, "*/*")?, &what, reference)?;
         let bytes = answer.bytes(&what, layer.size)?;
         if bytes.len() as u64 != layer.size {
-            let why = format!("it has {} bytes, its manifest says {}", bytes.len(), layer.size);
+            let why = format!(
+                "it has {} bytes, but its manifest says {}",
+                bytes.len(),
+                layer.size
+            );
             return Err(malformed(&what, why));
         }
         digest.check(&what, &bytes)?;

@@ -99,7 +99,7 @@ impl Credentials {
             // The error names a position in the file, and none of its content.
             Some(Err(err)) => {
                 let at = format!(
-                    "docker's configuration is not read at line {}, column {}",
+                    "docker's configuration is invalid at line {}, column {}",
                     err.line(),
                     err.column()
                 );
@@ -233,7 +233,7 @@ fn ask_helper(helper: &str, name: &str) -> Result<Option<Login>, String> {
         .stdout(Stdio::piped())
         .stderr(Stdio::null())
         .spawn()
-        .map_err(|err| format!("{program} cannot be started: {err}"))?;
+        .map_err(|err| format!("cannot start {program}: {err}"))?;
     if let Some(mut stdin) = child.stdin.take() {
         // If the helper has ended, the missing answer is reported below.
         let _ = stdin.write_all(name.as_bytes());

@@ -32,7 +32,7 @@ pub enum RegistryError {
         why: String,
     },
     /// The registry was not reached, is not trusted, or closed the connection.
-    #[error("{url} cannot be reached{}", connection_remedy(source))]
+    #[error("cannot reach {url}{}", connection_remedy(source))]
     Unreachable {
         /// Address.
         url: String,
@@ -40,7 +40,7 @@ pub enum RegistryError {
         source: Box<ureq::Error>,
     },
     /// The registry answered with an error.
-    #[error("{url} answers {status}{said}")]
+    #[error("{url} returned {status}{said}")]
     Status {
         /// Address.
         url: String,
@@ -83,7 +83,7 @@ pub enum RegistryError {
         realm: String,
     },
     /// Credentials cannot be read.
-    #[error("the credentials for {host} cannot be used: {why}")]
+    #[error("cannot use the credentials for {host}: {why}")]
     Credentials {
         /// Registry.
         host: String,
@@ -127,7 +127,7 @@ pub enum RegistryError {
         found: String,
     },
     /// The content is malformed.
-    #[error("{what} cannot be used: {why}")]
+    #[error("cannot use {what}: {why}")]
     Malformed {
         /// Content.
         what: String,
@@ -135,7 +135,7 @@ pub enum RegistryError {
         why: String,
     },
     /// A key or a root of trust cannot be read.
-    #[error("{what} cannot be used as {kind}: {why}")]
+    #[error("cannot use {what} as {kind}: {why}")]
     Key {
         /// Name of the signer, or the file.
         what: String,

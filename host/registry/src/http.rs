@@ -122,10 +122,10 @@ fn redirect(from: &Url, target: &str) -> Result<Url, RegistryError> {
     })?;
     if next.scheme() != "https" && !(from.scheme() == "http" && next.scheme() == "http" && is_loopback(&next))
     {
-        return Err(refused(from, &next, "it leaves TLS"));
+        return Err(refused(from, &next, "it is not over TLS"));
     }
     if !next.username().is_empty() || next.password().is_some() {
-        return Err(refused(from, &next, "it has a user in the address"));
+        return Err(refused(from, &next, "its address contains a user name"));
     }
     Ok(next)
 }

@@ -102,8 +102,7 @@ impl Manifest {
             media_type: Option<String>,
             manifests: Option<serde::de::IgnoredAny>,
         }
-        let unreadable =
-            |err: serde_json::Error| malformed(what, format!("its manifest cannot be read: {err}"));
+        let unreadable = |err: serde_json::Error| malformed(what, format!("cannot read its manifest: {err}"));
         let head: Head = serde_json::from_slice(bytes).map_err(unreadable)?;
         let media_type = head.media_type.as_deref().unwrap_or(MANIFEST);
         if head.manifests.is_some() || matches!(media_type, INDEX | DOCKER_LIST) {
@@ -210,7 +209,7 @@ mod tests {
             (json!({ "schemaVersion": 1 }), "version 1"),
             (json!({ "layers": [] }), "no layer"),
             (json!({ "layers": [policy] }), "text/plain"),
-            (json!({ "layers": 3 }), "cannot be read"),
+            (json!({ "layers": 3 }), "cannot read its manifest"),
         ] {
             let err = read(|it| {
                 let whole = it.as_object_mut().unwrap();

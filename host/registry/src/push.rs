@@ -88,7 +88,7 @@ fn place(start: &Url, location: Option<&str>, digest: &Digest) -> Result<Url, Re
     let mut url = url.ok_or_else(|| {
         malformed(
             "the upload",
-            "the registry names no place on the same host to send it to".to_owned(),
+            "the registry returned no upload location on the same host".to_owned(),
         )
     })?;
     url.query_pairs_mut().append_pair("digest", &digest.to_string());

@@ -80,7 +80,7 @@ impl Signer {
             return Err(RegistryError::Key {
                 what: format!("trust.signers.{name}"),
                 kind: "an identity",
-                why: format!("{} of {} matches everybody", plain(identity), plain(issuer)),
+                why: format!("{} of {} matches everyone", plain(identity), plain(issuer)),
             });
         }
         let who = Who::Identity {

@@ -93,7 +93,7 @@ fn what_is_published_is_pulled_with_its_signature() {
         judge(&trust(&pair().1, &[]), &sha256)
             .unwrap_err()
             .to_string()
-            .contains("another key made it")
+            .contains("it was signed with another key")
     );
     assert!(judge(&trust(&public, &own), Digest::of(b"x").hex()).is_err());
     assert!(
@@ -182,7 +182,7 @@ fn content_that_is_not_what_was_asked_for_is_refused() {
     assert!(
         component()
             .to_string()
-            .contains("it has 4 bytes, its manifest says 9")
+            .contains("it has 4 bytes, but its manifest says 9")
     );
     registry.lie(&blob, 200, "", &[b'x'; 1000]);
     assert!(matches!(component(), RegistryError::TooLarge { limit: 9, .. }));
@@ -214,7 +214,7 @@ fn content_that_is_not_what_was_asked_for_is_refused() {
     ));
     registry.lie(&manifest, 500, "", br#"{"errors": [{"message": "no\u001b[2J"}]}"#);
     let err = client.resolve(&pulled.reference).unwrap_err().to_string();
-    assert!(err.ends_with("answers 500: no\u{fffd}[2J"), "{err}");
+    assert!(err.ends_with("returned 500: no\u{fffd}[2J"), "{err}");
     registry.lie("/v2/hello/manifests/1.0.0", 200, "", br#"{"manifests": []}"#);
     assert!(
         client

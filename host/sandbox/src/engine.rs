@@ -25,7 +25,7 @@ const KEPT_MEMORY: usize = 512 << 10;
 
 /// Reason for which the sandbox could not be set up.
 #[derive(Debug, Error)]
-#[error("the WebAssembly engine could not be set up: {0}")]
+#[error("cannot set up the WebAssembly engine: {0}")]
 pub struct SandboxError(wasmtime::Error);
 
 /// The engine, the linker for components, and the ticker.
@@ -97,7 +97,7 @@ fn pooling_engine() -> wasmtime::Result<Engine> {
     let mut pooling = config();
     pooling.allocation_strategy(InstanceAllocationStrategy::Pooling(pool));
     Engine::new(&pooling).or_else(|err| {
-        tracing::warn!(%err, "no address space for pooled instances; calls will be slower");
+        tracing::warn!(%err, "not enough address space for pooled instances; calls will be slower");
         Engine::new(&config())
     })
 }

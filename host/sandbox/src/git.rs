@@ -118,7 +118,7 @@ fn wait<'a>(turn: &'a Mutex<()>, deadline: &Deadline) -> Result<MutexGuard<'a, (
             Err(TryLockError::WouldBlock) if deadline.is_cancelled() => return Err(ProcessError::Cancelled),
             Err(TryLockError::WouldBlock) if deadline.is_over() => {
                 return Err(ProcessError::NotStarted(
-                    "git of another call is writing in the workspace; call again".to_owned(),
+                    "another call's git is writing to the workspace; call again".to_owned(),
                 ));
             }
             Err(TryLockError::WouldBlock) => std::thread::sleep(TICK),

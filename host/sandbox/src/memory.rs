@@ -170,7 +170,7 @@ impl Memory {
             return Ok(Err(MemoryError::too_many()));
         }
         if so_far.kept.len() + so_far.wanted.len() >= MAX_ENTRIES {
-            let why = format!("the calls of a request change at most {MAX_ENTRIES} entries");
+            let why = format!("the calls of a request can change at most {MAX_ENTRIES} entries");
             return Ok(Err(MemoryError::Invalid(why)));
         }
         let stored = session.policy_memory().get(&self.owner, key, so_far.at_ms)?;

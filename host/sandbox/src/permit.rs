@@ -100,21 +100,21 @@ impl Permit {
 #[derive(Debug, thiserror::Error)]
 pub enum BadPermit {
     /// The key is empty or too long.
-    #[error("a key has 1 to {MAX_KEY} bytes, and this one has {0}")]
+    #[error("a key has 1 to {MAX_KEY} bytes, but this one has {0}")]
     Key(usize),
     /// There are too many rows.
-    #[error("policies write at most {MAX_ROWS} rows for one call")]
+    #[error("policies can write at most {MAX_ROWS} rows for one call")]
     TooManyRows,
     /// There are too many keys.
-    #[error("at most {MAX_KEYS} keys are taken for one call")]
+    #[error("at most {MAX_KEYS} keys can be taken for one call")]
     TooMany,
     /// The key of slots is empty or too long.
-    #[error("a key of slots has 1 to {MAX_SLOT_KEY} bytes, and this one has {0}")]
+    #[error("a key of slots has 1 to {MAX_SLOT_KEY} bytes, but this one has {0}")]
     SlotKey(usize),
     /// The number of slots is zero or too high.
-    #[error("a key has 1 to {MAX_SLOTS} slots, and not {0}")]
+    #[error("a key has 1 to {MAX_SLOTS} slots, not {0}")]
     Slots(u32),
     /// The time is zero or too long.
-    #[error("a slot is held from 1 to {MAX_HELD_MS} milliseconds, and not {0}")]
+    #[error("a slot's duration must be 1 to {MAX_HELD_MS} ms, not {0}")]
     Held(i64),
 }

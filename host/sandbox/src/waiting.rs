@@ -31,7 +31,7 @@ impl poll::Host for View<'_> {
         // A guest holds no more resources, so a longer list would only contain duplicates.
         wasmtime::ensure!(
             pollables.len() <= limits::HANDLES,
-            "one poll is of at most {} pollables",
+            "a poll accepts at most {} pollables",
             limits::HANDLES
         );
         until(self.deadline, unbounded::Host::poll(self.table, pollables))

@@ -47,13 +47,8 @@ impl Workspace {
     /// Opens a directory. Its path is looked up only once, here.
     fn open(registration: Registration, umask: u32) -> Result<Workspace, String> {
         let Registration { path, info, git } = registration;
-        let dir = Dir::open_ambient_dir(&path, ambient_authority()).map_err(|err| {
-            format!(
-                "workspace `{}`: {} cannot be opened: {err}",
-                info.name,
-                path.display()
-            )
-        })?;
+        let dir = Dir::open_ambient_dir(&path, ambient_authority())
+            .map_err(|err| format!("workspace `{}`: cannot open {}: {err}", info.name, path.display()))?;
         Ok(Workspace {
             info,
             tree: Tree::new(dir, umask),
@@ -99,7 +94,7 @@ impl Workspaces {
         for registration in registrations {
             if overlap(&registration.path, data_dir) {
                 problems.push(format!(
-                    "workspace `{}`: {} and the data directory {} are one inside the other, so packs could \
+                    "workspace `{}`: {} and the data directory {} overlap, so packs could \
                      reach the host's own files; move one of them",
                     registration.info.name,
                     registration.path.display(),

@@ -22,7 +22,7 @@ pub const DATABASE: &str = "tollgate.db";
 #[derive(Debug, Error)]
 pub enum DataDirError {
     /// The path is not a directory, or the directory cannot be created.
-    #[error("the directory {path} cannot be used{}; --data-dir or --cache-dir names another", reason(.source))]
+    #[error("cannot use the directory {path}{}; choose another with --data-dir or --cache-dir", reason(.source))]
     Unusable {
         /// Data directory.
         path: String,
@@ -30,7 +30,7 @@ pub enum DataDirError {
         source: std::io::Error,
     },
     /// An entry cannot be created or opened.
-    #[error("{what} in {path} cannot be used")]
+    #[error("cannot use {what} in {path}")]
     Io {
         /// File or folder.
         what: String,
@@ -40,7 +40,7 @@ pub enum DataDirError {
         source: std::io::Error,
     },
     /// Other users could replace the directory or its contents.
-    #[error("others can write in {at}, and so replace {path}; stop that: chmod {fix} {at}")]
+    #[error("other users can write to {at} and could replace {path}; run chmod {fix} {at}")]
     Writable {
         /// Writable folder.
         at: String,
@@ -73,7 +73,7 @@ pub enum DataDirError {
     },
     /// One of the host's files belongs to another user.
     #[error(
-        "{what} in {path} belongs to another user; make it yours: chown $USER {path}/{what}, \
+        "{what} in {path} belongs to another user; run chown $USER {path}/{what}, \
          then chmod go-rwx {path}/{what}"
     )]
     Foreign {
@@ -84,8 +84,8 @@ pub enum DataDirError {
     },
     /// Other users could have changed one of the host's files.
     #[error(
-        "others can write to {what} in {path}; check it with `tollgate ledger verify` after: chmod \
-         go-rwx {path}/{what}"
+        "other users can write to {what} in {path}; run chmod go-rwx {path}/{what}, then check the ledger with \
+         `tollgate ledger verify`"
     )]
     WritableFile {
         /// File name.
@@ -95,7 +95,7 @@ pub enum DataDirError {
     },
     /// Other users could access a private file or folder.
     #[error(
-        "{what} belongs to another user or is open to others; make it yours alone: chmod -R go-rwx {path}"
+        "{what} belongs to another user or is accessible to others; make it private: chmod -R go-rwx {path}"
     )]
     Exposed {
         /// Exposed file or folder.
@@ -109,10 +109,12 @@ pub enum DataDirError {
 fn reason(err: &std::io::Error) -> &'static str {
     use std::io::ErrorKind;
     match err.kind() {
-        ErrorKind::AlreadyExists => ", because a file is there",
-        ErrorKind::NotADirectory => ", because it lies below a file",
-        ErrorKind::NotFound => ", because it is not there and cannot be made",
-        ErrorKind::PermissionDenied | ErrorKind::ReadOnlyFilesystem => ", because you may not write there",
+        ErrorKind::AlreadyExists => ", because a file already has that name",
+        ErrorKind::NotADirectory => ", because one of its parents is a file",
+        ErrorKind::NotFound => ", because it does not exist and cannot be created",
+        ErrorKind::PermissionDenied | ErrorKind::ReadOnlyFilesystem => {
+            ", because you have no write permission"
+        }
         _ => "",
     }
 }
@@ -146,7 +148,7 @@ fn check_files(path: &Path, dir: &Dir) -> Result<(), DataDirError> {
         if name.starts_with(DATABASE) && metadata.mode() & 0o077 != 0 {
             tracing::warn!(
                 file = &*name,
-                "a file of the database was readable by others and is private now"
+                "a database file was readable by other users; its permissions are now private"
             );
             let private = Permissions::from_std(PermissionsExt::from_mode(0o600));
             dir.set_permissions(&*name, private)
@@ -540,7 +542,7 @@ mod tests {
                 std::fs::set_permissions(&file, std::fs::Permissions::from_mode(mode)).unwrap();
                 let said = DataDir::open(&path).unwrap_err().to_string();
                 assert!(
-                    said.ends_with(&format!("chmod go-rwx {}", file.display())),
+                    said.contains(&format!("chmod go-rwx {}", file.display())),
                     "{said}"
                 );
             }

@@ -245,7 +245,7 @@ pub enum JoinError {
     #[error(transparent)]
     Store(#[from] StoreError),
     /// The heartbeat thread cannot be started.
-    #[error("the thread that says that the host is alive cannot be started")]
+    #[error("cannot start the heartbeat thread")]
     Thread(#[source] io::Error),
 }
 

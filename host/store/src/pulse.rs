@@ -218,7 +218,7 @@ impl Shared {
             Ok(Some(found)) => found.is_alive || !self.may_judge(),
             Ok(None) => false,
             Err(err) => {
-                tracing::warn!(%err, host, "the database did not say whether a host is at work");
+                tracing::warn!(%err, host, "cannot determine from the database whether a host is running");
                 true
             }
         }
@@ -270,7 +270,7 @@ impl Beating {
         if let Some(session) = &self.session
             && let Err(err) = session.roster().leave(&self.shared.member.id)
         {
-            tracing::warn!(%err, "the database was not told that this host ends; other hosts will notice");
+            tracing::warn!(%err, "cannot record in the database that this host is ending; other hosts will detect it");
         }
     }
 
@@ -287,7 +287,7 @@ impl Beating {
             Some(server_ms) => shared.database.heard_time(server_ms),
             None => {
                 tracing::warn!(
-                    "other hosts assumed that this one was gone and interrupted its open envelopes; it joins again"
+                    "other hosts assumed that this host had ended and interrupted its open envelopes; rejoining"
                 );
                 session.roster().join(&shared.member)?;
                 session.roster().beat(id)?;
@@ -336,7 +336,7 @@ impl Beating {
         }
         tracing::info!(
             hosts = gone.join(", "),
-            "hosts are gone; ending what they left open"
+            "hosts have ended; closing their open envelopes and tasks"
         );
         bury(
             session,
@@ -360,7 +360,7 @@ impl Beating {
                 ended,
                 "a host no longer responds; its connections to the database were ended"
             ),
-            Err(err) => tracing::warn!(%err, "connections of a host that no longer responds cannot be ended"),
+            Err(err) => tracing::warn!(%err, "cannot end the connections of a host that no longer responds"),
         }
     }
 }

@@ -43,7 +43,7 @@ impl Backend {
     fn reachable(&self) -> Result<(), DbError> {
         if self.run.get() && !self.in_transaction.get() {
             return Err(DbError::TransactionState(
-                "a `run` tool reaches storage through a transaction".to_owned(),
+                "a `run` tool can access storage only in a transaction".to_owned(),
             ));
         }
         Ok(())

@@ -22,7 +22,7 @@ pub(super) fn run(
     command: &Command,
 ) -> Result<Outcome, ProcessError> {
     let Some((program, arguments)) = argv.split_first() else {
-        return Err(ProcessError::Invalid("no program is named".to_owned()));
+        return Err(ProcessError::Invalid("no program was named".to_owned()));
     };
     if argv.iter().any(|word| word.contains('\0')) {
         return Err(ProcessError::Invalid(

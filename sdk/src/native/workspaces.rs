@@ -230,7 +230,7 @@ impl Workspaces {
             )));
         }
         match self.effect.get() {
-            Some(Effect::Read) => Err(WorkspaceError::Denied("this tool only reads".to_owned())),
+            Some(Effect::Read) => Err(WorkspaceError::Denied("this tool is read-only".to_owned())),
             Some(Effect::Write) => {
                 self.held_back.borrow_mut().push((name.to_owned(), change));
                 Ok(())

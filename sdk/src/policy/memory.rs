@@ -155,7 +155,7 @@ impl MemoryChange {
         check_key(key)?;
         match self {
             MemoryChange::Put { text, .. } if text.len() > MAX_TEXT => Err(MemoryError::Invalid(format!(
-                "a text has at most {MAX_TEXT} bytes, and this one has {}",
+                "a text has at most {MAX_TEXT} bytes, but this one has {}",
                 text.len()
             ))),
             MemoryChange::Add { amount, .. } if !(-MAX_NUMBER..=MAX_NUMBER).contains(amount) => {
@@ -177,7 +177,7 @@ impl MemoryChange {
 pub fn check_key(key: &str) -> Result<(), MemoryError> {
     if key.is_empty() || key.len() > MAX_KEY {
         return Err(MemoryError::Invalid(format!(
-            "a key has 1 to {MAX_KEY} bytes, and this one has {}",
+            "a key has 1 to {MAX_KEY} bytes, but this one has {}",
             key.len()
         )));
     }

@@ -18,7 +18,7 @@ impl Catalog {
             return Ok(Vec::new());
         }
         if relation.place(&to).is_some() {
-            return other(format!("there is a column `{to}` already"));
+            return other(format!("a column `{to}` already exists"));
         }
         not_of_the_system(&to)?;
         let number = relation.number;
@@ -90,7 +90,7 @@ impl Catalog {
 
     pub(super) fn rename_table(&mut self, table: &str, to: &str) -> Result<Vec<String>> {
         if self.indexes.contains_key(to) || (self.tables.contains_key(to) && table != to) {
-            return other(format!("there is a table or index `{to}` already"));
+            return other(format!("a table or index `{to}` already exists"));
         }
         let Some(relation) = self.tables.remove(table) else {
             return Err(Difference::NoTable(table.to_owned()));

@@ -112,7 +112,7 @@ impl Catalog {
     /// A condition over the columns of one table.
     pub(super) fn condition_of(&self, table: &str, condition: &Expr) -> Result<String> {
         if has_query(condition) {
-            return other("a CHECK and the WHERE of an index have no subquery");
+            return other("a CHECK or the WHERE of an index cannot contain a subquery");
         }
         let columns = self.relation(table)?.columns();
         let mut printer = Printer::new(self);
@@ -142,7 +142,7 @@ impl Catalog {
         let to = to.folded();
         let Ok(parent) = self.relation(&to) else {
             return other(format!(
-                "REFERENCES takes a table that is made before: `{to}` is not"
+                "REFERENCES needs a table that was created before; `{to}` was not"
             ));
         };
         let there: Vec<String> = match there.is_empty() {
@@ -150,7 +150,7 @@ impl Catalog {
             false => there.iter().map(Name::folded).collect(),
         };
         if there.len() != columns.len() || !self.is_key(&to, &there) {
-            return other(format!("REFERENCES takes the columns of a key of `{to}`"));
+            return other(format!("REFERENCES needs the columns of a key of `{to}`"));
         }
         let child = self.relation(table)?;
         for (here, there) in columns.iter().zip(&there) {
@@ -179,7 +179,7 @@ impl Printer<'_> {
     fn constant(&mut self, print: impl FnMut(&mut Self) -> Result<String>) -> Result<String> {
         let sql = self.settle(print)?;
         match self.has_parameters() {
-            true => other("a migration has no parameters"),
+            true => other("a migration cannot have parameters"),
             false => Ok(sql),
         }
     }

@@ -92,7 +92,7 @@ impl Catalog {
     fn change(&self, tree: &Change) -> Result<Vec<String>> {
         let Statement { sql, parameters, .. } = Printer::statement(self, tree, true)?;
         if !parameters.is_empty() {
-            return other("a migration has no parameters");
+            return other("a migration cannot have parameters");
         }
         let table = match tree {
             Change::Insert(insert) => insert.table.folded(),
@@ -129,7 +129,7 @@ impl Catalog {
         if self.tables.contains_key(&name) || self.indexes.contains_key(&name) {
             return match *if_not_exists && self.tables.contains_key(&name) {
                 true => Ok(Vec::new()),
-                false => other(format!("there is a table or index `{name}` already")),
+                false => other(format!("a table or index `{name}` already exists")),
             };
         }
         let mut relation = Relation {
@@ -174,7 +174,8 @@ impl Catalog {
             || holds(|rule| matches!(rule, Rule::References(_))) && !nothing
         {
             return other(
-                "a column that is added is not a key, has a DEFAULT if it is NOT NULL, and none if it REFERENCES",
+                "an added column cannot be a key, needs a DEFAULT if it is NOT NULL, and cannot have one with \
+                 REFERENCES",
             );
         }
         relation.add(column)?;
@@ -213,7 +214,7 @@ impl Catalog {
         if self.indexes.contains_key(&index) || self.tables.contains_key(&index) {
             return match *if_not_exists && self.indexes.contains_key(&index) {
                 true => Ok(Vec::new()),
-                false => other(format!("there is a table or index `{index}` already")),
+                false => other(format!("a table or index `{index}` already exists")),
             };
         }
         let relation = self.relation(&table)?;

@@ -71,7 +71,7 @@ impl Printer<'_> {
                 let table = table.as_ref().map(|table| table.folded());
                 self.column(table.as_deref(), &name.folded())
             }
-            Expr::Row(_) => other("a row in parentheses is compared with another, and nothing else"),
+            Expr::Row(_) => other("a row in parentheses can only be compared with another row"),
             Expr::Negative(value) => match &**value {
                 Expr::Number(digits) => number(digits, true),
                 value => self.negative(value),
@@ -201,7 +201,7 @@ impl Printer<'_> {
         let mut columns: Vec<Vec<&Expr>> = Vec::new();
         for tree in trees {
             let Expr::Row(values) = tree else {
-                return other("a row in parentheses is compared with another, and nothing else");
+                return other("a row in parentheses can only be compared with another row");
             };
             columns.resize(columns.len().max(values.len()), Vec::new());
             columns
@@ -361,7 +361,7 @@ impl Printer<'_> {
     fn scalar(&mut self, query: &Query) -> Result<Printed> {
         let (sql, columns) = self.query(query)?;
         let [column] = &columns[..] else {
-            return other("a subquery that is a value has one column");
+            return other("a subquery used as a value must have one column");
         };
         let single =
             matches!(&query.limit, Some(Expr::Number(digits)) if digits == "1") && query.offset.is_none();

@@ -83,7 +83,7 @@ impl Printer<'_> {
             return other("a pattern of LIKE ends in its ESCAPE character");
         }
         if matches!(escape, Some('%' | '_')) {
-            return other("ESCAPE takes another character than % and _");
+            return other("ESCAPE takes a character other than % and _");
         }
         let (value, pattern) = (self.expr(value)?, self.expr(pattern)?);
         let nullable = value.nullable || pattern.nullable;

@@ -150,9 +150,7 @@ impl Printer<'_> {
         let rows: Vec<&[Printed]> = shapes.iter().flat_map(Shape::rows).collect();
         let width = rows.first().map_or(0, |row| row.len());
         if rows.iter().any(|row| row.len() != width) {
-            return other(
-                "queries that are put together, and rows of VALUES, have the same number of columns",
-            );
+            return other("queries that are combined, and rows of VALUES, have the same number of columns");
         }
         let columns = (0..width).map(|place| {
             let column: Vec<Printed> = rows.iter().map(|row| row[place].clone()).collect();
@@ -283,7 +281,7 @@ impl Printer<'_> {
         for key in &tree.group_by {
             let key = self.key(key, &tree.results)?;
             if has_query(&key) {
-                return other("GROUP BY has no subquery; name its value in a query in FROM");
+                return other("GROUP BY cannot contain a subquery; compute its value in a query in FROM");
             }
             let value = self.expr(&key)?;
             self.kind(&value)?;
@@ -416,7 +414,7 @@ impl Printer<'_> {
             };
             let Some(place) = place else {
                 return other(
-                    "queries that are put together are ordered by the names and places of their results",
+                    "queries that are combined are ordered by the names and places of their results",
                 );
             };
             terms.push(directed((place + 1).to_string(), term, columns[place].nullable));
@@ -461,7 +459,7 @@ fn sorted_by(tree: &Expr, sql: String) -> Result<String> {
         ),
     };
     if constant {
-        return other("a constant in ORDER BY orders nothing; leave it out");
+        return other("a constant in ORDER BY has no effect; remove it");
     }
     Ok(sql)
 }

@@ -15,7 +15,7 @@ impl Relation {
     pub(super) fn add(&mut self, tree: &Column) -> Result<()> {
         let name = tree.name.folded();
         if self.place(&name).is_some() {
-            return other(format!("there is a column `{name}` already"));
+            return other(format!("a column `{name}` already exists"));
         }
         not_of_the_system(&name)?;
         let not_null = tree.rules.contains(&Rule::NotNull);
@@ -92,7 +92,7 @@ impl Relation {
 pub(super) fn not_of_the_system(name: &str) -> Result<()> {
     if SYSTEM.contains(&name) {
         return other(format!(
-            "`{name}` is a column that PostgreSQL gives every table; choose another name"
+            "`{name}` is a column that PostgreSQL adds to every table; choose another name"
         ));
     }
     Ok(())

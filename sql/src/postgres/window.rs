@@ -101,7 +101,7 @@ fn number(tree: &Function, place: usize, least: i32) -> Result<Option<i32>> {
             Ok(number) if number >= least => Ok(Some(number)),
             _ => other(format!("{name} takes a number from {least}")),
         },
-        Some(_) => other(format!("{name} takes a number as it is written, from {least}")),
+        Some(_) => other(format!("{name} takes a literal number, from {least}")),
     }
 }
 
@@ -132,8 +132,8 @@ fn bound(bound: &Bound, range: bool) -> Result<String> {
     };
     match value {
         None => Ok(format!("UNBOUNDED {side}")),
-        Some(_) if range => other("RANGE takes no number of rows; write ROWS or GROUPS"),
+        Some(_) if range => other("RANGE cannot take a number of rows; write ROWS or GROUPS"),
         Some(Expr::Number(digits)) if digits.parse::<i64>().is_ok() => Ok(format!("{digits} {side}")),
-        Some(_) => other("a frame takes numbers as they are written"),
+        Some(_) => other("a frame's bounds are literal numbers"),
     }
 }

@@ -60,7 +60,7 @@ impl Printer<'_> {
         let twice =
             |(place, field): (usize, &Field)| fields[..place].iter().any(|before| before.name == field.name);
         if fields.iter().enumerate().any(twice) {
-            return other("a column gets two values");
+            return other("a column is set twice");
         }
         Ok(fields)
     }
@@ -226,7 +226,8 @@ impl Printer<'_> {
         let touched = std::mem::replace(&mut self.touched, before);
         if touched.iter().any(|name| name == table) {
             return other(format!(
-                "a subquery in SET reads `{table}`, whose rows are being changed: engines differ in what it sees; read the value first, with a statement of its own"
+                "a subquery in SET reads `{table}`, whose rows are being changed: engines differ in what it sees; read \
+                 the value first, with a separate statement"
             ));
         }
         self.touched.extend(touched);
@@ -271,7 +272,8 @@ impl Printer<'_> {
                 Ok(format!("({}) = ({rows} LIMIT 1)", columns.join(", ")))
             }
             _ => other(
-                "several columns are set to as many values in parentheses, or to a query of as many columns",
+                "several columns are set to the same number of values in parentheses, or to a query with that many \
+                 columns",
             ),
         }
     }
@@ -349,7 +351,7 @@ impl Printer<'_> {
             .any(|item| matches!(item, Item::One { value, .. } if has_query(value)))
         {
             return other(
-                "a subquery in RETURNING sees other rows on each engine; read them with a statement of its own",
+                "a subquery in RETURNING sees other rows on each engine; read them with a separate statement",
             );
         }
         self.levels.push(Level {

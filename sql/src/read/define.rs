@@ -71,7 +71,7 @@ pub(super) fn definition(parsed: Parsed, context: &mut Context<'_>) -> Result<De
             let statement = write::statement(parsed, context, DEFINITIONS)?;
             context.finish()?;
             if matches!(statement, crate::tree::Statement::Query(_)) {
-                return not_allowed(format!("a query has no use here; {DEFINITIONS}"));
+                return not_allowed(format!("a query has no effect here; {DEFINITIONS}"));
             }
             Definition::Change(statement)
         }

@@ -513,7 +513,7 @@ fn window(parsed: WindowType, context: &mut Context<'_>) -> Result<Window, Refus
         window_frame,
     }) = parsed
     else {
-        return not_allowed("a window has no name; OVER takes it in parentheses");
+        return not_allowed("named windows are not allowed; put the window in parentheses after OVER");
     };
     sorted_by(partition_by.len())?;
     Ok(Window {

@@ -265,7 +265,7 @@ impl<'a> Context<'a> {
     fn finish(&self) -> Result<(), Refusal> {
         if self.tables > crate::MAX_TABLES {
             return not_allowed(format!(
-                "a statement names at most {} tables, those that WITH stands for included",
+                "a statement names at most {} tables, including those that WITH stands for",
                 crate::MAX_TABLES
             ));
         }
@@ -279,7 +279,7 @@ fn single(name: ObjectName) -> Result<Name, Refusal> {
     let mut parts = parts.into_iter();
     match (parts.next(), parts.next()) {
         (Some(ObjectNamePart::Identifier(part)), None) => self::name(part),
-        _ => not_allowed("a name has one part, without a schema or database before it"),
+        _ => not_allowed("a name has one part, without a schema or database prefix"),
     }
 }
 

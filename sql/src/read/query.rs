@@ -91,7 +91,7 @@ pub(super) fn finish(
     let mut queries = Vec::new();
     let first = body(parsed, &mut queries, context)?;
     if queries.len() + 1 > MAX_COMPOUND {
-        return not_allowed(format!("at most {MAX_COMPOUND} queries are put together"));
+        return not_allowed(format!("at most {MAX_COMPOUND} queries can be combined"));
     }
     let (limit, offset) = limits(limit_clause, context)?;
     Ok(Query {
@@ -196,7 +196,7 @@ fn compound(operator: SetOperator, quantifier: SetQuantifier) -> Result<Compound
         (SetOperator::Union, SetQuantifier::None) => Compound::Union,
         (SetOperator::Except, SetQuantifier::None) => Compound::Except,
         (SetOperator::Intersect, SetQuantifier::None) => Compound::Intersect,
-        _ => return not_allowed("queries are put together by UNION, UNION ALL, EXCEPT and INTERSECT"),
+        _ => return not_allowed("queries are combined with UNION, UNION ALL, EXCEPT and INTERSECT"),
     })
 }
 
@@ -220,7 +220,7 @@ fn part(parsed: SetExpr, context: &mut Context<'_>) -> Result<Part, Refusal> {
             Ok(Part::Values(rows.collect::<Result<_, _>>()?))
         }
         SetExpr::SetOperation { .. } | SetExpr::Query(_) => not_allowed(
-            "queries are put together from the left, without parentheses; INTERSECT after UNION or EXCEPT needs \
+            "queries are combined from the left, without parentheses; INTERSECT after UNION or EXCEPT needs \
              a subquery in FROM",
         ),
         _ => not_allowed("inside a statement there are queries: SELECT and VALUES"),
@@ -392,7 +392,7 @@ fn join(parsed: ParsedJoin, context: &mut Context<'_>) -> Result<Join, Refusal> 
         JoinConstraint::Natural => return not_allowed("NATURAL is not allowed"),
     };
     if (kind == JoinKind::Cross) && on != On::Nothing {
-        return not_allowed("CROSS JOIN takes no condition");
+        return not_allowed("CROSS JOIN cannot have a condition");
     }
     Ok(Join { kind, place, on })
 }

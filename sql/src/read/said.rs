@@ -12,14 +12,14 @@ pub(super) fn plainly(reason: &str) -> String {
         .strip_prefix("Expected: ")
         .and_then(|rest| rest.rsplit_once(", found: "))
     else {
-        return "the statement is not understood".to_owned();
+        return "the statement cannot be parsed".to_owned();
     };
     let wanted = wanted(expected);
     match found {
         "EOF" => format!("the statement ends where {wanted} is expected"),
         found => {
             let word: String = found.chars().take(MAX_SHOWN).collect();
-            format!("`{word}` is in a place where {wanted} is expected")
+            format!("`{word}` appears where {wanted} is expected")
         }
     }
 }
@@ -33,7 +33,7 @@ fn wanted(expected: &str) -> String {
         "literal int" | "a value" | "a concrete value" | "literal number" => "a value",
         "a data type name" => "a type (TEXT, BIGINT, INTEGER, DOUBLE, BLOB)",
         "column name or constraint definition" => "a column or a constraint",
-        "',' or ')' after column definition" => "`,` or `)` behind a column",
+        "',' or ')' after column definition" => "`,` or `)` after a column",
         "joined table" => "a table to join",
         "an object type after CREATE" => "`TABLE`, `INDEX` or `UNIQUE INDEX`",
         drop if drop.ends_with("after DROP") => "`TABLE` or `INDEX`",

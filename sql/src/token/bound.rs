@@ -108,7 +108,7 @@ impl Current {
                 self.level().tables = false;
                 self.compounds += 1;
                 if self.compounds > MAX_COMPOUNDS {
-                    return not_allowed(format!("at most {MAX_COMPOUND} queries are put together"));
+                    return not_allowed(format!("at most {MAX_COMPOUND} queries can be combined"));
                 }
             }
             Keyword::WHERE

@@ -110,7 +110,7 @@ impl<'a> Lexer<'a> {
             (b'=', _) => (Token::Eq, 1),
             (b'+', _) => (Token::Plus, 1),
             (b'*', _) => (Token::Mul, 1),
-            (b'/', b'*') => return not_allowed("a comment does not end"),
+            (b'/', b'*') => return not_allowed("a comment is not terminated"),
             (b'/', _) => (Token::Div, 1),
             (b'%', _) => (Token::Mod, 1),
             (b'(', _) => (Token::LParen, 1),
@@ -143,14 +143,16 @@ impl<'a> Lexer<'a> {
             .filter(|next| is_part_of_a_name(*next))
         {
             return not_allowed(format!(
-                "`{}` in a name is not allowed; names are of ASCII letters, digits and `_`",
+                "`{}` in a name is not allowed; names consist of ASCII letters, digits and `_`",
                 letter.escape_default()
             ));
         }
         self.at += length;
         let upper = word.to_ascii_uppercase();
         if let Some(reserved) = RESERVED.iter().find(|reserved| **reserved == upper) {
-            return not_allowed(format!("{reserved} is not allowed; in quotes it is a name"));
+            return not_allowed(format!(
+                "{reserved} is not allowed; put it in quotes to use it as a name"
+            ));
         }
         let keyword = KEYWORDS
             .binary_search_by(|(name, _)| (*name).cmp(upper.as_str()))
@@ -190,7 +192,7 @@ impl<'a> Lexer<'a> {
         let mut from = 0;
         loop {
             let Some(end) = rest[from..].find(quote) else {
-                return not_allowed("a text or name in quotes does not end");
+                return not_allowed("a text or name in quotes is not terminated");
             };
             value.push_str(&rest[from..from + end]);
             from += end + 1;

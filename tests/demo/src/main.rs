@@ -91,7 +91,7 @@ async fn run(console: &Console, args: Args) -> anyhow::Result<()> {
     console.say("The operator asks the data directory, with `tollgate ledger report`:");
     console.lines(&launch.run(&["ledger", "report"], "its mutations were used up")?);
     console.say("And `tollgate ledger verify` follows the hashes from row to row:");
-    console.lines(&launch.run(&["ledger", "verify"], "hold together")?);
+    console.lines(&launch.run(&["ledger", "verify"], "rows verified")?);
     console.scene("Get it, and connect your own client");
     console.lines(&connect::instructions(&launch.executable));
     console.lines("Everything came out as expected.");

@@ -52,7 +52,7 @@ async fn a_task_that_waits_ends_with_the_time_of_its_envelope() {
     let id = ada.start("task_create", arguments).await;
     let ended = ada.once(&id, "cancelled").await;
     let why = format!(
-        "the time of envelope `{envelope}` is over (DURATION_EXCEEDED) while the task waited for an answer; \
+        "the time limit of envelope `{envelope}` was reached (DURATION_EXCEEDED) while the task waited for an answer; \
          nothing was changed"
     );
     assert_eq!(ended["statusMessage"], why, "{ended:#}");

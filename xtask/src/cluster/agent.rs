@@ -111,8 +111,8 @@ impl Agent {
             "clientInfo": {"name": "cluster", "version": "1"}});
         let message = json!({"jsonrpc": "2.0", "id": 0, "method": "initialize", "params": params});
         let begun = self.post(&[], &message)?;
-        let id = begun.header("mcp-session-id").context("no session was begun")?;
-        let host = begun.header(HOST).context("nobody says which host it was")?;
+        let id = begun.header("mcp-session-id").context("no session was started")?;
+        let host = begun.header(HOST).context("the answer does not name its host")?;
         let session = Session {
             id: id.to_owned(),
             host: host.to_owned(),

@@ -39,7 +39,7 @@ impl Ledger {
         let mut ids = BTreeSet::new();
         for row in &self.rows {
             let id = row["op_id"].as_str().context("a row without an id")?;
-            ensure!(ids.insert(id), "{id} is there twice");
+            ensure!(ids.insert(id), "{id} occurs twice");
             // Rows of the host itself have no request.
             if let Some(request) = row["request_id"].as_str() {
                 by_request.entry(request).or_default().push(row);
@@ -58,7 +58,7 @@ impl Ledger {
         let mut there = 0;
         for call in &account.unanswered {
             let rows = rows_of(&call.request);
-            ensure!(rows.len() <= 1, "{call:?} is there more than once: {rows:?}");
+            ensure!(rows.len() <= 1, "{call:?} occurs more than once: {rows:?}");
             there += rows.len();
         }
         Ok(there)

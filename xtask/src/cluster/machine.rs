@@ -95,7 +95,7 @@ impl Machine {
             .stdin(Stdio::null())
             .stdout(log.try_clone()?)
             .stderr(log);
-        let mut child = command.spawn().context("a host cannot be run")?;
+        let mut child = command.spawn().context("cannot run a host")?;
         let until = Instant::now() + LIMIT;
         while !is_ready(self.address) {
             if let Some(status) = child.try_wait()? {
@@ -198,14 +198,14 @@ impl Balancer {
             .stdin(Stdio::null())
             .stdout(out.try_clone()?)
             .stderr(out);
-        let child = command.spawn().context("haproxy cannot be run")?;
+        let child = command.spawn().context("cannot run haproxy")?;
         let mut balancer = Balancer { child, address, log };
         let until = Instant::now() + LIMIT;
         while !is_ready(address) {
             let has_ended = balancer.child.try_wait()?.is_some();
             ensure!(
                 !has_ended && Instant::now() < until,
-                "HAProxy leads nowhere\n{}",
+                "HAProxy reaches no host\n{}",
                 balancer.said()
             );
             std::thread::sleep(PAUSE);
@@ -229,14 +229,14 @@ impl Drop for Balancer {
 /// Configuration of a host in the container example. The addresses in it do not matter here.
 fn configuration(name: &str) -> anyhow::Result<String> {
     let file = root().join(DEPLOY).join(format!("{name}.toml"));
-    std::fs::read_to_string(&file).with_context(|| format!("{} cannot be read", file.display()))
+    std::fs::read_to_string(&file).with_context(|| format!("cannot read {}", file.display()))
 }
 
 /// Waits until a condition holds. The error names the condition.
 pub(super) fn until(what: &str, is_so: impl Fn() -> bool) -> anyhow::Result<()> {
     let end = Instant::now() + LIMIT;
     while !is_so() {
-        ensure!(Instant::now() < end, "waited in vain until {what}");
+        ensure!(Instant::now() < end, "timed out waiting until {what}");
         std::thread::sleep(PAUSE);
     }
     Ok(())

@@ -48,7 +48,8 @@ pub(super) fn is_available() -> anyhow::Result<bool> {
     }
     ensure!(
         missing.is_empty(),
-        "components in C cannot be made without {0}; install that (Debian: apt install {1}). A CI that cannot have it sets {WITHOUT}",
+        "components in C cannot be built without {0}; install that (Debian: apt install {1}). A CI that cannot \
+         have it sets {WITHOUT}",
         missing.join(", "),
         missing.join(" ")
     );

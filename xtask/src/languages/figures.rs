@@ -193,7 +193,7 @@ fn verdicts_us(tollgate: &Path, all: &[Measured], work: &Path) -> anyhow::Result
     let prepare = host(tollgate, &policies, &folder)?
         .args(["packs", "prepare"])
         .status()?;
-    ensure!(prepare.success(), "the policies do not load");
+    ensure!(prepare.success(), "the policies failed to load");
     let mut session = Session::start(host(tollgate, &policies, &folder)?.arg("serve"))?;
     for id in 0..CALLS {
         let call = json!({"jsonrpc": "2.0", "id": format!("call {id}"), "method": "tools/call",

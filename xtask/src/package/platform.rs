@@ -123,7 +123,7 @@ fn of_elf(bytes: &[u8]) -> anyhow::Result<(&'static Platform, String)> {
         "is not linked against glibc; packages are made for {}",
         names()
     );
-    let (major, minor) = glibc(&file)?.context("asks for no version of glibc")?;
+    let (major, minor) = glibc(&file)?.context("requires no version of glibc")?;
     let others = needed
         .iter()
         .any(|library| !EVERYWHERE.contains(&library.as_str()));

@@ -145,7 +145,7 @@ fn collect(folder: &Path, under: &str, files: &mut Vec<Entry>) -> anyhow::Result
 
 #[allow(clippy::disallowed_methods, reason = "a build tool works with files")]
 fn read(path: &Path) -> anyhow::Result<String> {
-    std::fs::read_to_string(path).with_context(|| format!("{} cannot be read", path.display()))
+    std::fs::read_to_string(path).with_context(|| format!("cannot read {}", path.display()))
 }
 
 #[cfg(test)]

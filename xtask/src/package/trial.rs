@@ -163,7 +163,7 @@ fn is_version(output: &Output) -> anyhow::Result<()> {
     let said = String::from_utf8_lossy(&output.stdout);
     ensure!(
         output.status.success() && said.trim() == format!("tollgate {VERSION}"),
-        "--version says {said:?}, {}: {}",
+        "--version prints {said:?}, {}: {}",
         output.status,
         String::from_utf8_lossy(&output.stderr)
     );
@@ -187,7 +187,7 @@ fn write(file: &Path, text: &str) -> anyhow::Result<()> {
     if file.exists() {
         std::fs::remove_file(file)?;
     }
-    std::fs::write(file, text).with_context(|| format!("{} cannot be written", file.display()))
+    std::fs::write(file, text).with_context(|| format!("cannot write {}", file.display()))
 }
 
 fn executable(file: &Path) -> anyhow::Result<()> {

@@ -70,7 +70,7 @@ impl Server {
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())
             .spawn()
-            .context("a shell cannot be run")?;
+            .context("cannot run a shell")?;
         let alive = shell.stdin.take();
         let mut said = String::new();
         if let Some(out) = shell.stdout.take() {

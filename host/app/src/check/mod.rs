@@ -57,7 +57,7 @@ pub async fn check(subject: Subject, folder: &Path, authority: Authority) -> any
     std::thread::Builder::new()
         .name("check".to_owned())
         .spawn(move || drop(found.send(alone(subject, folder, authority))))
-        .context("no thread can be started")?;
+        .context("cannot start a thread")?;
     match tokio::time::timeout(time + GRACE, report).await {
         Ok(report) => report.context("the host failed during the check")?,
         Err(_) => {
@@ -137,7 +137,7 @@ fn beginning(inspection: &Inspection) -> Report {
 
 fn too_long(about: &str, time: Duration) -> Finding {
     let found = format!(
-        "the check stopped after {} s, before everything was tried",
+        "the check stopped after {} s, before everything was tested",
         time.as_secs()
     );
     Finding::new(about, found).remedy("find out what takes so long, or allow more time with --time")

@@ -95,7 +95,7 @@ fn conclude(name: &str, phase: Phase, report: &mut Report) {
     report.judged = Some(judged);
     if judged == 0 {
         let nothing = Finding::new(name, "it judged no call, so nothing is known about its verdicts");
-        report.problem(nothing.remedy("pass settings with which it judges, with --settings"));
+        report.problem(nothing.remedy("pass settings that make it judge calls, with --settings"));
         return;
     }
     let is_let_through = |called: &Called| called.outcome == LET_THROUGH;

@@ -38,8 +38,7 @@ impl Place {
     ) -> anyhow::Result<Place> {
         let component = folder.join("component.wasm");
         #[allow(clippy::disallowed_methods, reason = "the folder was made for it")]
-        std::fs::write(&component, bytes)
-            .with_context(|| format!("{} cannot be written", component.display()))?;
+        std::fs::write(&component, bytes).with_context(|| format!("cannot write {}", component.display()))?;
         let authority = Authority {
             environment: authority.environment.filter(|_| programs),
             // The checked component gets its own database.

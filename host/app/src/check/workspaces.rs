@@ -54,7 +54,7 @@ pub(super) fn prepare(
         if place.exists() {
             continue;
         }
-        std::fs::create_dir_all(&place).with_context(|| format!("{} cannot be created", place.display()))?;
+        std::fs::create_dir_all(&place).with_context(|| format!("cannot create {}", place.display()))?;
         // A later flag takes precedence, as for a server.
         if let Some((_, from)) = given.iter().rfind(|(given, _)| given == name) {
             let skipped = copy(from, &place).with_context(|| format!("workspace {name}"))?;
@@ -123,12 +123,12 @@ fn copy(from: &Path, to: &Path) -> anyhow::Result<usize> {
         "{shown} holds the folder of temporary files, so it cannot be copied; set TMPDIR to another folder"
     );
     let source = Dir::open_ambient_dir(from, ambient_authority());
-    let source = source.with_context(|| format!("{shown} cannot be opened"))?;
+    let source = source.with_context(|| format!("cannot open {shown}"))?;
     let target = Dir::open_ambient_dir(to, ambient_authority())?;
     let mut copied = Copied::default();
     copied
         .directory(&source, &target, 0)
-        .with_context(|| format!("{shown} cannot be copied"))?;
+        .with_context(|| format!("cannot copy {shown}"))?;
     Ok(copied.left_out)
 }
 

@@ -43,7 +43,7 @@ impl Backup {
         global.only_file(&config, "back the server up with its own tools, such as pg_dump")?;
         ensure!(
             data.has(DATABASE),
-            "there is no ledger in {}; no host has worked there",
+            "there is no ledger in {}; no host has ever used this directory",
             data.path().display()
         );
         self.check_place(global, &config)?;
@@ -58,7 +58,7 @@ impl Backup {
             .as_ref()
             .map_or("", |seal| seal.public_key.as_str());
         out::print(&format!(
-            "{} has {} files with {} KiB; {} rows of the ledger hold together up to {}:{}\nsigned with the public key {key}; keep \
+            "{} has {} files with {} KiB; {} ledger rows verified up to {}:{}\nsigned with the public key {key}; keep \
              that elsewhere, for `tollgate restore --public-key`",
             made.path.display(),
             made.files,
@@ -82,7 +82,7 @@ impl Backup {
         for workspace in super::registrations(global, config)? {
             ensure!(
                 !target.starts_with(canonical(&workspace.path)),
-                "{} is in the workspace {}, which packs may read; name a folder outside of all workspaces",
+                "{} is in the workspace {}, which packs may read; name a folder outside all workspaces",
                 self.dir.display(),
                 workspace.info.name,
             );
@@ -103,7 +103,7 @@ impl Restore {
             return Ok(ExitCode::SUCCESS);
         }
         out::print(&format!(
-            "{} is as of {}: {} rows of the ledger hold together up to {}:{}",
+            "{} is as of {}: {} ledger rows verified up to {}:{}",
             restored.path.display(),
             restored.made_at,
             restored.rows,

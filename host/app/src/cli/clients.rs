@@ -51,7 +51,7 @@ impl Clients {
 
 /// Folders of the current user.
 fn places() -> anyhow::Result<Places> {
-    let project = std::env::current_dir().context("the current directory is gone")?;
+    let project = std::env::current_dir().context("cannot determine the current directory")?;
     let home = etcetera::home_dir().context("there is no home directory; set HOME")?;
     Ok(Places::new(project, home, |name| {
         std::env::var_os(name)
@@ -137,7 +137,7 @@ fn change(
                 clippy::disallowed_methods,
                 reason = "the file is the client's, and held this entry alone"
             )]
-            std::fs::remove_file(path).with_context(|| format!("{} cannot be removed", path.display()))?;
+            std::fs::remove_file(path).with_context(|| format!("cannot remove {}", path.display()))?;
             return Ok(true);
         }
         file::replace(path, &after)?;

@@ -52,7 +52,7 @@ pub(super) fn invite(
     open: bool,
 ) -> anyhow::Result<()> {
     let token = consoles.offer_login(SystemClock.now_ms());
-    let token = token.context("a token for the login cannot be stored")?;
+    let token = token.context("cannot store a token for the login")?;
     let address = format!("{served}login#{token}");
     if global.json {
         out::print_json(&json!({ "url": address, "console": served }));
@@ -96,7 +96,7 @@ fn browse(data: &DataDir, address: &str) -> anyhow::Result<()> {
         .stdout(Stdio::null())
         .stderr(Stdio::null());
     let started = children::start(|| command.spawn(), |child| Some(child.id()));
-    started.with_context(|| format!("{program} cannot be started"))?;
+    started.with_context(|| format!("cannot start {program}"))?;
     log::notice("a browser was asked to open the console");
     Ok(())
 }

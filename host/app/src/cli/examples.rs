@@ -252,7 +252,7 @@ const EXAMPLES: &[(&str, &[&str])] = &[
         "restore",
         &[
             "tollgate restore /mnt/backup/tollgate-monday",
-            "tollgate --data-dir elsewhere restore /mnt/backup/tollgate-monday  # only to look at it",
+            "tollgate --data-dir elsewhere restore /mnt/backup/tollgate-monday  # only to inspect it",
         ],
     ),
     (

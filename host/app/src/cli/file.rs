@@ -20,7 +20,7 @@ pub(super) fn read(file: &Path) -> anyhow::Result<String> {
     match std::fs::read_to_string(file) {
         Ok(text) => Ok(text),
         Err(err) if err.kind() == ErrorKind::NotFound => Ok(String::new()),
-        Err(err) => Err(err).with_context(|| format!("{} cannot be read", file.display())),
+        Err(err) => Err(err).with_context(|| format!("cannot read {}", file.display())),
     }
 }
 
@@ -32,7 +32,7 @@ pub(super) fn object(argument: &str) -> anyhow::Result<Map<String, Value>> {
             std::io::stdin()
                 .lock()
                 .read_to_string(&mut text)
-                .context("standard input cannot be read")?;
+                .context("cannot read standard input")?;
             text
         }
         argument => match argument.strip_prefix('@') {
@@ -71,9 +71,9 @@ pub(super) fn replace(file: &Path, text: &str) -> anyhow::Result<()> {
     // A link is resolved to the real file, for example in a folder of dot files.
     let file = file.canonicalize().unwrap_or_else(|_| file.to_owned());
     let folder = file.parent().context("it has no folder")?;
-    std::fs::create_dir_all(folder).with_context(|| format!("{} cannot be created", folder.display()))?;
+    std::fs::create_dir_all(folder).with_context(|| format!("cannot create {}", folder.display()))?;
     let mut temporary = tempfile::NamedTempFile::new_in(folder)
-        .with_context(|| format!("nothing can be written in {}", folder.display()))?;
+        .with_context(|| format!("cannot write to {}", folder.display()))?;
     std::io::Write::write_all(&mut temporary, text.as_bytes())?;
     if let Ok(there) = file.metadata() {
         temporary.as_file().set_permissions(there.permissions())?;
@@ -82,7 +82,7 @@ pub(super) fn replace(file: &Path, text: &str) -> anyhow::Result<()> {
     temporary.as_file().sync_all()?;
     temporary
         .persist(&file)
-        .with_context(|| format!("{} cannot be written", file.display()))?;
+        .with_context(|| format!("cannot write {}", file.display()))?;
     Ok(())
 }
 
@@ -102,9 +102,9 @@ fn keep_owner(new: &File, there: &Metadata) -> std::io::Result<()> {
 pub(super) fn create(file: &Path, text: &str) -> anyhow::Result<()> {
     let folder = file.parent().filter(|folder| !folder.as_os_str().is_empty());
     let folder = folder.unwrap_or(Path::new("."));
-    std::fs::create_dir_all(folder).with_context(|| format!("{} cannot be created", folder.display()))?;
+    std::fs::create_dir_all(folder).with_context(|| format!("cannot create {}", folder.display()))?;
     let mut temporary = tempfile::NamedTempFile::new_in(folder)
-        .with_context(|| format!("nothing can be written in {}", folder.display()))?;
+        .with_context(|| format!("cannot write to {}", folder.display()))?;
     std::io::Write::write_all(&mut temporary, text.as_bytes())?;
     temporary.as_file().sync_all()?;
     match temporary.persist_noclobber(file) {
@@ -112,6 +112,6 @@ pub(super) fn create(file: &Path, text: &str) -> anyhow::Result<()> {
         Err(err) if err.error.kind() == ErrorKind::AlreadyExists => {
             anyhow::bail!("{} already exists and was not changed", file.display())
         }
-        Err(err) => Err(err.error).with_context(|| format!("{} cannot be written", file.display())),
+        Err(err) => Err(err.error).with_context(|| format!("cannot write {}", file.display())),
     }
 }

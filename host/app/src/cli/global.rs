@@ -90,7 +90,7 @@ impl Global {
             Some(server) => Database::connect(server),
             None => Database::open(&data.database()),
         };
-        opened.context("the database cannot be used")
+        opened.context("cannot use the database")
     }
 
     /// Opens the database of a data directory as it is. Nothing is created.

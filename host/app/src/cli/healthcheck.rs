@@ -99,11 +99,15 @@ fn look(global: &Global, config: &Config) -> anyhow::Result<String> {
         data.path().display()
     );
     let hosts = liveness::hosts_alive(&data)?;
-    ensure!(!hosts.is_empty(), "no host works on {}", data.path().display());
+    ensure!(!hosts.is_empty(), "no host is using {}", data.path().display());
     global
         .existing_database(config, &data)?
         .read_session()?
         .ledger()
         .head()?;
-    Ok(format!("{} hosts work on {}", hosts.len(), data.path().display()))
+    Ok(format!(
+        "{} hosts are using {}",
+        hosts.len(),
+        data.path().display()
+    ))
 }

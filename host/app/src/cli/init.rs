@@ -26,7 +26,7 @@ const TASK_SYSTEMS: &[(&str, &str)] = &[
     ),
     (
         "conductor",
-        "jobs planned in one thread and executed in another, with gates that look at Git",
+        "jobs planned in one thread and executed in another, with gates that check Git",
     ),
 ];
 
@@ -60,8 +60,9 @@ impl Init {
                 .map(|(name, what)| vec![(*name).to_owned(), (*what).to_owned()])
                 .collect();
             out::print(&format!(
-                "\nAll packs are on. Four of them keep tasks; a model works best with one. To keep one, remove the file and say\n\
-                 for instance `tollgate init --packs tasks,convergence`:\n\n{}",
+                "\nAll packs are on. Four of them keep tasks, and a model works best with only one. To keep one, \
+                 remove the file and run\n\
+                 `tollgate init --packs tasks,convergence`, for example:\n\n{}",
                 out::table(&["PACK", "KEEPS TASKS AS"], &rows)
             ));
         }

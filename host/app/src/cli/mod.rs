@@ -120,7 +120,7 @@ enum Command {
     /// Show and check the database, and move it between a file and a PostgreSQL server
     #[command(subcommand)]
     Storage(storage::Storage),
-    /// Report with the exit code whether a server works
+    /// Check whether a server works; exit code 0 means yes
     #[command(name = "healthcheck")]
     HealthCheck(healthcheck::HealthCheck),
     /// Create, list and revoke bearer tokens for a server over HTTP
@@ -212,7 +212,7 @@ pub(crate) fn main() -> ExitCode {
         Command::CompileComponent(flags) => compile::run_child(&flags).map(|()| ExitCode::SUCCESS),
         Command::SuperviseProgram => process::run_child().map(|()| ExitCode::SUCCESS),
         command => runtime(&command, &cli.global)
-            .context("the runtime could not be started")
+            .context("cannot start the runtime")
             .and_then(|runtime| runtime.block_on(run(command, &cli.global))),
     };
     let result = result.and_then(|code| out::finish().map(|()| code));
@@ -356,7 +356,7 @@ fn site(global: &Global, config: &Config) -> anyhow::Result<Site> {
 fn authority(global: &Global, config: &Config) -> anyhow::Result<Authority> {
     Ok(Authority {
         executable: std::env::current_exe()
-            .context("the path of the tollgate executable cannot be determined")?,
+            .context("cannot determine the path of the tollgate executable")?,
         environment: Some(Environment::new(|name| std::env::var(name).ok())),
         umask: global.umask,
         cache_dir: global.cache_dir.clone().or_else(|| config.cache_dir.clone()),
@@ -366,12 +366,12 @@ fn authority(global: &Global, config: &Config) -> anyhow::Result<Authority> {
 
 /// Explanation if the current directory is not a workspace. A server prints it, because its packs will need one. Other
 /// commands rarely do, and a refusal then says what to do.
-const NO_PLACE: &str =
-    "the data directory is here, so the current directory is not a workspace; name one with --workspace";
+const NO_PLACE: &str = "the current directory and the data directory overlap, so the current directory is not a \
+     workspace; name one with --workspace";
 
 /// Returns whether no workspace is named and the current directory cannot be one.
 fn has_no_place(global: &Global, config: &Config, data_dir: &Path) -> anyhow::Result<bool> {
-    let here = std::env::current_dir().context("the current directory is gone")?;
+    let here = std::env::current_dir().context("cannot determine the current directory")?;
     let nothing_named = config.workspaces.is_empty() && global.workspaces.is_empty();
     Ok(nothing_named && workspaces::overlap(&here, data_dir))
 }
@@ -388,7 +388,7 @@ fn workspaces(global: &Global, config: &Config, data_dir: &Path) -> anyhow::Resu
 
 /// Directories named by flags and configuration.
 fn registrations(global: &Global, config: &Config) -> anyhow::Result<Vec<Registration>> {
-    let here = std::env::current_dir().context("the current directory is gone")?;
+    let here = std::env::current_dir().context("cannot determine the current directory")?;
     Ok(config.registrations(&global.workspaces, &here))
 }
 
@@ -435,7 +435,12 @@ fn there_are<'a>(name: &str, known: impl Iterator<Item = &'a String>) -> String 
 fn utf8(path: &Path) -> anyhow::Result<String> {
     let text = path.to_str();
     Ok(text
-        .with_context(|| format!("{} is not UTF-8; these files have to be", path.display()))?
+        .with_context(|| {
+            format!(
+                "the path {} is not UTF-8, and configuration files need UTF-8 paths",
+                path.display()
+            )
+        })?
         .to_owned())
 }
 

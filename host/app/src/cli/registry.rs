@@ -52,7 +52,7 @@ pub(super) fn tell(fetched: &Fetched) -> String {
     lines.push(format!("{:<9} {verdict}", "signature"));
     let said = fetched.pulled.said();
     if !said.lines().is_empty() {
-        lines.push("its publisher says".to_owned());
+        lines.push("its publisher states".to_owned());
         lines.extend(
             said.lines()
                 .iter()

@@ -266,7 +266,7 @@ fn remember(site: &Site, config: &Config, cause: Cause) -> anyhow::Result<()> {
 
 /// Starts watching the configuration before reading it, so that no later change is missed.
 pub(super) fn watched(global: &Global) -> anyhow::Result<(Config, Watch)> {
-    let mut watch = Watch::new().context("the process cannot be told of changes")?;
+    let mut watch = Watch::new().context("cannot watch for configuration changes")?;
     watch.follow(files(global, &Config::default()));
     let config = Config::load(global.config.as_deref())?;
     watch.follow(files(global, &config));

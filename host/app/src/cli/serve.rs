@@ -180,7 +180,7 @@ impl Serve {
         let mut auth = server.auth.clone();
         auth.token_file = self.token_file.clone().or(auth.token_file);
         // The watch starts before the file is read, so that no later change is missed.
-        let mut watch = Watch::new().context("the process cannot be told of changes")?;
+        let mut watch = Watch::new().context("cannot watch for configuration changes")?;
         watch.follow(auth.token_file.iter().cloned().collect());
         // Not a flag, because flags are visible to all users of the machine.
         let named = std::env::var("TOLLGATE_TOKEN").ok();
@@ -209,7 +209,7 @@ impl Serve {
 fn export(settings: &Settings, queue: Option<Queue>, gate: &Arc<Gate>) -> anyhow::Result<Exporter> {
     let watched = Arc::downgrade(gate);
     let figures = move || Some(watched.upgrade()?.figures());
-    Exporter::start(settings, gate.host_id(), queue, figures).context("telemetry cannot be sent")
+    Exporter::start(settings, gate.host_id(), queue, figures).context("cannot send telemetry")
 }
 
 /// Mode in which a console is served.

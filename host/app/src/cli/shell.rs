@@ -36,7 +36,7 @@ pub(super) struct Manual {
 impl Manual {
     pub(super) fn run(&self) -> anyhow::Result<ExitCode> {
         std::fs::create_dir_all(&self.folder)
-            .with_context(|| format!("{} cannot be created", self.folder.display()))?;
+            .with_context(|| format!("cannot create {}", self.folder.display()))?;
         let mut command = super::command().disable_help_subcommand(true);
         command.build();
         let pages = write(&self.folder, &command)?;
@@ -52,7 +52,7 @@ fn write(folder: &Path, command: &clap::Command) -> anyhow::Result<usize> {
     let mut page = Vec::new();
     man.render(&mut page)?;
     #[allow(clippy::disallowed_methods, reason = "the user names the folder")]
-    std::fs::write(&file, page).with_context(|| format!("{} cannot be written", file.display()))?;
+    std::fs::write(&file, page).with_context(|| format!("cannot write {}", file.display()))?;
     let below = command.get_subcommands().filter(|below| !below.is_hide_set());
     below
         .map(|below| write(folder, below))

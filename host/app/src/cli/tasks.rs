@@ -117,10 +117,10 @@ impl One {
         if global.json {
             out::print_json(&json!({"task_id": self.id, "cancelled": is_open}));
         } else if is_open {
-            out::print(&format!("asked to end: {} of {}", self.id, found.task.tool));
+            out::print(&format!("asked to cancel: {} of {}", self.id, found.task.tool));
         } else {
             out::print(&format!(
-                "already over: {} is {}",
+                "already ended: {} is {}",
                 self.id,
                 found.task.state.as_str()
             ));

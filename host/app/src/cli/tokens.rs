@@ -208,11 +208,11 @@ fn lock(path: &Path) -> anyhow::Result<File> {
     let path = path.canonicalize().unwrap_or_else(|_| path.to_owned());
     let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty());
     let folder = folder.unwrap_or(Path::new("."));
-    std::fs::create_dir_all(folder).with_context(|| format!("{} cannot be created", folder.display()))?;
+    std::fs::create_dir_all(folder).with_context(|| format!("cannot create {}", folder.display()))?;
     #[allow(clippy::disallowed_methods, reason = "the operator names the file in it")]
-    let opened = File::open(folder).with_context(|| format!("{} cannot be opened", folder.display()))?;
+    let opened = File::open(folder).with_context(|| format!("cannot open {}", folder.display()))?;
     flock(&opened, FlockOperation::LockExclusive)
-        .with_context(|| format!("{} cannot be locked", folder.display()))?;
+        .with_context(|| format!("cannot lock {}", folder.display()))?;
     Ok(opened)
 }
 

@@ -36,7 +36,7 @@ pub struct Seen {
 #[derive(Debug, Error)]
 pub enum LookError {
     /// The program cannot be started.
-    #[error("{command} cannot be started")]
+    #[error("cannot start {command}")]
     NotStarted {
         /// Program.
         command: String,
@@ -66,7 +66,7 @@ pub enum LookError {
         answer: String,
     },
     /// The server was not reached.
-    #[error("{url} was not reached; `tollgate serve` must run there: {why}")]
+    #[error("cannot reach {url}; `tollgate serve` must run there: {why}")]
     NotReached {
         /// Address.
         url: String,
@@ -87,10 +87,10 @@ pub enum LookError {
     #[error("the variable {0} is not set here; set it where the client is started")]
     NoVariable(String),
     /// The file with the token cannot be read.
-    #[error("the token file {0} cannot be read")]
+    #[error("cannot read the token file {0}")]
     NoFile(String),
     /// Only the client knows the token.
-    #[error("only the client knows the token, for which it asks its user")]
+    #[error("the client asks its user for the token, so Tollgate cannot check it")]
     Asked,
 }
 

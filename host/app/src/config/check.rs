@@ -302,7 +302,7 @@ tests.lint = "cargo clippy"
             8:8: server.tier must be one of core, standard, full
             10:25: envelope.budgets.approvals must be a whole number from 0
             10:29: envelope.budgets.Test: a budget's name matches ^[a-z][a-z0-9_]{0,39}$
-            10:39: envelope.budgets.mutations: this is a limit of its own; set envelope.max_mutations
+            10:39: envelope.budgets.mutations: this is a separate limit; set envelope.max_mutations
             12:10: packs.mine.source must be text
             13:11: packs.mine.exclude must be a list of globs: error parsing glob '[': unclosed character class; missing ']'
             14:1: there is no key packs.mine.colour; legal here: enabled, source, sha256, exclude, full_schemas, resume, grants, limits, config
@@ -350,11 +350,11 @@ source = "own.wasm"
             1:8: packs.task-stoer needs a source, a path or an address that starts with https://, as it is not built in; did you mean task-store?
             8:10: there is no built-in pack mine (built in: task-store, tasks, gsd, conductor, convergence)
             10:10: packs.clear.source must start with https://, or be a path
-            12:10: packs.loose comes from another machine and needs a sha256, which `tollgate packs add https://example.org/a.wasm` tells
+            12:10: packs.loose comes from another machine and needs a sha256, which `tollgate packs add https://example.org/a.wasm` prints
             15:11: policies.mine names no source and is not built in; add source = "PATH", or "builtin:NAME" of cel, loop-breaker, path-guard, quiet-hours, rate-limit, read-only-roles, require-actor, secret-scan, side-effect-approval
             18:10: there is no built-in policy quiet-ours; there are cel, loop-breaker, path-guard, quiet-hours, rate-limit, read-only-roles, require-actor, secret-scan, side-effect-approval
             20:10: policies.clear.source must start with https://, or be a path
-            22:10: policies.loose comes from another machine and needs a sha256, which `tollgate policies add https://example.org/a.wasm` tells"#]].assert_eq(&found.join("\n"));
+            22:10: policies.loose comes from another machine and needs a sha256, which `tollgate policies add https://example.org/a.wasm` prints"#]].assert_eq(&found.join("\n"));
     }
 
     #[test]

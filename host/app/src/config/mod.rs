@@ -72,7 +72,7 @@ pub enum ConfigError {
     #[error("the configuration {0} is a folder; name a file in it, such as {0}/tollgate.toml")]
     Folder(String),
     /// The file cannot be read.
-    #[error("the configuration {path} cannot be read")]
+    #[error("cannot read the configuration {path}")]
     Unreadable {
         /// Path of the file.
         path: String,

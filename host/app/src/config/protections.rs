@@ -84,7 +84,8 @@ pub enum RecordError {
     Place(#[from] DataDirError),
     /// One record.
     #[error(
-        "the record {FOLDER}/{name} in the data directory {path} cannot be used; once you know that the configuration is whole, remove it"
+        "the record {FOLDER}/{name} in the data directory {path} cannot be used; once you have checked \
+         that the configuration is complete, remove this record"
     )]
     Record {
         /// File of the record.

@@ -77,7 +77,7 @@ impl SignerConfig {
 
 fn read(name: &str, key: &str, path: &Path) -> anyhow::Result<String> {
     let text = file::read(path, FILE_LIMIT).map(|(text, _)| text);
-    text.with_context(|| format!("trust.signers.{name}.{key}: {} cannot be read", path.display()))
+    text.with_context(|| format!("trust.signers.{name}.{key}: cannot read {}", path.display()))
 }
 
 impl Config {
@@ -124,6 +124,6 @@ fn docker(variables: &impl Fn(&str) -> Option<String>) -> anyhow::Result<Option<
     match file::read(&path, FILE_LIMIT) {
         Ok((text, _)) => Ok(Some(text)),
         Err(err) if err.kind() == std::io::ErrorKind::NotFound => Ok(None),
-        Err(err) => Err(err).with_context(|| format!("{} cannot be read", path.display())),
+        Err(err) => Err(err).with_context(|| format!("cannot read {}", path.display())),
     }
 }

@@ -80,7 +80,7 @@ impl Through {
     async fn agree(&self, given: &PersonAnswer, asking: Asking) -> Result<Answers, Refusal> {
         let Some(identity) = given.identity.clone().filter(|_| given.approves) else {
             return Err(terminal(
-                "only an approver with a proven identity counts as a person here",
+                "only an approver with a proven identity counts as a person",
             ));
         };
         let (database, id) = (self.site.database().clone(), given.approval_id.clone());

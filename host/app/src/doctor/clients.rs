@@ -59,7 +59,7 @@ pub fn check(files: &[File], served: &Served<'_>) -> Vec<Finding> {
 fn connects(about: String, url: &str, served: &Served<'_>, again: &str) -> Finding {
     let Some(at) = served.http else {
         let what = format!(
-            "it connects to {url}, and server.http is not set: a server speaks over standard input then"
+            "it connects to {url}, and server.http is not set, so a server speaks over standard input and output"
         );
         return Finding::warning(about, what).remedy(format!(
             "set server.http, start the server with --http, or {again}"
@@ -121,7 +121,7 @@ fn started(about: String, command: &str, args: &[String], served: &Served<'_>, a
     if let Some(file) = file.filter(|file| !Path::new(file).is_file()) {
         return Finding::problem(
             about,
-            format!("it names the configuration {file}, which is not there"),
+            format!("it names the configuration {file}, which does not exist"),
         )
         .remedy(format!("tollgate init --config {file}, or {again}"));
     }
@@ -129,7 +129,7 @@ fn started(about: String, command: &str, args: &[String], served: &Served<'_>, a
         return Finding::problem(
             about,
             format!(
-                "it starts another server at {address}, as server.http says, and not one that speaks with the client"
+                "server.http makes it start another server at {address}, which does not speak to this client"
             ),
         )
         .remedy(again);

@@ -19,10 +19,14 @@ pub fn check(data: &DataDir, new_host_id: String) -> Vec<Finding> {
         Err(err) => Finding::problem("hosts", tollgate_core::text::chain(&err)),
         Ok(host) => match host.others_alive() {
             Err(err) => Finding::problem("hosts", err.to_string()),
-            Ok(others) if others.is_empty() => Finding::ok("hosts", "no other host works here"),
+            Ok(others) if others.is_empty() => Finding::ok("hosts", "no other host uses this directory"),
             Ok(others) => Finding::ok(
                 "hosts",
-                format!("{} others work here: {}", others.len(), others.join(", ")),
+                format!(
+                    "{} other hosts use this directory: {}",
+                    others.len(),
+                    others.join(", ")
+                ),
             ),
         },
     });
@@ -33,10 +37,12 @@ fn rights(data: &DataDir) -> Finding {
     let path = data.path().display();
     match data.exposed_entries() {
         Err(err) => Finding::problem("data directory", format!("{path} cannot be listed: {err}")),
-        Ok(exposed) if exposed.is_empty() => Finding::ok("data directory", format!("{path} is yours alone")),
+        Ok(exposed) if exposed.is_empty() => {
+            Finding::ok("data directory", format!("only you can access {path}"))
+        }
         Ok(exposed) => Finding::problem(
             "data directory",
-            format!("{path} is open to others: {}", exposed.join(", ")),
+            format!("other users can access parts of {path}: {}", exposed.join(", ")),
         )
         .remedy(format!("chown -R $USER {path}; chmod -R go-rwx {path}")),
     }
@@ -58,11 +64,13 @@ fn cache(data: &DataDir) -> Finding {
     match data.usage("cache") {
         Err(err) => Finding::problem("cache", err.to_string())
             .remedy("remove the directory `cache` in the data directory; it is created again"),
-        Ok((files, bytes)) if bytes > LARGE_CACHE => {
-            Finding::warning("cache", format!("{files} compiled components, {}", mib(bytes))).remedy(
-                "remove the directory `cache` in the data directory; what is needed is compiled again",
-            )
-        }
+        Ok((files, bytes)) if bytes > LARGE_CACHE => Finding::warning(
+            "cache",
+            format!("{files} compiled components, {}", mib(bytes)),
+        )
+        .remedy(
+            "remove the directory `cache` in the data directory; components are compiled again when needed",
+        ),
         Ok((files, bytes)) => Finding::ok("cache", format!("{files} compiled components, {}", mib(bytes))),
     }
 }

@@ -21,7 +21,7 @@ pub fn check(data: &DataDir, path: &Path, config: &Config) -> Vec<Finding> {
     };
     let shown = path.display();
     let missing = missing.map(|missing| {
-        Finding::problem(about, format!("{shown} {missing}; no host works under it"))
+        Finding::problem(about, format!("{shown} {missing}; no host starts with it"))
             .remedy("use that configuration, or accept this one as it is: tollgate policies accept --missing")
     });
     let Some(own) = own else {

@@ -21,8 +21,8 @@ pub fn remedy(err: &(dyn Error + 'static)) -> Option<&'static str> {
     match StoreError::find(err)? {
         StoreFailure::Damaged => Some(
             "the database is damaged; stop all hosts and put a backup in its place: `tollgate restore BACKUP --force` \
-             keeps what is there beside it. Without a backup, move tollgate.db with its -wal away: the next start makes \
-             a new one",
+             keeps what is there beside it. Without a backup, move tollgate.db with its -wal away: the next \
+             start creates a new one",
         ),
         // A server's message names the missing privilege.
         StoreFailure::NotWritable if causes().any(|cause| cause.to_string().contains("SQLSTATE")) => Some(
@@ -30,7 +30,7 @@ pub fn remedy(err: &(dyn Error + 'static)) -> Option<&'static str> {
              `tollgate storage init`",
         ),
         StoreFailure::NotWritable => Some(
-            "tollgate writes in its data directory, also to read the ledger; to look at a copy that cannot be written, \
+            "tollgate writes in its data directory, also to read the ledger; to read a copy that is read-only, \
              put it elsewhere: `tollgate --data-dir DIR restore BACKUP`, or copy the directory",
         ),
         StoreFailure::Moved => Some(
@@ -57,7 +57,7 @@ mod tests {
         #[allow(clippy::disallowed_methods, reason = "the test makes a file")]
         std::fs::write(&path, "not a database at all".repeat(100)).unwrap();
         let failed = Database::open(&path);
-        let err = failed.context("the database cannot be used").unwrap_err();
+        let err = failed.context("cannot use the database").unwrap_err();
         assert!(remedy(err.as_ref()).unwrap().contains("tollgate restore"));
         assert_eq!(remedy(anyhow::anyhow!("other").as_ref()), None);
     }

@@ -7,8 +7,9 @@ use tollgate_store::storage::{Database, Session, StoreError};
 use super::{Finding, mib};
 
 /// Remedy for faults in a database on a server.
-const ON_SERVER: &str = "with psql, as the database's owner: drop what is named and is not the host's (DROP TRIGGER NAME ON TABLE, DROP \
-    TABLE, DROP FUNCTION); for what is missing or changed, stop all hosts and restore a backup (docs/postgresql.md)";
+const ON_SERVER: &str = "with psql, as the database's owner: drop the named objects that are not the host's \
+     (DROP TRIGGER NAME ON TABLE, DROP TABLE, DROP FUNCTION); for missing or changed objects, stop all hosts and \
+     restore a backup (docs/postgresql.md)";
 
 /// Checks the file and verifies the ledger's chain.
 pub fn check(data: &DataDir, database: &Database) -> Vec<Finding> {
@@ -53,7 +54,7 @@ fn file(data: &DataDir, session: &Session) -> Finding {
         Ok(faults) if !faults.is_empty() => broken(faults.join("; ")),
         Ok(_) => {
             let bytes = data.bytes("tollgate.db") + data.bytes("tollgate.db-wal");
-            Finding::ok("database", format!("whole, {}", mib(bytes)))
+            Finding::ok("database", format!("intact, {}", mib(bytes)))
         }
     }
 }
@@ -141,14 +142,14 @@ fn ledger(data: &DataDir, session: &Session) -> Finding {
         Err(err) => Finding::problem("ledger", format!("its chain cannot be followed: {err}")),
         Ok(verified) => match verified.broken {
             Some(broken) => Finding::problem("ledger", broken.to_string()).remedy(
-                "somebody changed the ledger; compare with an export: tollgate ledger verify --head FILE",
+                "someone changed the ledger; compare it with an export: tollgate ledger verify --head FILE",
             ),
             None if verified.rows == 0 && verified.pruned == 0 => {
                 Finding::ok("ledger", "empty: no call has been recorded yet")
             }
             None => {
                 let whole = format!(
-                    "{} rows hold together; the head is {}:{}",
+                    "{} rows verified; the head is {}:{}",
                     verified.rows, verified.head.seq, verified.head.hash
                 );
                 match noted {

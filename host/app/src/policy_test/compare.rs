@@ -67,7 +67,7 @@ impl Expected {
             (Expected::Pass, Said::Pass) => Vec::new(),
             (Expected::Deny { code, texts }, Said::Deny { code: found, text }) => {
                 other_code("code", code, found)
-                    .chain(lacking("what it says", texts, text))
+                    .chain(lacking("its message", texts, text))
                     .collect()
             }
             (Expected::Amend(arguments), Said::Amend(found)) => {
@@ -87,7 +87,7 @@ impl Expected {
             }
             (Expected::Fail(cause), Said::Failed { cause: found, .. }) if cause == found => Vec::new(),
             (Expected::BadSettings(texts), Said::BadSettings(problems)) => {
-                lacking("what it says of them", texts, &problems.join("; ")).collect()
+                lacking("its message about them", texts, &problems.join("; ")).collect()
             }
             (expected, said) => vec![
                 format!("expected: {}", expected.line()),
@@ -247,7 +247,7 @@ mod tests {
             pass / pass
             deny A with "no" and "wait" / deny B: no; go
                 code: expected A, got B
-                what it says lacks "wait"; it is "no; go"
+                its message lacks "wait"; it is "no; go"
             amend to {"a":1,"b":[1,2],"c":{"d":true}} / amend to {"a":2,"b":[1],"e":null,"c":{"d":true}}
                 arguments.a: expected 1, got 2
                 arguments.b[1]: expected 2, got nothing
@@ -258,7 +258,7 @@ mod tests {
                 expected: fail: it crashed
                 got:      fail: it ran out of time (spun)
             refuse the settings with "calls" / refuse the settings: seconds: must be at least 1
-                what it says of them lacks "calls"; it is "seconds: must be at least 1"
+                its message about them lacks "calls"; it is "seconds: must be at least 1"
         "#]]
         .assert_eq(&table);
     }

@@ -98,7 +98,7 @@ fn taken_by_a_pack(text: &str) -> Option<String> {
     Some(if other == text {
         "a built-in pack has this name".to_owned()
     } else {
-        format!("its tables could be those of the built-in pack `{other}`")
+        format!("its tables could clash with those of the built-in pack `{other}`")
     })
 }
 
@@ -147,7 +147,7 @@ mod tests {
             policy "core": a crate that it depends on has this name
             pack "tasks": a built-in pack has this name
             policy "tasks": ok tasks
-            pack "task": its tables could be those of the built-in pack `task-store`
+            pack "task": its tables could clash with those of the built-in pack `task-store`
             policy "task": ok task
             pack "cel": ok cel
             policy "cel": a built-in policy has this name

@@ -16,7 +16,7 @@ impl Catalog {
         let mut problems = Vec::new();
         let loaded = self.packs.iter().map(|other| &other.manifest.name);
         if loaded.clone().any(|other| other == name) {
-            problems.push(format!("a pack called `{name}` is loaded already"));
+            problems.push(format!("a pack called `{name}` is already loaded"));
         }
         // Built-in packs keep their names, even while they are disabled and before they have tables.
         let mut others: Vec<&str> = loaded.map(String::as_str).collect();
@@ -30,7 +30,9 @@ impl Catalog {
             .into_iter()
             .find(|other| other != name && prefixes_clash(other, name))
         {
-            problems.push(format!("its tables could be those of pack `{other}`; rename it"));
+            problems.push(format!(
+                "its tables could clash with those of pack `{other}`; rename it"
+            ));
         }
         problems.extend(self.taken_addresses(pack));
         let excluded = globs(&pack.exclude);
@@ -42,7 +44,8 @@ impl Catalog {
             for name in std::iter::once(&tool.name).chain(&tool.aliases) {
                 if let Some(holder) = self.claimant(name) {
                     problems.push(format!(
-                        "it claims tool `{name}`, which pack `{holder}` has; disable one, or exclude the tool from one"
+                        "it claims tool `{name}`, which pack `{holder}` also has; disable one, or exclude the tool \
+                         from one"
                     ));
                 }
             }
@@ -66,7 +69,7 @@ impl Catalog {
         let taken = bases.into_iter().filter_map(|base| {
             let holder = self.resources.iter().find(|resource| resource.base == base)?;
             Some(format!(
-                "it has addresses that begin with {base}, which are those of pack `{}`; use another scheme",
+                "its addresses begin with {base}, like those of pack `{}`; use another scheme",
                 holder.pack
             ))
         });

@@ -55,7 +55,13 @@ pub fn granted(wants: &[Want], grants: &Grants, trust: Trust) -> Granted {
             Want::Budget(name) if grants.budget(name, trust) => granted.budgets.push(name.clone()),
             Want::Client(ClientPart::Model) => granted.model = grants.client(MODEL, trust),
             Want::Client(ClientPart::Roots) => granted.roots = grants.client(ROOTS, trust),
-            _ => {}
+            Want::Budget(_) => {}
+            // Each workspace has its own grants.
+            Want::WorkspaceRead(_)
+            | Want::WorkspaceWrite(_)
+            | Want::Process(_)
+            | Want::Tests
+            | Want::Git(_) => {}
         }
     }
     granted
@@ -170,7 +176,7 @@ pub fn missing_grants(table: &str, wants: &[Want], grants: &Grants, trust: Trust
         .into_iter()
         .map(|missing| {
             format!(
-                "it wants to {} and was not granted it; to grant it, set `{}` in [{table}]",
+                "it wants to {} but was not granted that; to grant it, set `{}` in [{table}]",
                 missing.what, missing.line
             )
         })

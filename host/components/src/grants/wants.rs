@@ -47,7 +47,7 @@ fn problem(want: &Want) -> Option<String> {
 fn program_problem(program: &str) -> Option<String> {
     if let Some((_, meant)) = WORDS.iter().find(|(word, _)| *word == program) {
         return Some(format!(
-            "it wants to run a program `{program}`, which means {meant} where it is granted; ask for {meant}"
+            "it wants to run a program `{program}`, which resolves to {meant} when granted; ask for {meant}"
         ));
     }
     let is_plain = |c: char| c.is_ascii_alphanumeric() || matches!(c, '.' | '_' | '+' | '-');

@@ -58,7 +58,7 @@ impl Loader {
             .get()
             .map(|end| end.saturating_duration_since(Instant::now()));
         if left == Some(Duration::ZERO) {
-            return Err(vec![format!("no time was left for it to {what}")]);
+            return Err(vec![format!("there was no time left for it to {what}")]);
         }
         let time = left.map_or(DESCRIBE_TIME, |left| left.min(DESCRIBE_TIME));
         let deadline = Deadline::after(time, Cancel::default());

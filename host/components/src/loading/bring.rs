@@ -144,7 +144,7 @@ impl Loader {
             Some(code) => code,
             None => self.compiler.compile(bytes).await.map_err(refused)?,
         };
-        load_copied(engine, &code).map_err(|err| vec![format!("its compiled code does not load: {err:#}")])
+        load_copied(engine, &code).map_err(|err| vec![format!("cannot load its compiled code: {err:#}")])
     }
 
     /// Manifest of the component with a SHA-256, as JSON, recorded by the build of this program or by an earlier

@@ -169,7 +169,7 @@ impl Cache {
         let name = manifest_name(engine, hash);
         let kept = kept.and_then(|dir| write(&dir, &place.key, &name, &mut said.as_bytes(), u64::MAX));
         if let Err(err) = kept {
-            tracing::debug!(%err, "what a component says of itself could not be remembered");
+            tracing::debug!(%err, "cannot cache a component's description of itself");
         }
     }
 
@@ -210,7 +210,7 @@ impl Cache {
     fn entry(&self, engine: &Engine, name: &str) -> Option<Component> {
         let (file, _) = self.verified(name)?;
         load(engine, file)
-            .inspect_err(|err| tracing::warn!(entry = name, %err, "a cache entry does not load"))
+            .inspect_err(|err| tracing::warn!(entry = name, %err, "cannot load a cache entry"))
             .ok()
     }
 
@@ -222,7 +222,7 @@ impl Cache {
     /// Code from this binary, which is stored as an entry.
     fn unpacked(&self, engine: &Engine, hash: &str, ahead: &Ahead) -> Option<Component> {
         if baseline_settings() != Some(ahead.settings) {
-            tracing::warn!("code that was compiled ahead is for other settings and is not used");
+            tracing::warn!("ignoring precompiled code, which is for other settings");
             return None;
         }
         let unpacked = self.unpack(engine, hash, ahead);
@@ -231,7 +231,7 @@ impl Cache {
             .inspect_err(|err| {
                 tracing::warn!(
                     component = hash,
-                    "code that was compiled ahead cannot be used, so it is compiled here: {err:#}"
+                    "cannot use precompiled code, so compiling here: {err:#}"
                 );
             })
             .ok()
@@ -250,12 +250,12 @@ impl Cache {
                     });
                 }
                 Err(err) if err.kind() == std::io::ErrorKind::InvalidData => return Err(err.into()),
-                Err(err) => tracing::warn!(entry = name, %err, "a compiled component could not be cached"),
+                Err(err) => tracing::warn!(entry = name, %err, "cannot cache a compiled component"),
             }
         }
         let mut code = Vec::new();
         ahead.code()?.take(ahead.length + 1).read_to_end(&mut code)?;
-        anyhow::ensure!(code.len() as u64 == ahead.length, "it is not whole");
+        anyhow::ensure!(code.len() as u64 == ahead.length, "it is incomplete");
         load_copied(engine, &code).map_err(failed)
     }
 }
@@ -283,7 +283,7 @@ fn verified(dir: &Dir, key: &[u8; 32], name: &str) -> Option<(std::fs::File, u64
         Ok(None) => {
             tracing::warn!(
                 entry = name,
-                "a cache entry that others could have changed is ignored"
+                "ignoring a cache entry that other users could have changed"
             );
             return None;
         }
@@ -303,7 +303,7 @@ fn verified(dir: &Dir, key: &[u8; 32], name: &str) -> Option<(std::fs::File, u64
             Some(read)
         });
     if is_right.is_none() {
-        tracing::warn!(entry = name, "a damaged cache entry is ignored");
+        tracing::warn!(entry = name, "ignoring a damaged cache entry");
     }
     Some((file, is_right?))
 }

@@ -41,7 +41,7 @@ const MAX_SAID: u64 = 64 << 10;
 #[derive(Debug, Error)]
 pub enum CompileError {
     /// The child could not be run.
-    #[error("the compiler could not be started")]
+    #[error("cannot start the compiler")]
     Start(#[source] std::io::Error),
     /// The child took too long.
     #[error("compiling took longer than {} s", TIME.as_secs())]
@@ -201,7 +201,7 @@ fn keep(home: &Path, hash: &str, settings: &str) -> anyhow::Result<()> {
     let component = input()?;
     anyhow::ensure!(
         tollgate_core::hash::sha256_hex(&component) == hash,
-        "the component is not whole"
+        "the component is incomplete"
     );
     let cache = Cache::open(DataDir::existing(home)?)?;
     let is_orphan = || getppid() != parent;
@@ -241,7 +241,7 @@ fn turn(cache: &Cache, hash: &str, is_orphan: impl Fn() -> bool) -> Option<Turn>
 
 /// Compiles a component in a child that ends with this process. The error is empty if the child printed the reason.
 fn compile_alone(component: &[u8], is_useless: impl Fn() -> bool) -> Result<Vec<u8>, Option<anyhow::Error>> {
-    let failed = |err: std::io::Error| Some(anyhow::Error::new(err).context("the compiler could not be run"));
+    let failed = |err: std::io::Error| Some(anyhow::Error::new(err).context("cannot run the compiler"));
     let mut child = std::process::Command::new(std::env::current_exe().map_err(failed)?)
         .args([SUBCOMMAND, "--with-parent"])
         .stdin(Stdio::piped())

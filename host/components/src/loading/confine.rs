@@ -51,11 +51,12 @@ const PLAIN: &[libc::c_long] = &[
 /// Limits the resources of this process. Must come first: input is read under it.
 pub(super) fn limit() -> anyhow::Result<()> {
     // Hides this process, and with it the component that it compiles, from other processes of the same user.
-    set_dumpable_behavior(DumpableBehavior::NotDumpable).context("cannot be kept from others")?;
+    set_dumpable_behavior(DumpableBehavior::NotDumpable)
+        .context("cannot protect the process from other processes")?;
     set(Resource::As, MEMORY).context("cannot limit memory")?;
     set(Resource::Cpu, CPU_SECONDS).context("cannot limit processor time")?;
-    set(Resource::Core, 0).context("cannot switch off core dumps")?;
-    set(Resource::Fsize, 0).context("cannot limit what is written to files")
+    set(Resource::Core, 0).context("cannot disable core dumps")?;
+    set(Resource::Fsize, 0).context("cannot limit file writes")
 }
 
 /// Takes all further rights from this process. From now on it can open no file or connection, start no program or
@@ -64,7 +65,7 @@ pub(super) fn confine() -> anyhow::Result<()> {
     set(Resource::Nofile, 0).context("cannot limit open files")?;
     // Compilation proceeds on kernels without filters, and on processors that the filter does not support.
     if let Err(err) = filter() {
-        tracing::warn!("the compiler runs without a filter of system calls: {err}");
+        tracing::warn!("the compiler runs without a system-call filter: {err}");
     }
     Ok(())
 }

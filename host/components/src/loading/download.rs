@@ -27,7 +27,7 @@ const EVIDENCE_LIMIT: u64 = 32 << 20;
 #[derive(Debug, Error)]
 pub enum DownloadError {
     /// The server was not reached, is not trusted, or closed the connection.
-    #[error("{url} cannot be downloaded{}", tollgate_registry::connection_remedy(source))]
+    #[error("cannot download {url}{}", tollgate_registry::connection_remedy(source))]
     Unreachable {
         /// Address.
         url: String,
@@ -35,7 +35,7 @@ pub enum DownloadError {
         source: ureq::Error,
     },
     /// The server answered with an error status.
-    #[error("{url} answers {status}")]
+    #[error("{url} returned {status}")]
     Status {
         /// Address.
         url: String,
@@ -64,7 +64,7 @@ pub enum DownloadError {
     #[error(transparent)]
     Registry(#[from] RegistryError),
     /// No registry is configured.
-    #[error("{0} cannot be pulled: this command does not use registries")]
+    #[error("cannot pull {0}: this command does not use registries")]
     NoRegistries(String),
 }
 
@@ -182,7 +182,7 @@ impl Downloads {
             dir.rename(&draft, dir, name)
         });
         if let Err(err) = written {
-            tracing::warn!(name, %err, "a downloaded component could not be kept");
+            tracing::warn!(name, %err, "cannot cache a downloaded component");
             let _ = dir.remove_file(&draft);
         }
     }

@@ -72,7 +72,7 @@ impl std::fmt::Display for Origin {
 
 /// Reads a component's file, unless it is too large.
 pub fn read(path: &Path) -> Result<Vec<u8>, String> {
-    let failed = |err: std::io::Error| format!("the file cannot be read: {err}");
+    let failed = |err: std::io::Error| format!("cannot read the file: {err}");
     #[allow(clippy::disallowed_methods, reason = "the operator names the file")]
     let file = std::fs::File::open(path).map_err(failed)?;
     let size = file.metadata().map_err(failed)?.len();

@@ -16,7 +16,7 @@ pub fn migration_problems(read: &Result<Namespace, Problems>) -> Vec<String> {
         .map_or(&[][..], |Problems(problems)| problems.as_slice());
     let said = problems
         .iter()
-        .map(|problem| format!("its migrations cannot be run: {problem}"));
+        .map(|problem| format!("cannot run its migrations: {problem}"));
     said.collect()
 }
 
@@ -26,7 +26,7 @@ pub fn config_problems(table: &str, schema: Option<&Value>, config: &Map<String,
         return if config.is_empty() {
             Vec::new()
         } else {
-            vec![format!("it takes no configuration; remove [{table}.config]")]
+            vec![format!("it accepts no configuration; remove [{table}.config]")]
         };
     };
     match jsonschema::validator_for(schema) {

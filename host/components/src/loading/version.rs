@@ -31,7 +31,7 @@ pub(super) const MAX_SIZE: usize = 64 << 20;
 #[derive(Debug, Error, PartialEq, Eq)]
 pub enum NotAPack {
     /// Not WebAssembly, or damaged.
-    #[error("it is not a WebAssembly component ({0}); `cargo build --target wasm32-wasip2` makes one")]
+    #[error("it is not a WebAssembly component ({0}); build one with `cargo build --target wasm32-wasip2`")]
     NotAComponent(String),
     /// A core module.
     #[error("it is a core module, not a component; build it for wasm32-wasip2")]
@@ -46,13 +46,13 @@ pub enum NotAPack {
     #[error("it exports tollgate:host/{0}; configure it under [{1}]")]
     OtherWorld(&'static str, &'static str),
     /// Built for another version.
-    #[error("it needs host API {needs}, this host has {}.{}.{}; use a release that was built for it", HOST_API.0, HOST_API.1, HOST_API.2)]
+    #[error("it needs host API {needs}, but this host has {}.{}.{}; use a release that was built for it", HOST_API.0, HOST_API.1, HOST_API.2)]
     OtherVersion {
         /// Required interface.
         needs: String,
     },
     /// Imports that this host does not offer.
-    #[error("it imports what this host does not offer: {}", .0.join(", "))]
+    #[error("it imports interfaces that this host does not provide: {}", .0.join(", "))]
     UnknownImports(Vec<String>),
 }
 

@@ -107,7 +107,11 @@ async fn described(
     let (asking, asked) = (loader.clone(), pre.clone());
     // Running the guest blocks.
     let said = tokio::task::spawn_blocking(move || describe(&asking, &asked)).await;
-    let said = said.unwrap_or_else(|_| Err(vec!["the host failed while it described itself".to_owned()]))?;
+    let said = said.unwrap_or_else(|_| {
+        Err(vec![
+            "the host failed while the component described itself".to_owned(),
+        ])
+    })?;
     let remembered = serde_json::to_string(&said);
     let manifest = Manifest::check(said)?;
     if let Ok(said) = remembered {
@@ -188,7 +192,7 @@ fn full(table: &str, manifest: &Manifest) -> Vec<String> {
         .filter(|tool| surface::is_full(&tool.input_schema));
     full.map(|tool| {
         format!(
-            "tool {}: its input schema uses all of JSON Schema, for which some clients refuse the whole list; \
+            "tool {}: its input schema uses JSON Schema features that make some clients refuse the whole tool list; \
              if yours do not, set `full_schemas = true` in [{table}]",
             tool.name
         )

@@ -441,11 +441,11 @@ impl Denied {
             place: subject.place.map(str::to_owned),
             code: "POLICY_FAILED".to_owned(),
             message: format!(
-                "policy `{policy}` {}, so the call was not let through",
+                "policy `{policy}` {}, so the call was refused",
                 fault.cause.phrase()
             ),
             remediation: format!(
-                "Tell your operator to look in the host's log for the reason and to correct [policies.{policy}]."
+                "Ask your operator to find the reason in the host's log and to correct [policies.{policy}]."
             ),
             next_call: None,
             cause: Some(fault.cause),

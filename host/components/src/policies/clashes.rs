@@ -84,14 +84,15 @@ fn clash<'a>(
     let is_trusted = |other: &str| other.len() < own.len();
     if let Some(other) = builtin::policies().find(|other| clashes(other) && !is_trusted(other)) {
         return Some(format!(
-            "it calls itself `{own}`, and its tables could be those of the built-in policy `{other}`; rename it"
+            "it calls itself `{own}`, and its tables could clash with those of the built-in policy `{other}`; rename it"
         ));
     }
     let theirs =
         |&(other, _, is_builtin): &(&str, &str, bool)| clashes(other) && !(is_builtin && is_trusted(other));
     if let Some((other, place, _)) = loaded.find(theirs) {
         return Some(format!(
-            "it calls itself `{own}`, and its tables could be those of `{other}` in [policies.{place}]; rename one"
+            "it calls itself `{own}`, and its tables could clash with those of `{other}` in [policies.{place}]; rename \
+             one"
         ));
     }
     let known = known
@@ -102,7 +103,8 @@ fn clash<'a>(
     let mut known = known.filter(|other| clashes(other) && !(is_builtin(other) && is_trusted(other)));
     let other = known.next()?;
     Some(format!(
-        "it calls itself `{own}`, and its tables could be those that policy `{other}` has in the database; rename it"
+        "it calls itself `{own}`, and its tables could clash with those that policy `{other}` has in the database; \
+         rename it"
     ))
 }
 

@@ -73,7 +73,7 @@ impl Described {
         let phase = source.phase.and(manifest.phase);
         if phase.is_none() {
             problems.push(format!(
-                "with `phase` of [{table}] it would never be asked; leave `phase` out"
+                "with `phase` of [{table}] it would never be called; remove `phase`"
             ));
         }
         problems.extend(config_problems(
@@ -126,9 +126,7 @@ fn describe(loader: &Loader, pre: &PolicyPre<CallState>) -> Result<wit::Manifest
     if ask()? == manifest {
         Ok(manifest)
     } else {
-        Err(vec![
-            "it describes itself differently each time it is asked".to_owned(),
-        ])
+        Err(vec!["it describes itself differently on each call".to_owned()])
     }
 }
 
@@ -149,7 +147,7 @@ fn configure(
     // A refusal without a reason is still a refusal.
     if problems.is_empty() {
         return Ok(vec![format!(
-            "[{table}.config]: the policy refuses its settings and does not say why"
+            "[{table}.config]: the policy rejects its settings and gives no reason"
         )]);
     }
     Ok(problems

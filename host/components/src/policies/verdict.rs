@@ -67,10 +67,10 @@ impl Cause {
         match self {
             Cause::NotLoaded => "could not be loaded",
             Cause::Deadline => "ran out of time",
-            Cause::Memory => "asked for more memory than it may have",
+            Cause::Memory => "exceeded its memory limit",
             Cause::Crash => "crashed",
             Cause::CannotJudge => "could not judge the call",
-            Cause::BadAmendment => "amended the arguments to what the tool does not take",
+            Cause::BadAmendment => "changed the arguments to values that the tool does not accept",
             Cause::Host => "could not be asked",
         }
     }

@@ -227,7 +227,9 @@ fn parse(text: &str) -> Result<(Vec<Segment>, Vec<String>), String> {
     let (path, query) = match text.split_once("{?") {
         None => (text, Vec::new()),
         Some((path, rest)) => {
-            let names = rest.strip_suffix('}').ok_or("the names after ? do not end")?;
+            let names = rest
+                .strip_suffix('}')
+                .ok_or("the names after ? are not terminated")?;
             (path, names.split(',').map(str::to_owned).collect())
         }
     };

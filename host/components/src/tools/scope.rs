@@ -42,7 +42,7 @@ impl Scope {
         let Some(declared) = spec.input_schema.remove(SCOPE) else {
             return match folds {
                 None => Ok(None),
-                Some(_) => Err(format!("{FOLDS}: it says how {SCOPE} is read, and there is none")),
+                Some(_) => Err(format!("{FOLDS}: it says how {SCOPE} is read, but there is none")),
             };
         };
         let folds = match folds {

@@ -290,7 +290,7 @@ fn whole(console: &Console, viewer: &Viewer, request: &Request, now_ms: i64, mos
                     pre.text tabindex="0" aria-label="content of the request" { (content) }
                     @if is_cut {
                         p.hint {
-                            "This is the beginning. "
+                            "Only the beginning is shown. "
                             @if most < MAX_DETAIL { a href=(href(&one.approval.id)) { "More of it" } } @else { "tollgate approvals show prints all of it." }
                         }
                     }

@@ -254,7 +254,7 @@ fn circles(whole: &Whole) -> Option<Markup> {
         @if returns > 0 {
             p {
                 strong { "Edits go in circles. " }
-                (returns) " edits brought back a state that was there before: "
+                (returns) " edits restored an earlier state: "
                 span.letters { (before) (newest) }
                 @if let Some(period) = whole.card.repeats.filter(|period| *period > 1) { " (period " (period) ")" }
                 "."

@@ -36,7 +36,7 @@ fn page(console: &Console, wanted: &str, said: Option<&str>) -> Markup {
         p.hint {
             "On the machine of the server, " code { "tollgate console" } " prints an address that logs in once."
             @if console.access.knows_identities() {
-                " Viewers of the configuration paste their own token."
+                " Viewers named in the configuration paste their own token."
             }
         }
     };

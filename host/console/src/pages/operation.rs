@@ -149,7 +149,7 @@ async fn contents(console: &Console, whole: &Whole) -> Vec<Content> {
             text: match bytes.map(text_of) {
                 Some(Some(text)) => Ok(text),
                 Some(None) => Err("It is not text."),
-                None => Err("Its content is gone, because its retention time is over."),
+                None => Err("Its content was deleted when its retention period ended."),
             },
             kind: artifact.kind,
             id: artifact.id,

@@ -60,7 +60,9 @@ async fn none(console: &Console, viewer: &Viewer) -> Shown {
         waiting,
         body: html! {
             (layout::title("Work", "Jobs, tasks and plans of packs."))
-            section.card { (layout::empty("No pack has a page.", "Packs say with x-views which of their tools make one.")) }
+            section.card {
+                (layout::empty("No pack has a page.", "Packs declare with x-views which of their tools have a page."))
+            }
         },
     };
     Ok(page.show(&console.access, viewer))

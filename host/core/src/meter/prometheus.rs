@@ -18,7 +18,7 @@ impl Figures {
         let help = "Tools that differ from what the operator accepted.";
         figure(&mut text, "tollgate_tools_changed", "gauge", help, &changes);
         let reloads = labelled("outcome", &self.reloads);
-        let help = "Number of times that the configuration was loaded again.";
+        let help = "Number of times that the configuration was reloaded.";
         figure(&mut text, "tollgate_reloads_total", "counter", help, &reloads);
         if let Some(dropped) = self.spans_dropped {
             let dropped = [(String::new(), dropped)];
@@ -135,7 +135,7 @@ mod tests {
             # HELP tollgate_tools_changed Tools that differ from what the operator accepted.
             # TYPE tollgate_tools_changed gauge
             tollgate_tools_changed 0
-            # HELP tollgate_reloads_total Number of times that the configuration was loaded again.
+            # HELP tollgate_reloads_total Number of times that the configuration was reloaded.
             # TYPE tollgate_reloads_total counter
             tollgate_reloads_total{outcome="taken"} 2
             tollgate_reloads_total{outcome="refused"} 0

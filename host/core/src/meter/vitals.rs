@@ -53,7 +53,7 @@ impl Vitals {
     pub fn prometheus(&self) -> String {
         let mut text = String::new();
         let denials = by_policy(&self.denials);
-        let help = "Verdicts of policies that refused a call, failures to judge included.";
+        let help = "Verdicts of policies that refused a call, including failures to judge.";
         figure(
             &mut text,
             "tollgate_policy_denials_total",

@@ -124,7 +124,7 @@ impl Tool for Get {
                     return unreachable();
                 }
                 ToolError::new("STORAGE_FAILED", "the artifact cannot be read")
-                    .remediation("Look at the host's log under the operation's id.")
+                    .remediation("Search the host's log for the operation's id.")
             })?
             .ok_or_else(|| expired(&found))?;
         Ok(self.slice(found, slice))
@@ -196,7 +196,7 @@ fn changed(found: &StoredArtifact) -> ToolError {
     ToolError::new(
         "ARTIFACT_CHANGED",
         format!(
-            "the content of artifact {} was changed: it does not have the hash in the ledger",
+            "the content of artifact {} was changed: its hash differs from the one in the ledger",
             artifact.id
         ),
     )
@@ -211,7 +211,7 @@ fn expired(found: &StoredArtifact) -> ToolError {
     let artifact = &found.artifact;
     ToolError::new(
         "ARTIFACT_EXPIRED",
-        format!("the content of artifact {} is gone", artifact.id),
+        format!("the content of artifact {} is no longer stored", artifact.id),
     )
     .remediation(
         "Repeat the call that produced it; the operator can raise [artifacts] ttl_hours and max_mib.",

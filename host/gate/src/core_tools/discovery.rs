@@ -172,7 +172,7 @@ fn nothing_fits(catalog: &Catalog, pack: Option<&str>) -> ToolError {
                 tollgate_core::text::clean(tollgate_core::text::cut(pack, 64))
             )
         }
-        _ => "no tool fits".to_owned(),
+        _ => "no tool matches".to_owned(),
     };
     ToolError::new("NO_TOOL_FITS", message)
         .remediation("Use other words, or leave query and pack out to see the names of all tools.")
@@ -292,12 +292,11 @@ impl Tool for Relay {
         let name = tollgate_core::text::clean(tollgate_core::text::cut(&self.tool, 64));
         match cx.catalog.find(&self.tool) {
             None => Err(unknown_tools(cx.catalog, &[("tool".to_owned(), &self.tool)])),
-            Some(tool) if tool.spec.name == RELAY => Err(ToolError::new(
-                "TOOL_CALL_NESTED",
-                "tool_call does not call itself",
-            )
-            .remediation("Name the tool itself.")
-            .blocker(Blocker::new("INVALID_FIELD", "it must be another tool").field("tool"))),
+            Some(tool) if tool.spec.name == RELAY => {
+                Err(ToolError::new("TOOL_CALL_NESTED", "tool_call cannot call itself")
+                    .remediation("Name the tool itself.")
+                    .blocker(Blocker::new("INVALID_FIELD", "it must be another tool").field("tool")))
+            }
             Some(_) => Err(ToolError::new(
                 "INVALID_ARGUMENTS",
                 format!(

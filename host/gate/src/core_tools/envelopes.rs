@@ -53,7 +53,7 @@ impl Tool for Open {
         let asked = self.limits.unwrap_or_default();
         let limits =
             Limits::granted(&asked, &cx.settings.default, &cx.settings.ceiling).map_err(|problems| {
-                ToolError::new("LIMIT_INVALID", "an envelope cannot have these limits here")
+                ToolError::new("LIMIT_INVALID", "the limits are outside the allowed range")
                     .remediation("Ask for limits from 1 up to the operator's ceiling, or leave them out.")
                     .blockers(problems)
             })?;
@@ -118,9 +118,7 @@ fn check_parent(cx: &CoreCx<'_>, parent: &str) -> Result<(), ToolError> {
     }
     Err(ToolError::new(
         "LIMIT_INVALID",
-        format!(
-            "envelope {parent} is within {around} others, and an envelope can be within at most {MAX_DEPTH}"
-        ),
+        format!("envelope {parent} is nested in {around} others, and the maximum is {MAX_DEPTH}"),
     )
     .remediation("Name an outer envelope as the parent."))
 }

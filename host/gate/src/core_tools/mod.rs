@@ -250,13 +250,13 @@ fn storage(err: StoreError) -> ToolError {
         StoreFailure::Lost => return unreachable(),
         // Other transactions are in the way, and the call will usually run again.
         StoreFailure::Busy | StoreFailure::Conflict => {
-            tracing::debug!(%err, "a core tool's statement had to wait too long");
+            tracing::debug!(%err, "a core tool's statement timed out while waiting");
             return storage_failed(&err);
         }
         _ => tracing::error!(%err, "a core tool's statement failed"),
     }
     ToolError::new("STORAGE_FAILED", "storage failed")
-        .remediation("Look at the host's log under the operation's id.")
+        .remediation("Search the host's log for the operation's id.")
 }
 
 #[cfg(test)]

@@ -238,7 +238,7 @@ pub(super) fn times(
     if blockers.is_empty() {
         return Ok(times);
     }
-    let refused = ToolError::new("INVALID_ARGUMENTS", "a time cannot be read")
+    let refused = ToolError::new("INVALID_ARGUMENTS", "a time cannot be parsed")
         .remediation("Write RFC 3339 such as 2026-11-21T06:00:00Z, or an age: 30m, 24h, 7d, 2w.");
     Err(blockers.into_iter().fold(refused, ToolError::blocker))
 }

@@ -342,7 +342,7 @@ pub(super) fn host_failed<V>() -> Answer<V> {
     Answer {
         said: Err(Fault {
             cause: Cause::Host,
-            detail: "the session is gone".to_owned(),
+            detail: "the session has ended".to_owned(),
         }),
         took: Duration::ZERO,
     }

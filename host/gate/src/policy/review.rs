@@ -135,7 +135,7 @@ impl Evaluator<'_> {
         match booked {
             Ok(()) => answer,
             Err(err) => {
-                tracing::error!(policy = policy.manifest.name, %err, "the pages of a policy could not be counted");
+                tracing::error!(policy = policy.manifest.name, %err, "counting the pages of a policy failed");
                 host_failed()
             }
         }

@@ -341,7 +341,7 @@ impl Attending {
                     let left = left_ms.map(|ms| Duration::from_millis(ms.max(0).unsigned_abs()));
                     next = left.map_or(until, |left| until.min(Instant::now() + left));
                 }
-                Err(err) => tracing::warn!(%err, "a task that waits was not read"),
+                Err(err) => tracing::warn!(%err, "reading a waiting task failed"),
             }
             tokio::select! {
                 () = place.woken() => {}
@@ -391,7 +391,7 @@ impl Attending {
             .await;
         if let Err(err) = ended {
             // The next host that polls it ends it, with what the ledger knows.
-            tracing::error!(%err, task = self.slot.id(), "the end of a task was not stored");
+            tracing::error!(%err, task = self.slot.id(), "storing the end of a task failed");
         }
     }
 
@@ -402,7 +402,7 @@ impl Attending {
             .gate
             .change_task(move |session| session.tasks().note(&id, &note, now_ms).map(|()| true));
         if let Err(err) = noted.await {
-            tracing::debug!(%err, "the progress of a task was not stored");
+            tracing::debug!(%err, "storing the progress of a task failed");
         }
     }
 }

@@ -38,7 +38,9 @@ pub(super) fn by_envelope(
     };
     let id = envelope.id;
     let message = match closed_by {
-        Some("DURATION_EXCEEDED") => format!("the time of envelope `{id}` is over (DURATION_EXCEEDED)"),
+        Some("DURATION_EXCEEDED") => {
+            format!("the time limit of envelope `{id}` was reached (DURATION_EXCEEDED)")
+        }
         Some(closed_by) => format!("envelope `{id}` was closed ({closed_by})"),
         None => format!("envelope `{id}` was closed by its owner"),
     };

@@ -257,7 +257,7 @@ async fn watch(gate: Weak<Gate>) {
                 Some(look)
             }
             Some(Err(err)) => {
-                tracing::warn!(%err, "changes of tasks were not seen");
+                tracing::warn!(%err, "reading changes of tasks failed");
                 None
             }
             None => None,
@@ -285,7 +285,7 @@ async fn list(gate: &Gate, fitting: Vec<Queued>) {
             let entered = entered.lock().unwrap_or_else(PoisonError::into_inner);
             gate.tasks.live.listed(&entered);
         }
-        Err(err) => tracing::warn!(%err, "questions of tasks were not entered into the list of approvals"),
+        Err(err) => tracing::warn!(%err, "adding questions of tasks to the list of approvals failed"),
     }
 }
 

@@ -93,7 +93,7 @@ pub(crate) fn check(tool: &ToolEntry, tasking: &Tasking) -> Result<(), ToolError
     match (tool.task, tasking) {
         (TaskMode::Required, Tasking::Lacking) => {
             let why = format!(
-                "calls of {} take long, so clients need MCP's extension for tasks to make them",
+                "calls of {} take long, so only clients with MCP's extension for tasks can make them",
                 tool.spec.name
             );
             Err(ToolError::new(TASKS_REQUIRED, why).remediation(
@@ -246,7 +246,7 @@ impl Gate {
             runtime.host.bury_the_dead(database, clock)
         });
         if let Some(Err(err)) = buried.await {
-            tracing::error!("tasks of a host that is gone were not ended: {err:#}");
+            tracing::error!("ending the tasks of a host that died failed: {err:#}");
         }
     }
 
@@ -320,10 +320,7 @@ impl Gate {
                 Ok(seen)
             }
             Some(Err(err)) => {
-                tracing::warn!(
-                    err = tollgate_core::text::chain(&err),
-                    "tasks could not be looked up"
-                );
+                tracing::warn!(err = tollgate_core::text::chain(&err), "looking up tasks failed");
                 Err(storage_failed(&err))
             }
             None => Err(not_stored()),

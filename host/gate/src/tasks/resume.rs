@@ -99,7 +99,7 @@ impl Gate {
             if !claimed.await? {
                 return Ok(());
             }
-            tracing::info!(task = id, "takes up a task whose host is gone");
+            tracing::info!(task = id, "taking over a task whose host died");
             let place = attending.enter();
             tokio::spawn(attending.resume(place));
             Ok(())

@@ -76,7 +76,7 @@ impl Headers {
                 let value = value.trim();
                 let is_something = !value.is_empty();
                 let value = HeaderValue::from_str(value).ok().filter(|_| is_something);
-                value.ok_or_else(|| "its value is empty, or no header's value".to_owned())
+                value.ok_or_else(|| "its value is empty or not a valid header value".to_owned())
             });
             match (header_name(name), value) {
                 (Some(name), Ok(mut value)) => {
@@ -176,7 +176,7 @@ mod tests {
         let err = Headers::read(&wanted(&[("a", "env:A")]), broken).unwrap_err();
         assert_eq!(
             err.to_string(),
-            "telemetry.headers.a: its value is empty, or no header's value"
+            "telemetry.headers.a: its value is empty or not a valid header value"
         );
     }
 

@@ -92,7 +92,7 @@ pub(super) fn fail(batch: Vec<Pending>, failure: &ToolError) {
                     tracing::error!(
                         op_id = operation.op_id,
                         tool = operation.tool,
-                        "a ledger row could not be written"
+                        "writing a ledger row failed"
                     );
                 }
                 let _ = done.send(Err(failure.clone()));

@@ -59,13 +59,13 @@ impl Outage {
         {
             tracing::warn!(
                 seconds = since.elapsed().as_secs(),
-                "the database's server is back"
+                "the database server can be reached again"
             );
         }
         if state.dropped > 0 {
             tracing::error!(
                 rows = std::mem::take(&mut state.dropped),
-                "rows of calls that came while the database could not be reached are not in the ledger: there were too many"
+                "too many calls came while the database could not be reached, and their rows are not in the ledger"
             );
         }
     }

@@ -185,7 +185,7 @@ impl Issuer {
         if is_name {
             Ok(Identity::of_subject(&self.settings.issuer, subject))
         } else {
-            Err(invalid("its subject cannot be a name"))
+            Err(invalid("its subject is not a valid name"))
         }
     }
 }
@@ -250,7 +250,7 @@ fn names(said: &Value) -> Option<Vec<&str>> {
 fn check_header(header: &Header, said: &Part) -> Result<(), Refused> {
     if let Some(name) = CHANGING.iter().find(|name| said.0.contains_key(**name)) {
         return Err(invalid(&format!(
-            "its header has {name}, and tokens with that are not accepted here"
+            "its header has {name}, and such tokens are not accepted"
         )));
     }
     // The signed content must be claims, not another token (RFC 7519, 5.2).

@@ -26,7 +26,7 @@ const MAX_FILE: u64 = 256 << 10;
 #[derive(Debug, Error)]
 pub enum TokenError {
     /// The file cannot be read or created.
-    #[error("the token file {path} cannot be used")]
+    #[error("cannot use the token file {path}")]
     Unusable {
         /// Path of the file.
         path: String,

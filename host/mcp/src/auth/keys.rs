@@ -39,10 +39,10 @@ pub enum KeySource {
 #[derive(Debug, Error)]
 pub enum KeyError {
     /// Keys may not come from this address.
-    #[error("{0} is not an https address, nor one of this machine")]
+    #[error("{0} is neither an https address nor an address of this machine")]
     Address(String),
     /// The issuer did not answer, or not with keys.
-    #[error("{url} cannot be fetched")]
+    #[error("cannot fetch {url}")]
     Fetch {
         /// Requested address.
         url: String,
@@ -58,7 +58,7 @@ pub enum KeyError {
         problem: String,
     },
     /// The file cannot be read.
-    #[error("the keys in {path} cannot be read")]
+    #[error("cannot read the keys in {path}")]
     File {
         /// Path of the file.
         path: String,
@@ -153,7 +153,7 @@ impl Keys {
                 match self.load().await {
                     Ok(()) => Ok(known(&self.held())),
                     Err(err) if asked == Step::Refresh => {
-                        tracing::warn!(%err, "the issuer's keys could not be fetched again");
+                        tracing::warn!(%err, "refreshing the issuer's keys failed");
                         Ok(known(&held))
                     }
                     Err(err) => Err(err),
@@ -291,7 +291,7 @@ fn parse(from: &str, text: &[u8]) -> Result<Arc<[Jwk]>, KeyError> {
         .filter(|key| DecodingKey::from_jwk(key).is_ok())
         .collect();
     if keys.is_empty() {
-        return Err(answer("there is no key that can be used".to_owned()));
+        return Err(answer("there is no usable key".to_owned()));
     }
     Ok(keys.into())
 }

@@ -38,7 +38,7 @@ pub enum Refused {
     #[error("the bearer token lacks the scope {0}")]
     Scope(String),
     /// The token cannot be checked, because the issuer's keys are unavailable.
-    #[error("the issuer's keys cannot be fetched")]
+    #[error("cannot fetch the issuer's keys")]
     NoKeys,
 }
 

@@ -170,7 +170,7 @@ impl TokenLines {
                     // A shared token would have the scopes of both names, and would remain valid when one name is
                     // revoked.
                     Some(known) => {
-                        let again = format!("{}: the token of {} again", number + 1, known.name);
+                        let again = format!("{}: the same token as that of {}", number + 1, known.name);
                         read.problems.push(again);
                     }
                     None => read.lines.push(line),
@@ -261,7 +261,7 @@ mod tests {
             7: an expiry is written as expires=2027-01-31T00:00:00Z
             8: a hash is sha256: and 64 hex digits; write one with `tollgate tokens add`
             9: a token has 32 to 512 characters; create one with `tollgate tokens add NAME`
-            10: the token of ada again"#]]
+            10: the same token as that of ada"#]]
         .assert_eq(&bad.problems.join("\n"));
     }
 

@@ -56,8 +56,8 @@ pub(super) fn stopping() -> Response {
 
 /// Response if a concurrency limit is reached.
 pub(super) fn too_many(status: StatusCode, code: &str, what: &str, limit: usize) -> Response {
-    let err = ToolError::new(code, format!("there are {limit} {what} already"))
-        .remediation("Wait for answers, end what is not needed, and try again.")
+    let err = ToolError::new(code, format!("the limit of {limit} {what} is reached"))
+        .remediation("Wait for answers or end what you no longer need, then try again.")
         .context("limit", limit);
     later(status, &err, Duration::from_secs(1))
 }
@@ -92,7 +92,7 @@ pub(super) fn nothing_there(path: &str) -> Response {
 /// Response for such a path if MCP is not served at all.
 pub(super) fn no_mcp_there() -> Response {
     let err = ToolError::new("PATH_UNKNOWN", "there is nothing at this path")
-        .remediation("This server serves the console alone. `tollgate serve --http ADDRESS` serves MCP.");
+        .remediation("This server serves only the console. `tollgate serve --http ADDRESS` serves MCP.");
     refusal(StatusCode::NOT_FOUND, &err)
 }
 

@@ -116,7 +116,7 @@ fn fault(message: &serde_json::Map<String, Value>, is_ambiguous: bool) -> (i32, 
         }
         Some(Value::String(method)) => {
             let method = tollgate_core::text::clean(tollgate_core::text::cut(method, 100));
-            (INVALID_PARAMS, id, format!("params are not what {method} takes"))
+            (INVALID_PARAMS, id, format!("invalid params for {method}"))
         }
         Some(method) => {
             let why = format!("method must be text, and is {}", kind(method));
@@ -244,7 +244,7 @@ mod tests {
             ),
             (
                 r#"{"jsonrpc":"2.0","id":1,"method":"tools/call","params":[]}"#,
-                "-32602 1 \"params are not what tools/call takes\"",
+                "-32602 1 \"invalid params for tools/call\"",
             ),
         ] {
             assert_eq!(said(message).await, wanted, "{message}");

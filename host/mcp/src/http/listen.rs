@@ -55,7 +55,10 @@ pub(super) async fn until_stopped(
         door.leave();
         let delay = door.caps().shutdown_delay;
         if !delay.is_zero() {
-            tracing::info!("stopping in {} s, so that load balancers notice", delay.as_secs());
+            tracing::info!(
+                "stopping in {} s to give load balancers time to notice",
+                delay.as_secs()
+            );
             tokio::select! {
                 () = tokio::time::sleep(delay) => {}
                 () = again => {}
@@ -114,14 +117,14 @@ async fn accept(
         let (connection, peer) = match listener.accept().await {
             Ok(accepted) => accepted,
             Err(err) => {
-                tracing::warn!(%err, "a connection could not be accepted");
+                tracing::warn!(%err, "accepting a connection failed");
                 tokio::time::sleep(BREATH).await;
                 continue;
             }
         };
         // Otherwise the kernel delays small replies by 40 ms.
         if let Err(err) = connection.set_nodelay(true) {
-            tracing::debug!(%err, "TCP_NODELAY could not be set");
+            tracing::debug!(%err, "setting TCP_NODELAY failed");
         }
         let Ok(local) = connection.local_addr() else {
             // The connection is already closed.
@@ -164,7 +167,7 @@ fn serve(connection: TcpStream, place: Place, app: Router, caps: &Caps, graceful
         tokio::select! {
             served = serving => {
                 if let Err(err) = served {
-                    tracing::debug!(%err, "a connection broke off");
+                    tracing::debug!(%err, "a connection failed");
                 }
             }
             () = place.seat().given_up.cancelled() => {}
@@ -201,6 +204,6 @@ async fn refuse(connection: TcpStream, caps: Caps, limit: usize) {
         TowerToHyperService::new(service),
     );
     if let Err(err) = serving.await {
-        tracing::debug!(%err, "a connection without a place broke off");
+        tracing::debug!(%err, "a connection without a slot failed");
     }
 }

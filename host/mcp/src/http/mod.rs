@@ -62,7 +62,7 @@ pub enum HttpError {
     )]
     Exposed(SocketAddr),
     /// The address cannot be bound.
-    #[error("{address} cannot be bound")]
+    #[error("cannot bind to {address}")]
     Bind {
         /// Address to bind.
         address: SocketAddr,
@@ -70,7 +70,7 @@ pub enum HttpError {
         source: std::io::Error,
     },
     /// The issuer's keys cannot be fetched with this configuration.
-    #[error("server.auth cannot be used")]
+    #[error("cannot use server.auth")]
     Issuer(#[source] KeyError),
     /// The pages for people cannot be created.
     #[error("the console cannot be served: {0}")]

@@ -28,7 +28,7 @@ pub(super) fn show() -> Response {
          <h1>Tollgate {version}</h1>\n\
          <p>This address serves MCP, the Model Context Protocol, to programs. There is nothing to see in a browser.</p>\n\
          <p>Point an MCP client at <code>{PATH}</code> on this host and port (streamable HTTP). \
-         <code>/healthz</code> and <code>/readyz</code> tell whether the server works.</p>\n\
+         <code>/healthz</code> and <code>/readyz</code> report whether the server works.</p>\n\
          <p>Documentation: <code>docs/http.md</code> beside Tollgate's source, and <code>tollgate help</code>.</p>\n</html>\n"
     );
     let headers = [

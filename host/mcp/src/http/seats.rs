@@ -156,7 +156,7 @@ impl Seats {
         });
         let (_, number) = ranked.min()?;
         let seat = taken.seats.get(&number)?;
-        tracing::debug!(peer = %seat.peer, "a connection is closed because others need its place");
+        tracing::debug!(peer = %seat.peer, "closing a connection to free its slot for others");
         seat.given_up.cancel();
         taken.remove(number);
         Some(())

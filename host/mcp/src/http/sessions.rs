@@ -191,7 +191,7 @@ impl Sessions {
             let id = self.dispensable(&holder)?;
             tracing::debug!(session = &*id, %holder, "a session ends to make room for another identity");
             if let Err(err) = self.close(&id).await {
-                tracing::debug!(%err, "a session that was to make room was over already");
+                tracing::debug!(%err, "a session that was to make room had already ended");
             }
         }
         None
@@ -275,7 +275,7 @@ impl Sessions {
         for id in ended {
             tracing::debug!(session = &*id, "an idle session ends");
             if let Err(err) = self.close(&id).await {
-                tracing::debug!(%err, "an idle session was over already");
+                tracing::debug!(%err, "an idle session had already ended");
             }
         }
         (longest / 4).clamp(Duration::from_millis(100), Duration::from_secs(15))
@@ -293,9 +293,12 @@ impl Sessions {
             ended.map(|(id, _)| id.clone()).collect()
         };
         for id in ended {
-            tracing::info!(session = &*id, "a session ends because its token is gone");
+            tracing::info!(
+                session = &*id,
+                "a session ends because its token was removed or has expired"
+            );
             if let Err(err) = self.close(&id).await {
-                tracing::debug!(%err, "a session whose token is gone was over already");
+                tracing::debug!(%err, "a session whose token is no longer valid had already ended");
             }
         }
     }

@@ -50,7 +50,7 @@ pub(crate) fn check_key(
 
 fn read(json: &str) -> Result<Bundle, String> {
     provider::install();
-    Bundle::from_json(json).map_err(|err| format!("the bundle cannot be read: {}", plain(&err.to_string())))
+    Bundle::from_json(json).map_err(|err| format!("cannot read the bundle: {}", plain(&err.to_string())))
 }
 
 fn hash(digest: &Digest) -> Result<Sha256Hash, String> {
@@ -87,7 +87,7 @@ fn check_predicate(bundle: &Bundle) -> Result<(), String> {
         predicate_type: String,
     }
     let SignatureContent::DsseEnvelope(envelope) = &bundle.content else {
-        return Err("the bundle signs bytes and no statement, which `cosign sign` makes".to_owned());
+        return Err("the bundle signs bytes and no statement, unlike those of `cosign sign`".to_owned());
     };
     let statement: Statement = serde_json::from_slice(envelope.payload.as_bytes())
         .map_err(|_| "the statement of the bundle cannot be read".to_owned())?;

@@ -60,9 +60,9 @@ pub(crate) fn check(
     // The signature is checked first, so that unsigned text is never parsed.
     let key = VerificationKey::from_spki(key).map_err(|err| err.to_string())?;
     key.verify(payload.as_bytes(), &signature)
-        .map_err(|_| "another key made it".to_owned())?;
+        .map_err(|_| "it was signed with another key".to_owned())?;
     let payload: Payload =
-        serde_json::from_str(payload).map_err(|err| format!("its text cannot be read: {err}"))?;
+        serde_json::from_str(payload).map_err(|err| format!("cannot read its text: {err}"))?;
     if payload.critical.r#type != TYPE {
         return Err("its text is not about a component".to_owned());
     }

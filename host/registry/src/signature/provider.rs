@@ -42,7 +42,9 @@ impl CryptoProvider for Ring {
     fn verify_raw(&self, scheme: SigningScheme, key: &[u8], data: &[u8], signature: &[u8]) -> Result<()> {
         UnparsedPublicKey::new(algorithm(scheme)?, key)
             .verify(data, signature)
-            .map_err(|_| Error::Verification("the signature does not fit the key and the content".to_owned()))
+            .map_err(|_| {
+                Error::Verification("the signature does not match the key and the content".to_owned())
+            })
     }
 
     /// ring hashes the content itself. A bundle with prehashed content is refused, and no bundle of a manifest has this

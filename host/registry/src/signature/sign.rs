@@ -39,8 +39,8 @@ impl SigningKey {
             ));
         }
         let pkcs8 = PrivatePkcs8KeyDer::from_pem_slice(pem.as_bytes());
-        let pkcs8 =
-            pkcs8.map_err(|_| failed("it has no PEM block PRIVATE KEY; make one with `openssl genpkey`"))?;
+        let pkcs8 = pkcs8
+            .map_err(|_| failed("it has no PEM block PRIVATE KEY; create one with `openssl genpkey`"))?;
         let der = pkcs8.secret_pkcs8_der();
         let p256 = EcdsaKeyPair::from_pkcs8(&ECDSA_P256_SHA256_ASN1_SIGNING, der, &SystemRandom::new());
         let pair = match p256 {
@@ -57,7 +57,7 @@ impl SigningKey {
         let signature = match &self.0 {
             Pair::P256(pair) => pair
                 .sign(&SystemRandom::new(), text)
-                .map_err(|_| malformed("the signature", "the key does not sign".to_owned()))?
+                .map_err(|_| malformed("the signature", "cannot sign with the key".to_owned()))?
                 .as_ref()
                 .to_vec(),
             Pair::Ed25519(pair) => pair.sign(text).as_ref().to_vec(),

@@ -192,7 +192,7 @@ impl Launcher {
 }
 
 fn failed(err: std::io::Error) -> ProcessError {
-    tracing::error!(%err, "a program could not be supervised");
+    tracing::error!(%err, "cannot supervise a program");
     ProcessError::Internal
 }
 
@@ -208,7 +208,7 @@ fn no_caches(err: std::io::Error) -> ProcessError {
 /// operator registered has a path.
 fn find(environment: &Environment, argv: &[String]) -> Result<String, ProcessError> {
     let Some(program) = argv.first() else {
-        return Err(ProcessError::Invalid("no program is named".to_owned()));
+        return Err(ProcessError::Invalid("no program was named".to_owned()));
     };
     if program.contains('/') {
         return Ok(program.clone());
@@ -353,7 +353,7 @@ impl Running {
         let until = Instant::now() + PATIENCE;
         // This process inherits its children before it can be reaped, but not always before its socket closes.
         if !self.is_gone_by(until) || !children::end_orphans(until) {
-            tracing::error!("not every process of a program could be ended");
+            tracing::error!("cannot end every process of a program");
         }
     }
 

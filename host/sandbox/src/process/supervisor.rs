@@ -45,7 +45,7 @@ enum Event {
 pub fn run_child() -> anyhow::Result<()> {
     let stdin = std::io::stdin().as_fd().try_clone_to_owned()?;
     let mut socket = UnixStream::from(stdin);
-    let (task, input) = wire::accept(&mut socket).context("no task came")?;
+    let (task, input) = wire::accept(&mut socket).context("no task was received")?;
     prepare(&task)?;
     let pid = match start(&task, input) {
         Ok(pid) => pid,

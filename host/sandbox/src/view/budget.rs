@@ -94,7 +94,7 @@ impl budget::Host for View<'_> {
             BudgetError::ReadOnly => budget::Error::ReadOnly,
             BudgetError::TransactionOpen => budget::Error::TransactionOpen,
             BudgetError::Storage(err) => {
-                tracing::error!(op_id = self.facts.op_id, %err, "a component's budget could not be used");
+                tracing::error!(op_id = self.facts.op_id, %err, "cannot use a component's budget");
                 budget::Error::Internal
             }
             BudgetError::Table(err) => return Err(err.into()),

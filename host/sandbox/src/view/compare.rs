@@ -22,7 +22,7 @@ impl View<'_> {
         let tested = session.as_host(|| session.evidence().tested_states(op_id, pack))?;
         if tested.states.is_empty() {
             return Ok(unknown(
-                "the host did not look at a work tree: the operation ran outside of envelopes, or without Git access",
+                "the host did not inspect a work tree: the operation ran outside an envelope, or without Git access",
             ));
         }
         let seen = self
@@ -36,9 +36,10 @@ impl View<'_> {
         };
         let why = || match (&self.facts.unseen, &newest) {
             (Some(why), _) => why.clone(),
-            (None, Some(_)) => "this call does not look at the work tree".to_owned(),
+            (None, Some(_)) => "this call does not inspect the work tree".to_owned(),
             (None, None) => format!(
-                "nobody looked at a work tree of workspace {workspace}; it may not be registered, or has no Git access"
+                "no work tree of workspace {workspace} was inspected; the workspace may not be registered, or may have \
+                 no Git access"
             ),
         };
         Ok(TestedTree {

@@ -76,8 +76,7 @@ impl ledger::Host for View<'_> {
                 .filter(|seen| seen.workspace == workspace);
             let edits = session.as_host(|| session.work_trees().edits_of_workspace(&workspace))?;
             let (Some(seen), Some(edits)) = (seen, edits) else {
-                let why =
-                    || "outside of envelopes only calls that run tests look at the work tree".to_owned();
+                let why = || "outside envelopes, only calls that run tests inspect the work tree".to_owned();
                 return Ok(nothing(self.facts.unseen.clone().unwrap_or_else(why)));
             };
             return Ok(WorkTree {
@@ -93,7 +92,7 @@ impl ledger::Host for View<'_> {
         let Some(progress) = progress else {
             let without_git = || match reach.workspace.info.git {
                 None => format!("workspace {workspace} has no Git access (git = \"read\")"),
-                Some(_) => "no call has looked at the work tree yet".to_owned(),
+                Some(_) => "no call has inspected the work tree yet".to_owned(),
             };
             return Ok(nothing(self.facts.unseen.clone().unwrap_or_else(without_git)));
         };
@@ -147,7 +146,7 @@ impl ledger::Host for View<'_> {
                 tracing::warn!(
                     op_id = self.facts.op_id,
                     why,
-                    "a change of the work tree is not reported"
+                    "cannot report a change of the work tree"
                 );
                 Ok(None)
             }

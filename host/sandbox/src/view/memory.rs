@@ -71,7 +71,7 @@ impl View<'_> {
             Ok(Ok(done)) => Ok(done),
             Ok(Err(err)) => Err(wire(err)),
             Err(err) => {
-                tracing::error!(op_id = self.facts.op_id, %err, "the memory of a policy cannot be read");
+                tracing::error!(op_id = self.facts.op_id, %err, "cannot read the memory of a policy");
                 Err(Error::Internal)
             }
         }

@@ -121,7 +121,7 @@ impl View<'_> {
             Ok(counted) => counted.map_err(ProcessError::Denied),
             Err(_) if self.deadline.is_cancelled() => Err(ProcessError::Cancelled),
             Err(err) => {
-                tracing::error!(%err, "a program could not be counted");
+                tracing::error!(%err, "cannot count a program");
                 Err(ProcessError::Internal)
             }
         }
@@ -185,7 +185,7 @@ impl Watcher<'_> {
 
 /// A program runs even if its log cannot be stored.
 fn no_log<T>(err: std::io::Error) -> Option<T> {
-    tracing::warn!(%err, "a program's output is not kept");
+    tracing::warn!(%err, "cannot keep a program's output");
     None
 }
 

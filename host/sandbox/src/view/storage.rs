@@ -27,7 +27,7 @@ impl View<'_> {
         match self.transactions {
             Transactions::WholeCall => Ok(()),
             Transactions::None | Transactions::Open => Err(SqlError::TransactionState(
-                "a `run` tool reaches storage through a transaction".to_owned(),
+                "a `run` tool can access storage only in a transaction".to_owned(),
             )),
         }
     }
@@ -124,19 +124,19 @@ impl storage::HostTransaction for View<'_> {
             Transactions::None => {}
             Transactions::WholeCall => {
                 return Err(SqlError::TransactionState(
-                    "the call is a transaction already".to_owned(),
+                    "the call already runs in a transaction".to_owned(),
                 ));
             }
             Transactions::Open => {
                 return Err(SqlError::TransactionState(
-                    "a transaction is open already".to_owned(),
+                    "a transaction is already open".to_owned(),
                 ));
             }
         }
         let handle = self
             .table
             .push(Transaction(()))
-            .map_err(|_| SqlError::TooLarge("the call holds as many resources as it may".to_owned()))?;
+            .map_err(|_| SqlError::TooLarge("the call has reached its limit of open resources".to_owned()))?;
         let begun = self
             .session
             .as_host(|| self.session.begin_write_before(self.deadline));
@@ -177,7 +177,7 @@ impl storage::HostTransaction for View<'_> {
     fn commit(&mut self, this: Resource<Transaction>) -> Result<(), SqlError> {
         self.table
             .delete(this)
-            .map_err(|_| SqlError::TransactionState("the transaction is over".to_owned()))?;
+            .map_err(|_| SqlError::TransactionState("the transaction has ended".to_owned()))?;
         *self.transactions = Transactions::None;
         let committed = self.session.as_host(|| self.session.commit());
         self.deadline.widen();

@@ -33,7 +33,7 @@ impl View<'_> {
         let reach = self.access.workspace(name)?;
         let change = FileWrite::new(path, content, append)?;
         if self.effect == Effect::Read {
-            return Err(WorkspaceError::Denied("this tool only reads".to_owned()));
+            return Err(WorkspaceError::Denied("this tool is read-only".to_owned()));
         }
         if !reach.info.may_write(&change.path) {
             let offered = &reach.workspace.info;
@@ -51,7 +51,7 @@ impl View<'_> {
             .sum();
         if held + content.len() > MAX_HELD_BACK || self.deferred_writes.len() == MAX_FILES {
             return Err(WorkspaceError::TooLarge(format!(
-                "one call writes at most {MAX_FILES} files and {MAX_HELD_BACK} bytes"
+                "one call can write at most {MAX_FILES} files and {MAX_HELD_BACK} bytes"
             )));
         }
         self.deferred_writes.push(DeferredWrite {

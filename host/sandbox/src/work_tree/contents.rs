@@ -204,7 +204,7 @@ impl Look<'_> {
             }
             if matches!(ending, Ending::TimedOut) || unreadable == MAX_UNREADABLE {
                 return Err(format!(
-                    "changed files of workspace {} cannot be read",
+                    "cannot read the changed files of workspace {}",
                     self.workspace.info.name
                 ));
             }

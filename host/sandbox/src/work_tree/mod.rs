@@ -128,7 +128,7 @@ pub fn look(workspace: &Workspace, launcher: &Launcher, clock: &dyn Clock) -> Re
         .filter(|since| *since < PAUSE)
     {
         return Err(format!(
-            "Git took longer than {} s in workspace {name} {} s ago",
+            "Git took longer than {} s in workspace {name}, {} s ago",
             LOOK_TIMEOUT.as_secs(),
             since.as_secs()
         ));
@@ -158,7 +158,7 @@ impl Look<'_> {
                 });
             }
         }
-        Err(format!("the repository of workspace {name} changes all the time"))
+        Err(format!("the repository of workspace {name} keeps changing"))
     }
 }
 
@@ -421,7 +421,7 @@ impl<'a> Look<'a> {
 
     fn refused(&self, err: &ProcessError) -> String {
         format!(
-            "Git cannot be asked about workspace {}: {err}",
+            "cannot query Git for workspace {}: {err}",
             self.workspace.info.name
         )
     }

@@ -131,7 +131,7 @@ impl Folders<'_> {
         if depth > MAX_DEPTH {
             return match walk.of() {
                 Some(Outlined::Linked) => Ok(()),
-                Some(Outlined::Hidden) | None => Err("has too many folders in each other".to_owned()),
+                Some(Outlined::Hidden) | None => Err("nests folders too deeply".to_owned()),
             };
         }
         for name in names(dir, walk.outline.is_some())? {
@@ -354,7 +354,7 @@ mod tests {
         std::fs::create_dir_all(place.path().join(&deep)).unwrap();
         std::fs::write(place.path().join(&deep).join("a"), "1").unwrap();
         let unseen = outlined(&place, Outlined::Hidden, 0).unwrap_err();
-        assert_eq!(unseen, "has too many folders in each other");
+        assert_eq!(unseen, "nests folders too deeply");
         assert!(outlined(&place, Outlined::Linked, 0).is_ok());
     }
 }

@@ -64,7 +64,7 @@ pub fn into_files(data: &DataDir, database: &Database, clock: Arc<dyn Clock>) ->
             // Removed by a collector in the meantime.
             Ok(None) => {}
             Err(err) if err.kind() == io::ErrorKind::InvalidData => {
-                tracing::warn!(hash, "content of an artifact is left out: {err}");
+                tracing::warn!(hash, "skipping the content of an artifact: {err}");
             }
             Err(err) => return Err(err.into()),
         }
@@ -186,7 +186,7 @@ impl Contents {
     }
 
     fn files(&self) -> io::Result<&Files> {
-        let off = || io::Error::other("artifacts are not kept: artifacts.enabled is not set");
+        let off = || io::Error::other("artifacts are disabled: artifacts.enabled is not set");
         self.files.as_ref().ok_or_else(off)
     }
 

@@ -248,7 +248,7 @@ impl CallArtifacts {
             Ok(()) => store.room.fill(promise.bytes),
             Err(err) => {
                 store.room.give_back(&self.call.share, promise.bytes);
-                tracing::warn!(%err, "an artifact could not be stored");
+                tracing::warn!(%err, "cannot store an artifact");
             }
         }
     }

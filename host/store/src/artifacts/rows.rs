@@ -92,7 +92,7 @@ impl Rows {
             })?;
             match number == pieces {
                 true => Ok(()),
-                false => Err(io::Error::other("the file changed while it was read")),
+                false => Err(io::Error::other("the file changed while being read")),
             }
         })
     }
@@ -112,7 +112,7 @@ impl Rows {
             Found::Slice(slice) => Ok(Some(slice)),
             Found::Nothing => Ok(None),
             Found::Changed => {
-                let why = "the content is not what was kept: its rows in the database were changed";
+                let why = "the content does not match its hash: its rows in the database were changed";
                 Err(io::Error::new(io::ErrorKind::InvalidData, why))
             }
         }
@@ -202,7 +202,7 @@ impl Rows {
         let place = self.idle.1.recv_timeout(STEP_TIMEOUT).map_err(|_| {
             io::Error::new(
                 io::ErrorKind::TimedOut,
-                "other contents are stored or read for long",
+                "timed out while other contents were stored or read",
             )
         })?;
         let mut borrowed = Borrowed {
@@ -460,7 +460,7 @@ fn failed(err: StoreError) -> io::Error {
     }
 }
 
-/// True if another attempt may succeed: the server was unreachable, or another transaction was in the way.
+/// True if another attempt may succeed: the server was unreachable, or another transaction conflicted with it.
 fn may_pass(err: &io::Error) -> bool {
     let cause = err
         .get_ref()

@@ -81,7 +81,7 @@ impl ArtifactStore {
     pub(super) fn take_room(&self, share: &Share, bytes: u64) -> bool {
         self.room.take(share, bytes, || {
             self.size().unwrap_or_else(|err| {
-                tracing::warn!(%err, "what artifacts take could not be counted");
+                tracing::warn!(%err, "cannot determine the space that artifacts use");
                 0
             })
         })

@@ -90,7 +90,7 @@ impl List {
             serde_json::from_str(text).map_err(|err| Unlisted::Unreadable(err.to_string()))?;
         if signed.list.format != FORMAT {
             return Err(Unlisted::Unreadable(format!(
-                "its format is {}, and this version reads {FORMAT}; use a newer tollgate",
+                "its format is {}, but this version reads {FORMAT}; use a newer tollgate",
                 signed.list.format
             )));
         }
@@ -112,7 +112,7 @@ impl List {
         }
         if let Some(path) = signed.list.files.keys().find(|path| !is_plain(path)) {
             return Err(Unlisted::Unreadable(format!(
-                "it names {path:?}, which is not a path of a backup"
+                "it names {path:?}, which is not a valid path in a backup"
             )));
         }
         Ok((signed.list, key))

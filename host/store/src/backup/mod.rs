@@ -64,19 +64,19 @@ pub enum BackupError {
     #[error(transparent)]
     Open(#[from] OpenError),
     /// SQLite failed.
-    #[error("the copy of the database cannot be read")]
+    #[error("cannot read the copy of the database")]
     Sqlite(#[from] StoreError),
     /// The folder is not a backup.
-    #[error("{0} is not a backup: it has no {LIST}; name a folder that `tollgate backup` made")]
+    #[error("{0} is not a backup: it has no {LIST}; name a folder that `tollgate backup` created")]
     NotABackup(String),
     /// A file does not match the list, or is not in it.
-    #[error("the backup is not whole: {0}")]
+    #[error("the backup is incomplete: {0}")]
     NotWhole(String),
     /// The signature is invalid.
-    #[error("the backup proves nothing: {0}")]
+    #[error("the backup cannot be verified: {0}")]
     Head(#[from] BadHead),
     /// The ledger in the backup is broken.
-    #[error("the ledger does not hold together: {0}")]
+    #[error("the ledger failed verification: {0}")]
     Broken(String),
     /// Hosts are running on the data directory.
     #[error("{path} is in use by {hosts} hosts; stop them first (`tollgate doctor` names them)")]
@@ -88,7 +88,8 @@ pub enum BackupError {
     },
     /// The data directory exists already.
     #[error(
-        "{0} already exists; pass --force to put the backup in its place (what is there is kept beside it), or name another with --data-dir"
+        "{0} already exists; pass --force to replace it with the backup (the existing data is kept beside it), or \
+         choose another directory with --data-dir"
     )]
     Occupied(String),
 }
@@ -193,7 +194,7 @@ fn sign(copy: &Path, key: &LedgerKey, now_ms: i64) -> Result<(Verified, Exported
     let session = Database::existing(&copy.join(DATABASE)).read_session()?;
     if let Some(fault) = session.maintenance().faults()?.first() {
         return Err(BackupError::Broken(format!(
-            "SQLite finds in the database: {fault}"
+            "SQLite found a fault in the database: {fault}"
         )));
     }
     let verified = session.ledger().verify(None, &[key.public()])?;

@@ -118,7 +118,9 @@ fn fetch(from: &Dir, backup: &Path, draft: &tree::PendingOperation, list: &List)
             .symlink_metadata(path)
             .is_ok_and(|there| there.len() > listed.bytes);
         if is_longer {
-            return Err(BackupError::NotWhole(format!("{path} is not what was saved")));
+            return Err(BackupError::NotWhole(format!(
+                "{path} differs from what was saved"
+            )));
         }
         let copied = match path.split_once('/') {
             None => tree::copy_file(from, path, draft.dir(), path),
@@ -129,7 +131,9 @@ fn fetch(from: &Dir, backup: &Path, draft: &tree::PendingOperation, list: &List)
             _ => BackupError::io(&backup.join(path))(err),
         })?;
         if copied != *listed {
-            return Err(BackupError::NotWhole(format!("{path} is not what was saved")));
+            return Err(BackupError::NotWhole(format!(
+                "{path} differs from what was saved"
+            )));
         }
     }
     Ok(())
@@ -166,7 +170,7 @@ fn verify(draft: &tree::PendingOperation, key: &PublicKey) -> Result<(u64, Expor
     }
     let session = Database::existing(&data.database()).read_session()?;
     if let Some(fault) = session.maintenance().faults()?.first() {
-        return Err(broken(format!("SQLite finds in the database: {fault}")));
+        return Err(broken(format!("SQLite found a fault in the database: {fault}")));
     }
     let verified = session
         .ledger()
@@ -175,7 +179,7 @@ fn verify(draft: &tree::PendingOperation, key: &PublicKey) -> Result<(u64, Expor
         return Err(broken(found.to_string()));
     }
     if verified.head != head.head {
-        return Err(broken("it goes on behind the signed head".to_owned()));
+        return Err(broken("it has rows after the signed head".to_owned()));
     }
     Ok((verified.rows, head))
 }

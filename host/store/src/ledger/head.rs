@@ -38,10 +38,10 @@ pub enum BadHead {
     #[error(transparent)]
     Key(#[from] NoPublicKey),
     /// An untrusted key signed it.
-    #[error("the head names the public key {0}, which is not one of the keys that it must be signed with")]
+    #[error("the head names the public key {0}, which is not one of the accepted keys")]
     Foreign(String),
     /// The head was changed after it was signed.
-    #[error("the head is not what was signed: it was changed")]
+    #[error("the head was changed after it was signed")]
     Changed,
     /// The head is not signed although it must be.
     #[error("the head is not signed; export it with --sign")]

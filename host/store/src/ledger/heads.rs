@@ -18,7 +18,7 @@ const FILE: &str = "heads.ndjson";
 const UNFINISHED: &str = "heads.ndjson.new";
 /// Warning for a ledger that has rows and neither a saved nor an exported head.
 pub const NONE: &str = "there is no signed head to compare with, so rows removed from the end would go unnoticed: no head was \
-                        noted yet, or all were removed";
+                        recorded yet, or all were removed";
 /// Number of heads that are kept, and of further ones before the oldest are removed.
 const KEPT: usize = 1_000;
 
@@ -75,7 +75,7 @@ pub fn newest(data: &DataDir) -> anyhow::Result<Option<ExportedHead>> {
         return Ok(None);
     };
     let key =
-        LedgerKey::find(data)?.context("heads were noted, and ledger.key, which signed them, is gone")?;
+        LedgerKey::find(data)?.context("ledger.key is missing, although it signed the recorded heads")?;
     head.check(&[key.public()])
         .with_context(|| format!("{FOLDER}/{FILE} in the data directory was changed"))?;
     Ok(Some(head))
@@ -92,13 +92,13 @@ pub fn regression(data: &DataDir, session: &Session) -> anyhow::Result<Option<St
     Ok(match found {
         Some(found) if found == *hash => None,
         Some(_) => Some(format!(
-            "row {seq} is not the one whose hash this host signed: history was rewritten"
+            "row {seq} does not match the hash that this host signed: history was rewritten"
         )),
         // The row was pruned, and the ledger continues after it.
         None if session.ledger().head()?.seq >= *seq => None,
         None => Some(format!(
-            "row {seq}, whose hash this host signed, is not there: rows were taken from the end, or an older database was put in \
-             the ledger's place"
+            "row {seq}, whose hash this host signed, is missing: rows were removed from the end, or the ledger was \
+             replaced with an older database"
         )),
     })
 }

@@ -62,7 +62,7 @@ impl Mirror {
     /// Appends the missing rows. Returns their number.
     pub fn catch_up(&self, session: &Session) -> anyhow::Result<u64> {
         let _lock = self.lock()?;
-        let mut last = self.position().context("the mirror's files cannot be read")?;
+        let mut last = self.position().context("cannot read the mirror's files")?;
         let mut writer = Writer::new(&self.dir, "");
         let mut added = 0;
         loop {
@@ -160,7 +160,7 @@ impl Mirror {
             if end < length {
                 tracing::warn!(
                     file = name,
-                    "the mirror's file ends in the middle of a row; it is repaired"
+                    "the mirror's file ends in the middle of a row; repairing it"
                 );
                 file.set_len(end)?;
             }

@@ -26,7 +26,7 @@ pub enum SqlError {
     #[error("{0}")]
     Constraint(String),
     /// A write in a read-only session.
-    #[error("this tool only reads")]
+    #[error("this tool is read-only")]
     ReadOnly,
     /// The result has too many rows or bytes.
     #[error("{0}")]
@@ -35,12 +35,12 @@ pub enum SqlError {
     #[error("storage is full")]
     Full,
     /// The deadline passed.
-    #[error("the statement ran out of time")]
+    #[error("the statement exceeded its time limit")]
     Interrupted,
     /// The statement needs more memory than the SQL of one call may use.
     #[error(
-        "the statement needs more memory than the {} MiB that the SQL of one call may take; sort, group or join \
-         fewer rows at once, or let an index do it",
+        "the statement needs more memory than the {} MiB that the SQL of one call may use; sort, group or \
+         join fewer rows at once, or use an index",
         SQL_MEMORY >> 20
     )]
     Memory,

@@ -24,20 +24,20 @@ enum Cause {
     /// The server cannot be used.
     #[error(transparent)]
     Server(ServerError),
-    #[error("only a database in a file of SQLite has this")]
+    #[error("only available with SQLite")]
     OfSqliteAlone,
-    #[error("only a database on a PostgreSQL server has this")]
+    #[error("only available with PostgreSQL")]
     OfServersAlone,
-    #[error("the session is lost")]
+    #[error("the session was lost")]
     NoSession,
-    #[error("there is no such row")]
+    #[error("no such row")]
     NoRow,
     /// A statement changed an unexpected number of rows.
     #[error("the statement changed {0} rows")]
     Changed(usize),
-    #[error("column {index} holds {found}, which is not what it should hold")]
+    #[error("column {index} holds {found}, an unexpected type")]
     Column { index: usize, found: &'static str },
-    #[error("the value cannot be stored")]
+    #[error("cannot store the value")]
     Json(#[source] serde_json::Error),
 }
 

@@ -442,7 +442,7 @@ impl Ledger<'_> {
     }
 
     /// True if the evidence of a transaction exists, so that it was committed. The caller holds the write lock, so
-    /// the transaction is over.
+    /// the transaction has ended.
     pub fn holds(self, written: &Written) -> StoreResult<bool> {
         match written {
             Written::Row { op_id, duration_ms } => {

@@ -376,10 +376,10 @@ fn report_misplaced(session: &Session) {
         Ok(found) => {
             for object in found {
                 tracing::error!(
-                    "the database has what it should not have: {object}; see `tollgate doctor`, which says how to fix it"
+                    "the database schema is not as expected: {object}; run `tollgate doctor` to see how to fix it"
                 );
             }
         }
-        Err(err) => tracing::error!("the schema of the database was not checked: {err}"),
+        Err(err) => tracing::error!("cannot check the schema of the database: {err}"),
     }
 }

@@ -9,8 +9,8 @@ use tollgate_core::effect::Effect;
 use tollgate_core::text;
 
 use super::engine::{Row, borrowed, sql};
-use super::error::StoreResult;
-use super::handles::Operations;
+use super::error::{StoreError, StoreResult};
+use super::handles::{Ledger, Operations};
 use super::ledger::{OpType, Operation};
 use super::outcome::Outcome;
 
@@ -173,6 +173,22 @@ impl SaidByPolicy {
         let detail = detail.map(|detail| format!(" {detail}")).unwrap_or_default();
         let mode = if self.mode == "audit" { " (audit)" } else { "" };
         format!("{}: {}{detail}{mode}", self.policy, self.verdict)
+    }
+}
+
+impl Ledger<'_> {
+    /// Appends a row by which a check finds out whether anything prevents the host from writing rows.
+    pub(super) fn record_probe(self) -> StoreResult<()> {
+        let probe = StoredOperation {
+            op_id: "op_probe".to_owned(),
+            op_type: "control".to_owned(),
+            pack: "core".to_owned(),
+            tool: "probe".to_owned(),
+            effect: "read".to_owned(),
+            ..StoredOperation::default()
+        };
+        let probe = probe.operation().ok_or_else(StoreError::no_session)?;
+        self.record(&probe)
     }
 }
 

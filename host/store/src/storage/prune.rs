@@ -65,7 +65,7 @@ pub enum PruneError {
     #[error("{0}; nothing is pruned until `tollgate ledger verify` finds the ledger intact")]
     Envelopes(String),
     /// Storage failed.
-    #[error("rows could not be pruned")]
+    #[error("cannot prune rows")]
     Storage(#[from] StoreError),
 }
 

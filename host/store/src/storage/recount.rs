@@ -272,7 +272,7 @@ mod tests {
         for (change, shown) in [
             (
                 "UPDATE core_envelopes SET state = 'OPEN' WHERE id = 'env_in'",
-                "env_in is OPEN, and row 5 made it CLOSED_FAILED",
+                "env_in is OPEN, but row 5 made it CLOSED_FAILED",
             ),
             (
                 "UPDATE core_envelopes SET state = 'CLOSED_SUCCESS' WHERE id = 'env_in'",
@@ -280,7 +280,7 @@ mod tests {
             ),
             (
                 "UPDATE core_envelopes SET mutation_count = 0 WHERE id = 'env_in'",
-                "env_in says 0 mutations, and its rows say 2",
+                "env_in records 0 mutations, but its rows count 2",
             ),
             (
                 "UPDATE core_envelopes SET detached_until_ms = 9 WHERE id = 'env_in'",
@@ -292,15 +292,15 @@ mod tests {
             ),
             (
                 "UPDATE core_envelopes SET mutation_count = 1 WHERE id = 'env_around'",
-                "env_around says 1 mutations",
+                "env_around records 1 mutations",
             ),
             (
                 "UPDATE core_envelopes SET test_run_count = 9 WHERE id = 'env_in'",
-                "env_in says 9 test runs, and its rows say 0",
+                "env_in records 9 test runs, but its rows count 0",
             ),
             (
                 "UPDATE core_envelopes SET edit_count = 3 WHERE id = 'env_in'",
-                "env_in says 3 edits, and its rows say 0",
+                "env_in records 3 edits, but its rows count 0",
             ),
             (
                 "UPDATE core_envelopes SET max_edits = 1000 WHERE id = 'env_in'",
@@ -356,7 +356,7 @@ mod tests {
             ),
             (
                 "UPDATE core_budgets SET used = 0 WHERE envelope_id = 'env_in'",
-                "env_in says 0 units of units, and row 5, which closed it, says 1",
+                "env_in records 0 units of units, but row 5, which closed it, records 1",
             ),
             (
                 "UPDATE core_envelopes SET parent = NULL WHERE id = 'env_in'",

@@ -19,7 +19,7 @@ use super::ledger::Head;
 
 /// Reason for which a session could not be opened.
 #[derive(Debug, Error)]
-#[error("the database {path} could not be opened")]
+#[error("cannot open the database {path}")]
 pub struct OpenError {
     path: String,
     #[source]

@@ -86,7 +86,7 @@ impl WorkTrees<'_> {
             let (chained, is_pruned): (Option<i64>, bool) = (row.get(2)?, row.get(3)?);
             match (told.remove(&op_id), chained) {
                 (Some((seq, told)), _) if told != state => faults.push(format!(
-                    "the work tree's state after {op_id} is not the one of row {seq}: it was changed"
+                    "the work tree's state after {op_id} does not match row {seq}: it was changed"
                 )),
                 (None, Some(seq)) if !is_pruned => faults.push(format!(
                     "the work tree's state after {op_id} is not in row {seq}: it was added or changed"
@@ -102,7 +102,7 @@ impl WorkTrees<'_> {
         for (op_id, (seq, _)) in told {
             if kept.exists(sql![op_id])? {
                 faults.push(format!(
-                    "the work tree's state after {op_id}, which row {seq} has, was removed"
+                    "the work tree's state after {op_id}, which row {seq} records, was removed"
                 ));
             }
         }

@@ -108,7 +108,7 @@ impl WorkTrees<'_> {
             let FoundState { id, op_id, .. } = &found;
             match (told.remove(id), chained) {
                 (Some(told), _) if told.hash != found.hash => faults.push(format!(
-                    "state {id} of a work tree, found by {op_id}, is not the one of row {}: it was changed",
+                    "state {id} of a work tree, found by {op_id}, does not match row {}: it was changed",
                     told.seq
                 )),
                 (None, Some(seq)) if !is_pruned => faults.push(format!(
@@ -127,7 +127,7 @@ impl WorkTrees<'_> {
         for (id, told) in told {
             if kept.exists(sql![told.envelope_id])? {
                 faults.push(format!(
-                    "state {id} of a work tree in envelope {}, which row {} has, was removed",
+                    "state {id} of a work tree in envelope {}, which row {} records, was removed",
                     told.envelope_id, told.seq
                 ));
             }

@@ -151,7 +151,7 @@ impl Tasks<'_> {
             by: None,
             identity: task.owner.clone(),
             op_id: task.op_id.clone(),
-            note: Some("the task does not wait any more".to_owned()),
+            note: Some("the task is no longer waiting".to_owned()),
             at_ms: now_ms,
         };
         self.0

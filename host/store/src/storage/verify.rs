@@ -96,7 +96,7 @@ impl Ledger<'_> {
         if broken.is_none()
             && let Engine::Postgres(postgres) = &self.0.engine
         {
-            let fault = postgres.fault_of_stream(&walk.at)?;
+            let fault = postgres.fault_of_stream(walk.at.seq, &walk.at.hash)?;
             broken = fault.map(|fault| Broken::at(walk.at.seq, fault));
         }
         Ok(Verified {
@@ -211,14 +211,17 @@ impl Walk<'_> {
             return Err(Broken::at(
                 first_seq,
                 format!(
-                    "an anchor says that rows {first_seq} to {last_seq} were pruned, but no key of this ledger signed it"
+                    "an anchor records that rows {first_seq} to {last_seq} were pruned, but no key of this ledger \
+                     signed it"
                 ),
             ));
         }
         if first_seq <= self.at.seq || last_seq < first_seq {
             return Err(Broken::at(
                 first_seq,
-                format!("an anchor says that rows {first_seq} to {last_seq} were pruned, but they are here"),
+                format!(
+                    "an anchor records that rows {first_seq} to {last_seq} were pruned, but they still exist"
+                ),
             ));
         }
         if first_seq != self.at.seq + 1 {
@@ -227,9 +230,7 @@ impl Walk<'_> {
         if anchor.prev_hash != self.at.hash {
             return Err(Broken::at(
                 self.at.seq,
-                format!(
-                    "the row is not the one after which rows {first_seq} to {last_seq} were pruned: it was replaced"
-                ),
+                format!("the row does not follow the pruned rows {first_seq} to {last_seq}: it was replaced"),
             ));
         }
         self.pruned = self.pruned.saturating_add(anchor.rows());
@@ -248,7 +249,7 @@ impl Walk<'_> {
         match self.wanted {
             Some(wanted) if wanted.seq == seq && wanted.hash != hash => Err(Broken::at(
                 seq,
-                "the row is not the one of the exported head: history up to it was rewritten",
+                "the row does not match the exported head: history up to it was rewritten",
             )),
             _ => Ok(()),
         }
@@ -258,7 +259,8 @@ impl Walk<'_> {
         match self.wanted {
             Some(wanted) if wanted.seq > self.at.seq => Err(Broken::at(
                 self.at.seq + 1,
-                "a signed head is past the end: rows were taken from the end, or an older database is in the ledger's place",
+                "a signed head is past the end: rows were removed from the end, or the ledger was replaced with an \
+                 older database",
             )),
             _ => Ok(()),
         }

@@ -81,7 +81,7 @@ fn content(access: &Access<'_>, path: &str) -> Result<String, String> {
 
 fn run(workspace: &Workspace<'_>, words: &[String], time: Duration) -> Result<Run, String> {
     let words = access::command(workspace.info(), words);
-    let (program, arguments) = words.split_first().ok_or("no program is named")?;
+    let (program, arguments) = words.split_first().ok_or("no program was named")?;
     let command = Command::new(program.as_str())
         .args(arguments.iter().cloned())
         .timeout(time)

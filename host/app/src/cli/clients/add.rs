@@ -277,7 +277,7 @@ fn run(line: &[String]) -> anyhow::Result<()> {
         .args(arguments)
         .status()
         .with_context(|| {
-            format!("{program} cannot be started; omit --command to change the client's file instead")
+            format!("cannot start {program}; omit --command to change the client's file instead")
         })?;
     ensure!(status.success(), "`{}` failed: {status}", shell(line));
     Ok(())

@@ -115,7 +115,7 @@ impl Check {
             let hint = if self.project {
                 ""
             } else {
-                " (--project tries those of this project)"
+                " (--project checks those of this project)"
             };
             out::print(&format!(
                 "no client has an entry{hint}; `tollgate clients add` adds one"
@@ -175,7 +175,7 @@ pub(super) async fn look(client: Client, scope: Scope, entry: &Entry) -> bool {
             true
         }
         Err(why @ LookError::Asked) => {
-            tell("?", client, &format!("was not tried: {why}"));
+            tell("?", client, &format!("was not checked: {why}"));
             true
         }
         Err(why) => {

@@ -124,8 +124,7 @@ impl Target {
     /// path under which it is found, which stays valid across updates by a package manager. For a program in a
     /// temporary cache, it is the command that fills the cache.
     fn program(&self, places: &Places) -> anyhow::Result<Vec<String>> {
-        let this =
-            std::env::current_exe().context("the path of the tollgate executable cannot be determined")?;
+        let this = std::env::current_exe().context("cannot determine the path of the tollgate executable")?;
         let this = this.canonicalize().unwrap_or(this);
         match runner::home(&this, places) {
             Home::Lasting => Ok(vec![self.path(&this, places)?]),
@@ -156,14 +155,14 @@ impl Target {
             (Some(found), Scope::User) if is_same(&found) => utf8(&found),
             (None, Scope::Project) => {
                 out::warn(
-                    "tollgate is not on the PATH, so that the entry names a path of this machine; put it there and \
+                    "tollgate is not on the PATH, so the entry names a path of this machine; put it there and \
                      add the client again with --force",
                 );
                 utf8(this)
             }
             (Some(other), Scope::Project) => {
                 out::warn(&format!(
-                    "`tollgate` on the PATH is another one ({}), so that the entry names this program by its path",
+                    "`tollgate` on the PATH is another one ({}), so the entry names this program by its path",
                     other.display()
                 ));
                 utf8(this)

@@ -20,7 +20,7 @@ const RESERVE: u64 = 16 << 20;
 /// nothing
 #[derive(Debug, Args)]
 pub(in crate::cli) struct Compact {
-    /// Only say how much is free in the file
+    /// Only show how much is free in the file
     #[arg(long)]
     dry_run: bool,
 }
@@ -42,7 +42,7 @@ impl Compact {
         let room = opened
             .data
             .free_bytes()
-            .context("the free space of the disk cannot be determined")?;
+            .context("cannot determine the free space of the disk")?;
         // The new file is written twice: to temporary files, and to the log beside the database.
         ensure!(
             room > used * 2 + RESERVE,
@@ -57,7 +57,7 @@ impl Compact {
         let compacted = compacted.with_context(|| match hosts.len() {
             0 => "the database was not compacted".to_owned(),
             hosts => format!(
-                "{hosts} hosts work on this data directory; stop them, or try again when they are idle"
+                "{hosts} hosts are using this data directory; stop them, or try again when they are idle"
             ),
         })?;
         let freed = compacted.before.saturating_sub(compacted.after);
@@ -70,7 +70,7 @@ impl Compact {
             }));
         } else {
             out::print(&format!(
-                "freed {} KiB: the database had {} KiB and has {}",
+                "freed {} KiB: the database had {} KiB and now has {}",
                 freed >> 10,
                 compacted.before >> 10,
                 compacted.after >> 10

@@ -89,7 +89,7 @@ fn open_used(global: &Global) -> anyhow::Result<Opened> {
     let is_used = data_dir.exists() && global.has_database(&config, &DataDir::existing(&data_dir)?)?;
     anyhow::ensure!(
         is_used,
-        "there is no ledger in {}: no host has worked there; --data-dir names another directory",
+        "there is no ledger in {}; no host has ever used this directory; --data-dir names another directory",
         data_dir.display()
     );
     if let Some(server) = global.server(&config)? {
@@ -97,7 +97,7 @@ fn open_used(global: &Global) -> anyhow::Result<Opened> {
         let there = Database::on(server.clone()).read_session()?;
         anyhow::ensure!(
             there.maintenance().is_made()?,
-            "{server} has no tables of a host in the schema that the URL names; no host has worked there"
+            "{server} has no tables of a host in the schema that the URL names; no host has ever used it"
         );
     }
     open(global)

@@ -14,7 +14,7 @@ use crate::cli::out;
 /// Remove rows that are past their retention, as hosts do every hour
 #[derive(Debug, Args)]
 pub(in crate::cli) struct Prune {
-    /// Only say what would be removed
+    /// Only show what would be removed
     #[arg(long)]
     dry_run: bool,
 }
@@ -40,7 +40,8 @@ impl Prune {
             out::print_json(&json!({ "dry_run": self.dry_run, "pruned": pruned }));
         } else {
             out::print(&format!(
-                "{}: {} envelopes with {} operations, and {} operations outside of any, closed or made before {}",
+                "{}: {} envelopes with {} operations, and {} operations outside envelopes, closed or \
+                 recorded before {}",
                 if self.dry_run {
                     "would be removed"
                 } else {

@@ -34,9 +34,7 @@ impl Report {
                 .envelopes()
                 .list(&EnvelopeFilter::default(), 1)?
                 .pop()
-                .context(
-                    "there is no envelope yet; operations outside of any are in `tollgate ledger tail`",
-                )?,
+                .context("there are no envelopes yet; `tollgate ledger tail` shows all calls")?,
         };
         let report = core_tools::report(&session, envelope, boot_ms)?;
         session.commit()?;

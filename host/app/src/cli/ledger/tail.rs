@@ -51,7 +51,7 @@ impl Tail {
             shown: &self.shown,
         };
         if !global.json && !self.follow {
-            tell_none(rows.is_empty(), "call was recorded yet", &data);
+            tell_none(rows.is_empty(), "call has been recorded yet", &data);
         }
         let mut goes_on = printer.head() && printer.rows(&operations, &tasks);
         let mut interrupted = signal(SignalKind::interrupt())?;

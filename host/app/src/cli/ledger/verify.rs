@@ -108,7 +108,7 @@ fn tell(verified: &Verified, exported: Option<&ExportedHead>) -> String {
         return tollgate_core::text::clean_lines(&text);
     }
     let mut text = format!(
-        "{} rows hold together; the head is {}:{}",
+        "{} rows verified; the head is {}:{}",
         verified.rows, verified.head.seq, verified.head.hash
     );
     if verified.pruned > 0 {
@@ -171,14 +171,14 @@ fn check_hash(hash: &str) -> anyhow::Result<()> {
 /// The lines of an export's file.
 fn lines(file: &str) -> anyhow::Result<impl Iterator<Item = anyhow::Result<Line>>> {
     #[allow(clippy::disallowed_methods, reason = "the user names the file")]
-    let opened = std::fs::File::open(file).with_context(|| format!("{file} cannot be read"))?;
+    let opened = std::fs::File::open(file).with_context(|| format!("cannot read {file}"))?;
     let file = file.to_owned();
     Ok(BufReader::new(opened)
         .lines()
         .filter(|line| line.as_ref().map_or(true, |line| !line.trim().is_empty()))
         .enumerate()
         .map(move |(number, line)| {
-            let line = line.with_context(|| format!("{file} cannot be read"))?;
+            let line = line.with_context(|| format!("cannot read {file}"))?;
             serde_json::from_str(&line)
                 .with_context(|| format!("{file}:{}: not a line of an export", number + 1))
         }))

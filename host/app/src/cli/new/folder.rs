@@ -25,21 +25,19 @@ pub(super) fn check_free(folder: &Path) -> Result<(), Taken> {
 /// lost.
 pub(super) fn make(folder: &Path, files: &[File], umask: u32) -> anyhow::Result<()> {
     let folder = std::path::absolute(folder)?;
-    let parent = folder
-        .parent()
-        .context("a folder must be created in another one")?;
-    std::fs::create_dir_all(parent).with_context(|| format!("{} cannot be created", parent.display()))?;
+    let parent = folder.parent().context("cannot create the root directory")?;
+    std::fs::create_dir_all(parent).with_context(|| format!("cannot create {}", parent.display()))?;
     let made = tempfile::Builder::new()
         .prefix(".tollgate-new-")
         .tempdir_in(parent)
-        .with_context(|| format!("nothing can be written in {}", parent.display()))?;
+        .with_context(|| format!("cannot write to {}", parent.display()))?;
     for File { path, content } in files {
-        write(made.path(), path, content, umask).with_context(|| format!("{path} cannot be written"))?;
+        write(made.path(), path, content, umask).with_context(|| format!("cannot write {path}"))?;
     }
     let shared = std::fs::Permissions::from_mode(0o777 & !umask);
     std::fs::set_permissions(made.path(), shared)?;
     std::fs::rename(made.path(), &folder)
-        .with_context(|| format!("{} cannot be created; nothing was changed", folder.display()))?;
+        .with_context(|| format!("cannot create {}; nothing was changed", folder.display()))?;
     // The folder was renamed, so there is nothing to delete under the temporary name.
     let _ = made.keep();
     Ok(())

@@ -19,7 +19,7 @@ pub(super) enum NoSdk {
          its folder `sdk` or a version, or leave --sdk out to use the SDK in this program"
     )]
     NotThere(String),
-    #[error("--sdk {0}: the path is not UTF-8, which Cargo's manifests are; move the checkout")]
+    #[error("--sdk {0}: Cargo manifests need UTF-8 paths, and this one is not; move the checkout")]
     NotUtf8(String),
 }
 

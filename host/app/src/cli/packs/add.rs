@@ -39,7 +39,7 @@ impl Add {
         );
         let Some(name) = inspection.name().filter(|_| inspection.problems.is_empty()) else {
             bail!(
-                "{source} cannot be a pack here: {}",
+                "{source} cannot be used as a pack: {}",
                 inspection.problems.join("; ")
             );
         };

@@ -36,7 +36,7 @@ pub(in crate::cli) struct Check {
 }
 
 impl Check {
-    /// Exit code 1 if something is wrong with it, or if it is a policy and judged nothing.
+    /// Exit code 1 if there are problems, or if it is a policy and judged nothing.
     pub(in crate::cli) async fn run(self, global: &Global) -> anyhow::Result<ExitCode> {
         let (bytes, mut fetched) = component::look_at(global, &self.component).await?;
         fetched.as_mut().map_or(Ok(()), registry::judge)?;
@@ -116,9 +116,9 @@ fn tell(report: &Report) -> String {
         _ => out::table(&["CALL", "OUTCOME", "MS", "WITH"], &rows) + "\n",
     };
     let verdict = match (report.problems.len(), report.notes.len()) {
-        (0, 0) => "nothing is wrong with it".to_owned(),
-        (0, notes) => format!("nothing is wrong with it, {notes} to look at"),
-        (problems, notes) => format!("wrong with it: {problems}; to look at: {notes}"),
+        (0, 0) => "no problems".to_owned(),
+        (0, notes) => format!("no problems, {notes} notes"),
+        (problems, notes) => format!("{problems} problems, {notes} notes"),
     };
     let judged = report.judged.map_or_else(String::new, |judged| {
         format!("it judged {judged} of {} calls; ", report.calls.len())

@@ -105,7 +105,7 @@ fn as_json(prepared: &Prepared) -> Value {
 
 fn word(how: How) -> &'static str {
     match how {
-        How::Cached => "was there already",
+        How::Cached => "already cached",
         How::Unpacked => "unpacked from this program",
         How::Compiled => "compiled",
     }

@@ -52,7 +52,7 @@ impl Publish {
         let publication = self.publication(&inspection)?;
         let key = self.sign_key.as_deref().map(|path| {
             let pem = file::read(path)?;
-            ensure!(!pem.is_empty(), "{} is not there, or is empty", path.display());
+            ensure!(!pem.is_empty(), "{} is missing or empty", path.display());
             Ok(SigningKey::from_pem(&path.display().to_string(), &pem)?)
         });
         let key = key.transpose()?;
@@ -74,7 +74,7 @@ impl Publish {
             }));
         } else {
             let how = if published.is_same {
-                "was there already"
+                "already published"
             } else {
                 "published"
             };

@@ -60,7 +60,10 @@ fn accept_missing(global: &Global, config: &Config) -> anyhow::Result<ExitCode> 
     if global.json {
         out::print_json(&json!({ "config": path, "accepted": missing.protections }));
     } else if missing.protections.is_empty() {
-        out::print(&format!("{} lacks nothing that others protect", path.display()));
+        out::print(&format!(
+            "{} has every protection that other configurations set",
+            path.display()
+        ));
     } else {
         out::print(&format!("accepted: {} {missing}", path.display()));
     }

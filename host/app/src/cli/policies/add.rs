@@ -136,7 +136,7 @@ impl Add {
         match inspection.name().filter(|_| inspection.problems.is_empty()) {
             Some(own) => Ok(self.name.clone().unwrap_or_else(|| own.to_owned())),
             None => bail!(
-                "{source} cannot be a policy here: {}",
+                "{source} cannot be used as a policy: {}",
                 inspection.problems.join("; ")
             ),
         }

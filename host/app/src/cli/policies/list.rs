@@ -70,7 +70,7 @@ fn row(member: &Member, catalog: &Catalog) -> Vec<String> {
     let judged = judged(member, catalog);
     let judges = match (member.tools.is_none(), judged.len()) {
         (true, _) => "everything".to_owned(),
-        (false, 0) => "nothing that exists".to_owned(),
+        (false, 0) => "no existing tool".to_owned(),
         (false, 1..=NAMED) => judged.join(", "),
         (false, many) => format!("{} ({many} tools)", member.patterns.join(", ")),
     };

@@ -79,7 +79,7 @@ impl Remove {
             out::print_json(&json!({ "forgotten": name, "config": path }));
         } else {
             out::print(&format!(
-                "[policies.{name}] was gone from {} already; servers begin without it now",
+                "[policies.{name}] had already been removed from {}; servers now start without it",
                 path.display()
             ));
         }

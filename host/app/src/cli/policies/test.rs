@@ -13,7 +13,7 @@ use tollgate::sources;
 
 use crate::cli::{self, Global, out};
 
-/// Each case has settings, a ledger and tables of its own, and says what the policy should answer; docs/policies.md
+/// Each case has its own settings, ledger and tables, and states the expected verdict; docs/policies.md
 /// describes the format. All cases run, even if one fails.
 #[derive(Debug, Args)]
 pub(in crate::cli) struct Test {
@@ -60,7 +60,7 @@ impl Test {
         for file in &self.cases {
             #[allow(clippy::disallowed_methods, reason = "the user names the file")]
             let text = std::fs::read_to_string(file);
-            let text = text.with_context(|| format!("{} cannot be read", file.display()))?;
+            let text = text.with_context(|| format!("cannot read {}", file.display()))?;
             match policy_test::read(&text) {
                 Ok(read) => cases.extend(read),
                 Err(bad) => {

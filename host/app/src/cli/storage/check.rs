@@ -68,7 +68,7 @@ fn of_server(
 fn of_file(data: &DataDir) -> anyhow::Result<Vec<Finding>> {
     anyhow::ensure!(
         data.has(DATABASE),
-        "there is no database in {}; no host has worked there",
+        "there is no database in {}; no host has ever used this directory",
         data.path().display()
     );
     let database = tollgate_store::storage::Database::existing(&data.database());

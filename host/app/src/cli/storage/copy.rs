@@ -19,8 +19,8 @@ use tollgate_store::storage::{Database, Namespace, Server, Transfer, Transferred
 use super::{Global, out};
 
 /// No host may run on either side, and the target must be empty. Everything is compared before it is kept: a copy that
-/// fails or is interrupted leaves the target empty. The source is not changed, except that work of hosts that are gone
-/// is ended as at a start. Keys stay in the data directory, and so does artifact content that is there; content on a
+/// fails or is interrupted leaves the target empty. The source is not changed, except that work of hosts that died
+/// is ended as at a start. Keys stay in the data directory, and so do artifact files; artifact content on a
 /// server becomes files.
 #[derive(Debug, Args)]
 pub(in crate::cli) struct Copy {
@@ -35,7 +35,7 @@ pub(in crate::cli) struct Copy {
     /// Copy this database into a new file of the data directory
     #[arg(long, value_name = "URL")]
     from: Option<String>,
-    /// Leave behind the tables of a component that is not loaded any more, such as old-pack or policy-old; may be
+    /// Skip the tables of a component that is no longer loaded, such as old-pack or policy-old; may be
     /// repeated
     #[arg(long, value_name = "COMPONENT")]
     leave_out: Vec<String>,
@@ -64,8 +64,8 @@ impl Copy {
             let source = Database::on(server.clone()).read_session()?;
             ensure!(
                 source.maintenance().is_made()?,
-                "{server} has no tables of a host in the schema that the URL names; no host has worked there, so that there is \
-                 nothing to copy"
+                "{server} has no tables of a host in the schema that the URL names; no host has ever used it, so \
+                 there is nothing to copy"
             );
         }
         // From now on, other processes and other copies see this process as a host.
@@ -84,7 +84,7 @@ impl Copy {
             Way::ToServer => Database::connect(server.clone()),
             Way::FromServer => Database::open(&data.database()),
         };
-        let target = target.context("the target database cannot be used")?;
+        let target = target.context("cannot use the target database")?;
         if way == Way::FromServer {
             // Contents come before the rows, so that no row refers to missing content.
             artifacts::into_files(&data, site.database(), site.clock())?;
@@ -139,7 +139,7 @@ impl Copy {
             Ok(others) if others.is_empty() => None,
             Ok(others) => Some(format!("{} started during the copy", others.join(", "))),
             Err(err) => Some(format!(
-                "the hosts that use the databases cannot be determined: {}",
+                "cannot determine which hosts use the databases: {}",
                 text::chain(&err)
             )),
         };
@@ -163,7 +163,7 @@ impl Copy {
 fn check_file(way: Way, data: &DataDir) -> anyhow::Result<()> {
     ensure!(
         way == Way::FromServer || data.has(DATABASE),
-        "there is no {DATABASE} in {}; no host has worked there, so that there is nothing to copy",
+        "there is no {DATABASE} in {}; no host has ever used this directory, so there is nothing to copy",
         data.path().display()
     );
     if way == Way::FromServer && data.has(DATABASE) {
@@ -185,7 +185,7 @@ fn refuse_others(data: &DataDir, server: &Server, host: Option<&Host>) -> anyhow
     let others = hosts_at_work(data, Some(server), host.map(Host::id))?;
     ensure!(
         others.is_empty(),
-        "{} at work; stop all hosts of both databases first, and connections of clients that start them",
+        "{} running; stop all hosts of both databases first, and connections of clients that start them",
         match others.len() {
             1 => format!("{} is", others[0]),
             _ => format!("{} are", others.join(", ")),
@@ -207,8 +207,8 @@ async fn load(global: &Global, config: &Config, site: &Site) -> anyhow::Result<s
 
 fn told(copied: &Transferred) -> String {
     format!(
-        "copied {} rows of {} tables; every table has the same SHA-256 on both sides, and {} rows of the ledger hold together \
-         up to {}:{}",
+        "copied {} rows of {} tables; every table has the same SHA-256 on both sides, and {} ledger rows verified up \
+         to {}:{}",
         copied.rows,
         copied.tables.len(),
         copied.ledger_rows,

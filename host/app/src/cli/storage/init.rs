@@ -74,7 +74,7 @@ impl Init {
     }
 
     fn told(&self, made: &Provisioned) -> String {
-        let is_made = |made: bool| if made { "made" } else { "was there" };
+        let is_made = |made: bool| if made { "created" } else { "already exists" };
         let password = match (&self.password_file, made.role_made) {
             (Some(file), true) => format!("the password of the role, which is in {}", file.display()),
             _ => "the password of the role, which was not changed".to_owned(),
@@ -105,7 +105,7 @@ fn password(path: &Path) -> anyhow::Result<String> {
             file::create(path, &format!("{password}\n"))?;
             Ok(password)
         }
-        Err(err) => Err(err).with_context(|| format!("{} cannot be read", path.display())),
+        Err(err) => Err(err).with_context(|| format!("cannot read {}", path.display())),
         Ok(found) => {
             ensure!(
                 found.mode() & 0o077 == 0,

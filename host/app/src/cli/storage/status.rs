@@ -39,7 +39,7 @@ impl Status {
         let server = global.server(&config)?;
         anyhow::ensure!(
             server.is_some() || data.has(DATABASE),
-            "there is no database in {}; no host has worked there",
+            "there is no database in {}; no host has ever used this directory",
             data.path().display()
         );
         let found = look(&data, server)?;
@@ -152,7 +152,7 @@ impl Found {
                     let members = self.members.iter().map(of_member);
                     members.collect::<Vec<_>>().join("\n            ")
                 }
-                Ok(hosts) if hosts.is_empty() => "none at work".to_owned(),
+                Ok(hosts) if hosts.is_empty() => "none running".to_owned(),
                 Ok(hosts) => hosts.join(", "),
             },
         ));
@@ -163,8 +163,8 @@ impl Found {
 
 fn of_member(member: &Member) -> String {
     let state = match member.is_alive {
-        true => "heard of",
-        false => "gone; last heard of",
+        true => "last heard from",
+        false => "stopped; last heard from",
     };
     let url = member.url.as_deref().unwrap_or("no address (cluster.url)");
     format!(

@@ -221,14 +221,14 @@ pub(in crate::config) const KEYS: &[Key] = &[
         Kind::Texts,
         "tokens with the scope `see-all`",
         "[\"token:grace\", \"https://id.example#ops\"]",
-        "Identities that may look at everything in the console.",
+        "Identities that may view everything in the console.",
     ),
     open(
         "server.console.approvers",
         Kind::Texts,
         "none",
         "[\"token:grace\"]",
-        "Identities that may look at everything in the console and answer what waits for a person.",
+        "Identities that may view everything in the console and answer what waits for a person.",
     ),
     table(
         "server.limits",
@@ -446,7 +446,7 @@ pub(in crate::config) const KEYS: &[Key] = &[
         "ledger.retention_days",
         Kind::Count(36_500),
         "14",
-        "Days to keep closed envelopes, and rows outside of envelopes.",
+        "Days to keep closed envelopes, and rows outside envelopes.",
     ),
     key(
         "ledger.retention_envelopes",
@@ -675,7 +675,7 @@ pub(in crate::config) const KEYS: &[Key] = &[
         "packs.*.resume",
         Kind::Bool,
         "false",
-        "Repeat the calls of MCP tasks whose host is gone, if their tools are idempotent.",
+        "Repeat the calls of MCP tasks whose host died, if their tools are idempotent.",
     ),
     table(
         "packs.*.grants",

@@ -348,14 +348,15 @@ fn failure(run: &NewestRun, runs: &[NewestRun]) -> String {
     let seq = format!("(#{}{})", run.seq, part.collect::<String>());
     let what = match &run.test {
         Some(test) if run.tree.is_back => format!(
-            "test {} did not pass when it last ran in the state in which the work tree{} is again {seq}",
+            "test {} did not pass when it last ran in the state to which the work tree{} has returned {seq}",
             clean(test),
             place.replacen(" in ", " of ", 1)
         ),
         Some(test) => format!("the newest run of test {}{place} {seq} did not pass", clean(test)),
         None if run.is_claim => {
             format!(
-                "the caller reported a failing test run{place} {seq}, and the host ran no test there since that passed"
+                "the caller reported a failing test run{place} {seq}, and no test that the host has run there since \
+                 then passed"
             )
         }
         None => format!("the newest test run{place} {seq} did not pass"),

@@ -27,23 +27,17 @@ pub(super) fn tell(story: &Story, envelope: &Envelope, boot_ms: i64) -> String {
     }
     section(
         &mut text,
-        "What was refused or failed, and why",
+        "Refused or failed, and why",
         &story.refusals,
         tell_refused,
     );
-    section(&mut text, "What policies said", &story.verdicts, judged::tell);
-    section(
-        &mut text,
-        "What failed in the same way again",
-        &story.repeated_failures,
-        |one| tell_repeated(one, "failure", envelope),
-    );
-    section(
-        &mut text,
-        "What was changed in the same way again",
-        &story.repeated_changes,
-        |one| tell_repeated(one, "change", envelope),
-    );
+    section(&mut text, "Policy decisions", &story.verdicts, judged::tell);
+    section(&mut text, "Repeated failures", &story.repeated_failures, |one| {
+        tell_repeated(one, "failure", envelope)
+    });
+    section(&mut text, "Repeated changes", &story.repeated_changes, |one| {
+        tell_repeated(one, "change", envelope)
+    });
     section(
         &mut text,
         "Edits that went in circles",
@@ -164,7 +158,7 @@ fn how(state: State) -> &'static str {
 /// Reason for an end by time, in words.
 fn over(closed_by: &str) -> &str {
     match closed_by {
-        "PARENT_CLOSED" => "the time of an envelope around it was over",
+        "PARENT_CLOSED" => "the time of an enclosing envelope ran out",
         other => reason(other),
     }
 }
@@ -189,7 +183,7 @@ fn doubt(text: &mut String, story: &Story, envelope: &Envelope, limit: usize) {
 fn tell_unseen(unseen: &Unseen) -> String {
     let clean = tollgate_core::text::clean;
     format!(
-        "the work tree of {} could not be looked at: {}",
+        "the work tree of {} could not be inspected: {}",
         named(&unseen.workspace),
         clean(&unseen.why).trim_end_matches('.')
     )
@@ -223,15 +217,15 @@ fn tell_part(part: &Part) -> String {
 fn reason(closed_by: &str) -> &str {
     match closed_by {
         "MUTATION_BUDGET_EXHAUSTED" => "its mutations were used up",
-        "DURATION_EXCEEDED" => "its time was over",
-        "EDIT_BUDGET_EXHAUSTED" => "its work tree was edited more often than it may be",
+        "DURATION_EXCEEDED" => "its time ran out",
+        "EDIT_BUDGET_EXHAUSTED" => "its work tree was edited more often than allowed",
         "TEST_BUDGET_EXHAUSTED" => "its test runs were used up",
         "BUDGET_EXHAUSTED" => "a named budget was used up",
-        "WINDOW_EXHAUSTED" => "a time window had no room left",
-        "DISCONNECTED" => "its client went away",
-        "HOST_GONE" => "its host process was gone",
+        "WINDOW_EXHAUSTED" => "a time window was full",
+        "DISCONNECTED" => "its client disconnected",
+        "HOST_GONE" => "its host process ended",
         "HOST_STOPPED" => "its host was stopped",
-        "PARENT_CLOSED" => "the envelope around it was closed",
+        "PARENT_CLOSED" => "its enclosing envelope was closed",
         other => other,
     }
 }
@@ -286,7 +280,7 @@ fn summary(text: &mut String, story: &Story) {
     if story.asked > 0 {
         let _ = write!(
             text,
-            " {} with a question of a policy to the user.",
+            " {} with a policy's question to the user.",
             match story.asked {
                 1 => "1 ended".to_owned(),
                 many => format!("{many} ended"),
@@ -396,18 +390,18 @@ pub fn explain(code: &str) -> Option<&'static str> {
         "MUTATION_BUDGET_EXHAUSTED" => "all mutations were used; this closed the envelope",
         "TEST_BUDGET_EXHAUSTED" => "all test runs were used",
         "EDIT_BUDGET_EXHAUSTED" => "all edits were used; this closed the envelope",
-        "WINDOW_EXHAUSTED" => "a time window had no room left",
+        "WINDOW_EXHAUSTED" => "a time window was full",
         "WORK_TREE_UNSEEN" => "edits are limited, and the work tree could not be inspected",
-        "DURATION_EXCEEDED" => "the time was over; this closed the envelope",
-        "ENVELOPE_CLOSED" => "the envelope was closed already",
-        "INVALID_ARGUMENTS" | "MALFORMED_ARGUMENTS" => "the arguments did not fit the tool",
-        "DEADLINE_EXCEEDED" => "the call took longer than it may",
-        "CANCELLED" => "the caller gave up the call",
+        "DURATION_EXCEEDED" => "the time had run out; this closed the envelope",
+        "ENVELOPE_CLOSED" => "the envelope was already closed",
+        "INVALID_ARGUMENTS" | "MALFORMED_ARGUMENTS" => "the arguments were not valid for the tool",
+        "DEADLINE_EXCEEDED" => "the call exceeded its time limit",
+        "CANCELLED" => "the caller cancelled the call",
         "GUEST_TRAPPED" | "STACK_OVERFLOW" | "BAD_REPLY" => "the pack failed",
-        "MEMORY_LIMIT" | "TABLE_LIMIT" | "HANDLE_LIMIT" => "the pack wanted more memory than it may have",
+        "MEMORY_LIMIT" | "TABLE_LIMIT" | "HANDLE_LIMIT" => "the pack exceeded its memory limit",
         "STORAGE_FULL" => "the disk was full",
         "STORAGE_BUSY" | "STORAGE_FAILED" | "OUTCOME_UNKNOWN" | "HOST_FAILED" | "HOST_STOPPING" => {
-            "the host could not do it"
+            "the host could not complete the call"
         }
         _ => return None,
     })

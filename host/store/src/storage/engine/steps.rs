@@ -64,7 +64,9 @@ pub enum MigrationError {
         step: String,
     },
     /// A step that was not applied precedes an applied one.
-    #[error("migration {step} of {pack} comes before {applied}, which was applied; new migrations come last")]
+    #[error(
+        "migration {step} of {pack} comes before {applied}, which was already applied; add new migrations at the end"
+    )]
     Early {
         /// Owner of the step.
         pack: String,
@@ -85,7 +87,8 @@ pub enum MigrationError {
     },
     /// One of the host's tables is missing.
     #[error(
-        "the host's table {table} is gone, so nothing was repaired: somebody renamed or dropped it; rename it back or restore a backup"
+        "the host's table {table} is missing, so nothing was repaired: it was renamed or dropped; rename it back or \
+         restore a backup"
     )]
     Missing {
         /// Missing table.
@@ -102,7 +105,7 @@ pub enum MigrationError {
         reason: String,
     },
     /// Steps contain SQL that migrations may not contain.
-    #[error("migrations of {pack} cannot be run: {problems}")]
+    #[error("cannot run migrations of {pack}: {problems}")]
     Unreadable {
         /// Owner of the migrations.
         pack: String,
@@ -110,7 +113,7 @@ pub enum MigrationError {
         problems: Problems,
     },
     /// Steps would have another meaning on PostgreSQL than on SQLite.
-    #[error("migrations of {pack} cannot be run on PostgreSQL: {}", list(findings))]
+    #[error("cannot run migrations of {pack} on PostgreSQL: {}", list(findings))]
     Differs {
         /// Owner of the migrations.
         pack: String,
@@ -118,7 +121,7 @@ pub enum MigrationError {
         findings: Vec<Finding>,
     },
     /// A table was renamed to or from a name outside the namespace.
-    #[error("a migration of {pack} renames a table to {table}, which is not a name that it may use")]
+    #[error("a migration of {pack} renames a table to {table}, a name that it may not use")]
     ForeignName {
         /// Owner of the migration.
         pack: String,
@@ -127,8 +130,8 @@ pub enum MigrationError {
     },
     /// The component has an object that it may not have.
     #[error(
-        "{object}; {pack} may have tables and indexes whose names start with exactly `{prefix}` and \
-         that refer to nothing but each other"
+        "{object}; {pack} may only have tables and indexes whose names start with exactly `{prefix}` \
+         and that refer only to each other"
     )]
     Misplaced {
         /// The pack it belongs to.
@@ -139,7 +142,7 @@ pub enum MigrationError {
         object: String,
     },
     /// The component's tables prevent the host from writing its own.
-    #[error("with the tables of {pack} the host could not write its own: {reason}")]
+    #[error("the tables of {pack} would prevent the host from writing its own: {reason}")]
     Obstructs {
         /// Owner of the tables.
         pack: String,
@@ -147,7 +150,9 @@ pub enum MigrationError {
         reason: String,
     },
     /// The migrations exceeded their time limit.
-    #[error("the migrations of {pack} did not end within {seconds} s, their time limit; nothing was changed")]
+    #[error(
+        "the migrations of {pack} did not finish within {seconds} s, their time limit; nothing was changed"
+    )]
     OutOfTime {
         /// Owner of the migrations.
         pack: String,
@@ -156,7 +161,7 @@ pub enum MigrationError {
     },
     /// The migrations exceeded their memory limit.
     #[error(
-        "the migrations of {pack} need more than {mib} MiB of memory, the limit that limits.memory_mib leaves them; \
+        "the migrations of {pack} need more than {mib} MiB of memory, the limit that limits.memory_mib allows; \
          nothing was changed"
     )]
     OutOfMemory {
@@ -167,8 +172,8 @@ pub enum MigrationError {
     },
     /// The tables exceed their quota, or the disk is full.
     #[error(
-        "after the migrations of {pack} its tables would take more than the {mib} MiB of limits.storage_mib, or \
-         more than the disk has; nothing was changed"
+        "the migrations of {pack} would make its tables larger than the {mib} MiB of limits.storage_mib, \
+         or than the disk allows; nothing was changed"
     )]
     OutOfStorage {
         /// Owner of the migrations.
@@ -177,7 +182,7 @@ pub enum MigrationError {
         mib: u64,
     },
     /// Reading or recording the applied steps failed.
-    #[error("the record of migrations could not be used")]
+    #[error("cannot use the record of migrations")]
     Record(#[from] StoreError),
 }
 

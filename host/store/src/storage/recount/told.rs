@@ -147,7 +147,7 @@ impl Told {
             let is_right = found == counted || (is_busy && found > counted);
             if !is_right {
                 faults.push(format!(
-                    "envelope {id} says {found} {what}, and its rows say {counted}"
+                    "envelope {id} records {found} {what}, but its rows count {counted}"
                 ));
             }
         }
@@ -155,7 +155,7 @@ impl Told {
             Some((seq, closed)) => {
                 if closed.state != standing.state {
                     faults.push(format!(
-                        "envelope {id} is {}, and row {seq} made it {}",
+                        "envelope {id} is {}, but row {seq} made it {}",
                         standing.state.as_str(),
                         closed.state.as_str()
                     ));
@@ -169,13 +169,14 @@ impl Told {
                     let found = budgets.get(name).map_or(0, |budget| budget.used);
                     if found < *used {
                         faults.push(format!(
-                            "envelope {id} says {found} units of {name}, and row {seq}, which closed it, says {used}"
+                            "envelope {id} records {found} units of {name}, but row {seq}, which closed it, records \
+                             {used}"
                         ));
                     }
                 }
             }
             None if standing.state != State::Open => faults.push(format!(
-                "envelope {id} is {}, and no row closed it",
+                "envelope {id} is {}, but no row closed it",
                 standing.state.as_str()
             )),
             None => {}

@@ -155,16 +155,16 @@ const AROUND: &[(&str, &[&str])] = &[
     ("CREATE TRIGGER core_quiet AFTER UPDATE ON core_anchors BEGIN SELECT 1; END", &["trigger core_quiet"]),
     ("CREATE TRIGGER core_quiet AFTER UPDATE ON core_usage BEGIN SELECT 1; END", &["trigger core_quiet"]),
     ("DROP TRIGGER core_anchors_no_update; DROP INDEX core_operations_failed", &[
-        "trigger core_anchors_no_update is gone", "index core_operations_failed is gone",
+        "trigger core_anchors_no_update is missing", "index core_operations_failed is missing",
     ]),
     ("CREATE VIEW last AS SELECT max(seq) FROM core_operations", &["view last"]),
     ("CREATE VIEW mine AS SELECT 1", &["view mine"]),
     ("CREATE INDEX core_more ON core_operations (lower(tool))", &["index core_more"]),
     (
         "DROP INDEX core_operations_failed; CREATE INDEX core_operations_failed ON core_operations (seq) WHERE success = 1",
-        &["index core_operations_failed is gone and another one is in its place"],
+        &["index core_operations_failed was changed or replaced"],
     ),
-    ("ALTER TABLE core_operations ADD COLUMN more TEXT", &["table core_operations is gone and another one is in its place"]),
+    ("ALTER TABLE core_operations ADD COLUMN more TEXT", &["table core_operations was changed or replaced"]),
     ("CREATE TABLE core_usage2 (n INTEGER)", &["table core_usage2"]),
     ("CREATE TABLE child (x TEXT REFERENCES core_envelopes (id) ON DELETE CASCADE)", &["table child belongs to no component"]),
     ("CREATE TABLE own (x TEXT); CREATE TRIGGER own_t AFTER INSERT ON own BEGIN SELECT 1; END", &["trigger own_t"]),
@@ -211,7 +211,7 @@ fn a_trigger_with_the_names_of_a_component_is_named_and_dropped() {
     let verified = session.ledger().verify(None, &[key().public()]).unwrap();
     assert_eq!(
         verified.around,
-        ["trigger shop_quiet is a trigger, and no component may have one"]
+        ["trigger shop_quiet is a trigger, which no component may have"]
     );
     let database = Database::existing(&place.path().join("t.db"));
     let done: Vec<String> = database

@@ -15,7 +15,7 @@ const GONE: &str = "HOST_GONE";
 /// Most times that a task is taken over. A call that crashes its host will do so again.
 pub const MAX_RESUMED: u32 = 3;
 /// Note of a task that was taken over.
-const TAKEN_UP: &str = "its host is gone; another host makes the call again";
+const TAKEN_UP: &str = "its host ended; another host is repeating the call";
 
 /// Knowledge of the ledger about a task's call.
 enum Known {
@@ -129,22 +129,22 @@ fn end(task: &StoredTask, known: &Known, why: &str) -> TaskEnd {
 fn failure(waited: bool, known: &Known, why: &str) -> ToolError {
     let gone = match why {
         "HOST_STOPPED" => "its host was stopped",
-        _ => "its host is gone",
+        _ => "its host ended",
     };
     match known {
         Known::Interrupted => ToolError::new(
             "OUTCOME_UNKNOWN",
-            format!("{gone}; the call had started, and how far it got is not known"),
+            format!("{gone}; the call had started, and its progress is unknown"),
         )
         .remediation("Check what the call was meant to change, then call again if it is still wanted."),
         Known::Done => ToolError::new(
             "RESULT_LOST",
-            format!("{gone}; the call succeeded, but its reply was not kept"),
+            format!("{gone}; the call succeeded, but its reply was not saved"),
         )
         .remediation("Do not repeat the call. Read what it changed."),
         Known::Nothing => ToolError::new(
             why,
-            format!("{gone}; the call did not start, the ledger has no row of it, and nothing was changed"),
+            format!("{gone}; the call did not start, the ledger has no row for it, and nothing was changed"),
         )
         .remediation("Call again."),
         Known::Refused(_) if waited => ToolError::new(
@@ -154,7 +154,7 @@ fn failure(waited: bool, known: &Known, why: &str) -> ToolError {
         .remediation("Call again; an approval that was already given still counts."),
         Known::Refused(code) => ToolError::new(
             why,
-            format!("{gone}; the ledger has the call as failed with {code}"),
+            format!("{gone}; the ledger records that the call failed with {code}"),
         )
         .remediation("Read the operation in the ledger, then call again if it is still wanted."),
     }

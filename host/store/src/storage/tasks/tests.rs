@@ -203,11 +203,12 @@ fn tasks_of_a_gone_host_end_with_what_the_ledger_knows() {
     assert_eq!(
         ["tsk_none", "tsk_unknown", "tsk_done", "tsk_refused", "tsk_waits"].map(said),
         [
-            "failed HOST_GONE: its host is gone; the call did not start, the ledger has no row of it, and nothing was changed",
-            "failed OUTCOME_UNKNOWN: its host is gone; the call had started, and how far it got is not known",
-            "failed RESULT_LOST: its host is gone; the call succeeded, but its reply was not kept",
-            "failed HOST_GONE: its host is gone; the ledger has the call as failed with NO_TESTS",
-            "failed HOST_GONE: its host is gone; the call waited for an answer, and nothing was changed",
+            "failed HOST_GONE: its host ended; the call did not start, the ledger has no row for it, and nothing was \
+             changed",
+            "failed OUTCOME_UNKNOWN: its host ended; the call had started, and its progress is unknown",
+            "failed RESULT_LOST: its host ended; the call succeeded, but its reply was not saved",
+            "failed HOST_GONE: its host ended; the ledger records that the call failed with NO_TESTS",
+            "failed HOST_GONE: its host ended; the call waited for an answer, and nothing was changed",
         ]
     );
     let task = session.tasks().get("tsk_other", 1_100).unwrap().unwrap();

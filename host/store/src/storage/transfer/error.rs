@@ -26,12 +26,12 @@ pub enum TransferError {
     },
     /// The outcome of the last step is unknown.
     #[error(
-        "the connection was lost while the copy was committed; `tollgate storage status` shows whether the rows are there; if they \
-         are not, copy again"
+        "the connection was lost while the copy was being committed; `tollgate storage status` shows whether the rows \
+         exist; if they do not, copy again"
     )]
     Unknown(#[source] StoreError),
     /// The tables of the target could not be created.
-    #[error("the tables of {owner} cannot be created in the target database")]
+    #[error("cannot create the tables of {owner} in the target database")]
     Tables {
         /// Component.
         owner: String,
@@ -44,8 +44,8 @@ pub enum TransferError {
     NoFile,
     /// The chain of the ledger is broken.
     #[error(
-        "the ledger of the {side} database does not hold together: {broken}; `tollgate ledger verify` tells more, and nothing \
-         is copied until it does"
+        "the ledger of the {side} database failed verification: {broken}; nothing is copied; run `tollgate \
+         ledger verify` for details"
     )]
     Broken {
         /// `source` or `target`.
@@ -71,13 +71,14 @@ pub enum TransferError {
     },
     /// A component that is not loaded has tables in the source.
     #[error(
-        "the source database has tables of {0}, which is not loaded, so that its tables cannot be created in the target; load \
-         it, or leave its rows behind with --leave-out {0}"
+        "the source database has tables of {0}, which is not loaded, so its tables cannot be created in the target; \
+         load it, or leave its rows behind with --leave-out {0}"
     )]
     Unloaded(String),
     /// A table is missing.
     #[error(
-        "table {table} is gone from the {side} database, so nothing is copied; restore a backup, or leave its component behind with --leave-out"
+        "table {table} is missing from the {side} database, so nothing is copied; restore a backup, or leave its \
+         component behind with --leave-out"
     )]
     NoTable {
         /// `source` or `target`.
@@ -87,7 +88,8 @@ pub enum TransferError {
     },
     /// A table has different columns on the two sides.
     #[error(
-        "table {table} has other columns on the two sides: {here}, and {there}; use one version of Tollgate for both"
+        "table {table} has different columns in the two databases: {here}, and {there}; use one version of Tollgate \
+         for both"
     )]
     OtherColumns {
         /// Table.

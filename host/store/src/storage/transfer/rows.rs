@@ -109,7 +109,7 @@ fn fitted(found: Column<'_>, kind: Kind) -> Result<Value, String> {
         (_, Column::Null) => Value::Null,
         (Kind::Integer, Column::Int(number)) => Value::Integer(number),
         (Kind::Real, Column::Real(number)) if number.is_nan() => {
-            return Err("the value is not a number, which SQLite cannot store".to_owned());
+            return Err("the value is not a number (NaN), which SQLite cannot store".to_owned());
         }
         // SQLite does not store the sign of zero.
         (Kind::Real, Column::Real(number)) => Value::Real(number + 0.0),
@@ -126,7 +126,7 @@ fn fitted(found: Column<'_>, kind: Kind) -> Result<Value, String> {
     let length = bytes_of(&value);
     match length > LONGEST {
         true => Err(format!(
-            "the value has {length} bytes, and SQLite takes {LONGEST}"
+            "the value has {length} bytes, but SQLite stores at most {LONGEST}"
         )),
         false => Ok(value),
     }

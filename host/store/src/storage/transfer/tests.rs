@@ -470,8 +470,7 @@ fn a_ledger_that_was_changed_is_not_copied() {
     drop(session);
     let refused = told(copy(&first, &server));
     assert!(
-        refused
-            .contains("the ledger of the source database does not hold together: row 2: the row was changed"),
+        refused.contains("the ledger of the source database failed verification: row 2: the row was changed"),
         "{refused}"
     );
     assert_empty(&server);

@@ -100,14 +100,14 @@ fn a_story_reads_like_one() {
           2026-03-02T00:01:00  #6     edit: outcome unknown
           2026-03-02T00:01:00  #7     edit by ada: MUTATION_BUDGET_EXHAUSTED (its mutations were used up)
 
-        What was refused or failed, and why:
+        Refused or failed, and why:
           TESTS_FAILED, 2 times: test_run (#3 to #5)
           MUTATION_BUDGET_EXHAUSTED, once: edit (#7) — all mutations were used; this closed the envelope
 
-        What failed in the same way again:
+        Repeated failures:
           failure ffffffffffff 2 times over 1 mutation, by test_run: parser::reads
 
-        What was changed in the same way again:
+        Repeated changes:
           change mmmmmmmmmmmm 2 times over 1 mutation, by edit
 
         What was changed:
@@ -141,7 +141,7 @@ fn a_question_of_a_policy_is_told_as_asked_and_not_as_refused() {
     assert_eq!((story.operations, story.asked, story.failed), (4, 2, 1));
     let text = story.text(&envelope(), 0);
     for line in [
-        "; 1 was refused or failed. 2 ended with a question of a policy to the user.\n",
+        "; 1 was refused or failed. 2 ended with a policy's question to the user.\n",
         "#1     edit by ada: asked the user\n",
         "NOT_ALLOWED, once: edit (#4)",
         "careful asked about edit 4 times (NOT_ALLOWED)",
@@ -204,7 +204,8 @@ fn a_run_in_the_present_state_outweighs_newer_ones_in_others() {
     );
     assert_eq!(
         runs_in(&[("A", failed), ("B", passed)], "A"),
-        "test default did not pass when it last ran in the state in which the work tree of shop is again (#1): failed"
+        "test default did not pass when it last ran in the state to which the work tree of shop has returned (#1): \
+         failed"
     );
     assert_eq!(runs_in(&[("A", failed), ("B", passed), ("A", passed)], "A"), "");
     // A state in which nothing ran.
@@ -308,8 +309,8 @@ fn a_success_that_no_test_run_shows_is_told() {
     let (passed, failed) = (Some(Ran::Passed), Some(Ran::Failed));
     let success = |rows: &[(&str, Option<Ran>)]| told(rows, &[], State::ClosedSuccess);
     let of_default = "the newest run of test default in shop (#1) did not pass: failed";
-    let claimed = "the caller reported a failing test run in shop (#1), and the host ran no test there since that \
-                   passed: failed";
+    let claimed = "the caller reported a failing test run in shop (#1), and no test that the host has run there since \
+                   then passed: failed";
     // Another command, another workspace and a claim prove nothing of the one that fails.
     assert_eq!(
         success(&[("shop/default", failed), ("shop/lint", passed)]),
@@ -412,12 +413,12 @@ fn an_envelope_whose_time_is_over_is_not_open() {
         (
             State::ClosedFailed,
             "DURATION_EXCEEDED",
-            "closed as failed: its time was over. 600 s at most.",
+            "closed as failed: its time ran out. 600 s at most.",
         ),
         (
             State::ClosedInterrupted,
             "PARENT_CLOSED",
-            "closed as interrupted: the time of an envelope around it was over. 600 s at most.",
+            "closed as interrupted: the time of an enclosing envelope ran out. 600 s at most.",
         ),
     ] {
         envelope.standing.state = state;
@@ -456,7 +457,7 @@ fn calls_of_another_workspace_and_parts_and_circles_are_named() {
         "failure ffffffffffff 2 times over 3 mutations, by test_run",
         "failure ffffffffffff 2 times over 1 mutation in js, by test_run",
         "js was edited back to an earlier state 2 times, the last time after 2 edits",
-        "env_2 as interrupted (the envelope around it was closed), 0 mutations, 1 test run, 0 observed edits",
+        "env_2 as interrupted (its enclosing envelope was closed), 0 mutations, 1 test run, 0 observed edits",
     ] {
         assert!(text.contains(line), "{line}: {text}");
     }

@@ -44,7 +44,7 @@ impl Postgres {
             values.collect::<Option<Vec<Value>>>()
         };
         let read = rows.iter().map(read).collect::<Option<Vec<_>>>();
-        read.ok_or_else(|| SqlError::Refused("a column holds what its type cannot hold".to_owned()))
+        read.ok_or_else(|| SqlError::Refused("a column holds a value outside its type's range".to_owned()))
     }
 
     /// Runs a component's statement and returns how many rows it changed.
@@ -115,7 +115,7 @@ impl Postgres {
         match self.transaction.get() {
             Transaction::Open => Ok(()),
             Transaction::None | Transaction::Failed => {
-                Err(SqlError::TransactionState("the transaction is over".to_owned()))
+                Err(SqlError::TransactionState("the transaction has ended".to_owned()))
             }
         }
     }
@@ -142,7 +142,7 @@ impl Postgres {
         if matches!(&came, Err(failure) if failure.kind() == StoreFailure::Conflict) {
             self.give_way();
             return Err(SqlError::TransactionState(
-                "another transaction was in the way".to_owned(),
+                "another transaction conflicted with this one".to_owned(),
             ));
         }
         let came = self.seen_within(came);
@@ -185,7 +185,7 @@ impl Postgres {
         match self.has_begun(around) {
             true => Ok(()),
             false => Err(SqlError::TransactionState(
-                "the transaction could not begin".to_owned(),
+                "cannot begin the transaction".to_owned(),
             )),
         }
     }
@@ -336,7 +336,7 @@ fn bound<'v>(parameters: &[Parameter], params: &'v [Value]) -> Result<Vec<Datum<
     let highest = highest.unwrap_or_default();
     if params.len() < highest {
         return Err(SqlError::Refused(format!(
-            "the statement has parameters up to ?{highest}, and {} values came with it",
+            "the statement has parameters up to ?{highest}, but {} values were given",
             params.len()
         )));
     }
@@ -390,7 +390,9 @@ fn of_failure(failure: &Failure) -> Option<SqlError> {
         ("25006", _) => SqlError::ReadOnly,
         ("53100", _) => SqlError::Full,
         ("53200", _) => SqlError::Memory,
-        ("54000", _) => SqlError::TooLarge("a value or statement is longer than storage takes".to_owned()),
+        ("54000", _) => {
+            SqlError::TooLarge("a value or statement exceeds the length limit of storage".to_owned())
+        }
         ("42501" | "42P01" | "3F000", _) => SqlError::Refused(NO_ACCESS.to_owned()),
         (_, "21" | "22" | "42" | "0A" | "54") => SqlError::Refused(said()),
         _ if failure.kind() == StoreFailure::Interrupted => SqlError::Interrupted,

@@ -138,7 +138,7 @@ impl Server {
             // A proxy terminates TLS before the server.
             (None, true) => Examined::warn(
                 "transport",
-                "TLS ends before the server, which sees an open connection",
+                "TLS ends before the server, which sees an unencrypted connection",
                 "give the URL of the server itself",
             ),
         }
@@ -162,7 +162,7 @@ fn of_settings(said: &[Option<String>], has_tables: bool) -> Vec<Examined> {
     let mut found = vec![match text(1) {
         "off" => Examined::warn(
             "synchronous_commit",
-            "off for this role; sessions of hosts turn it on for themselves",
+            "off for this role; host sessions turn it on for themselves",
             "turn it on for the role: ALTER ROLE … SET synchronous_commit = on",
         ),
         how => Examined::ok("synchronous_commit", how),
@@ -175,10 +175,10 @@ fn of_settings(said: &[Option<String>], has_tables: bool) -> Vec<Examined> {
     ] {
         found.push(match (text(at), is_fatal) {
             ("" | "0", _) => Examined::ok(name, "none"),
-            (ms, false) => Examined::ok(name, format!("{ms} ms, which sessions of hosts turn off")),
+            (ms, false) => Examined::ok(name, format!("{ms} ms, which host sessions turn off")),
             (ms, true) => Examined::warn(
                 name,
-                format!("{ms} ms for this role, after which the server ends sessions of hosts"),
+                format!("{ms} ms for this role, after which the server ends host sessions"),
                 format!("turn it off for the role: ALTER ROLE … SET {name} = 0"),
             ),
         });
@@ -186,8 +186,8 @@ fn of_settings(said: &[Option<String>], has_tables: bool) -> Vec<Examined> {
     found.push(match (text(5), text(6)) {
         ("t", _) => Examined::warn(
             "role",
-            "a superuser, so anybody with the URL controls the whole server",
-            "use a role of its own: tollgate storage init --admin URL creates one",
+            "a superuser, so anyone with the URL controls the whole server",
+            "use a dedicated role: tollgate storage init --admin URL creates one",
         ),
         (_, "t") => Examined::ok("role", "may create the schemas of components"),
         _ if !has_tables => Examined {
@@ -200,7 +200,7 @@ fn of_settings(said: &[Option<String>], has_tables: bool) -> Vec<Examined> {
         },
         _ => Examined::warn(
             "role",
-            "may not create schemas, which components that are added need",
+            "may not create schemas, which newly added components need",
             "grant it: GRANT CREATE ON DATABASE … TO …",
         ),
     });
@@ -226,10 +226,9 @@ fn triggers(wire: &Wire, has_tables: bool) -> Result<Examined, Failure> {
     wire.script("ROLLBACK", None)?;
     match tried {
         Ok(()) => Ok(Examined::fail("triggers", &ServerError::NoTriggers)),
-        Err(failure) if failure.kind() == StoreFailure::Fenced => Ok(Examined::ok(
-            "triggers",
-            "a row of the ledger out of order is refused",
-        )),
+        Err(failure) if failure.kind() == StoreFailure::Fenced => {
+            Ok(Examined::ok("triggers", "an out-of-order ledger row is refused"))
+        }
         Err(failure) => Err(failure),
     }
 }
@@ -253,7 +252,11 @@ fn clock_of(wire: &Wire, clock: &dyn Clock) -> Result<Examined, Failure> {
         }
     );
     Ok(match difference.abs() > CLOCK_LIMIT_MS {
-        true => Examined::warn("clock", told, "set both by the same time server, such as chrony"),
+        true => Examined::warn(
+            "clock",
+            told,
+            "synchronize both clocks with the same time source, for example with chrony",
+        ),
         false => Examined::ok("clock", told),
     })
 }
@@ -293,7 +296,7 @@ mod tests {
         let found = Examined::fail("version", &ServerError::TooOld { found: 14 });
         assert_eq!(
             found.what,
-            "the server is PostgreSQL 14, and at least 15 is needed"
+            "the server is PostgreSQL 14, but at least 15 is needed"
         );
         assert_eq!(found.remedy.as_deref(), Some("upgrade the server"));
     }

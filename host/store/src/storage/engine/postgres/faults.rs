@@ -10,7 +10,6 @@ use super::{Postgres, pristine};
 use crate::storage::engine::misplaced::{Cure, Misplaced};
 use crate::storage::engine::{Sql, Text};
 use crate::storage::error::StoreResult;
-use crate::storage::ledger::Head;
 
 /// An object that the migrations create.
 #[derive(Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -145,7 +144,7 @@ impl Postgres {
 
     /// Fault in the append state, if it does not match the end of the chain: rows were cut from the end, or no row
     /// can be appended.
-    pub(in crate::storage) fn fault_of_stream(&self, head: &Head) -> StoreResult<Option<String>> {
+    pub(in crate::storage) fn fault_of_stream(&self, seq: i64, hash: &str) -> StoreResult<Option<String>> {
         let text = Text {
             sql: "SELECT id::bigint, place, hash FROM core_streams ORDER BY id",
             is_kept: false,
@@ -153,8 +152,8 @@ impl Postgres {
         let ends: Vec<(i64, i64, String)> = self
             .prepare(text)?
             .all(&[], |row| Ok((row.get(0)?, row.get(1)?, row.get(2)?)))?;
-        let is_the_end = ends == [(0, head.seq, head.hash.clone())];
-        Ok((!is_the_end).then(|| "core_streams names another end than that of the rows".to_owned()))
+        let is_the_end = ends == [(0, seq, hash.to_owned())];
+        Ok((!is_the_end).then(|| "core_streams records a different end than the rows".to_owned()))
     }
 }
 
@@ -164,12 +163,12 @@ fn differences(found: &[Made], made: &[Made]) -> Vec<Misplaced> {
     for wanted in made {
         let why = match found.iter().find(|object| is_it(object, wanted)) {
             Some(object) if object.is == wanted.is => continue,
-            Some(_) => "is gone and another one is in its place",
-            None => "is gone",
+            Some(_) => "was changed or replaced",
+            None => "is missing",
         };
         wrong.push(misplaced(
             wanted,
-            format!("{why}: the host's own tables were open to changes"),
+            format!("{why}: the host's own tables were unprotected"),
         ));
     }
     let added = found

@@ -245,7 +245,7 @@ impl Postgres {
             Transaction::None => Err(Failure::seen(StoreFailure::Lost, "no transaction is open").into()),
             Transaction::Failed => {
                 self.rollback()?;
-                let what = "a statement of the transaction had failed, so it was undone";
+                let what = "a statement of the transaction failed, so the transaction was rolled back";
                 Err(Failure::seen(StoreFailure::Other, what).into())
             }
             Transaction::Open => {

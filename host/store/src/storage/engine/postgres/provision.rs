@@ -56,19 +56,19 @@ pub enum ProvisionError {
     NoPassword(String),
     /// The role cannot log in.
     #[error(
-        "the role {0} exists and may not log in; allow it with ALTER ROLE … LOGIN, or name another with --role"
+        "the role {0} exists but cannot log in; allow it with ALTER ROLE … LOGIN, or name another with --role"
     )]
     NoLogin(String),
     /// The database has another encoding.
     #[error(
-        "the database {0} exists with the encoding {1}, and a host needs UTF8; name another with --name, or create this one again with ENCODING \
-         'UTF8' TEMPLATE template0"
+        "the database {0} exists with the encoding {1}, but a host needs UTF8; name another with --name, or recreate \
+         this one with ENCODING 'UTF8' TEMPLATE template0"
     )]
     Encoding(String, String),
     /// The database must be created, and the role of the URL may not create it.
     #[error(
-        "the role of --admin may not create the database {0}, so nothing was made; name one that may (ALTER ROLE … CREATEDB), or create the \
-         database first, with ENCODING 'UTF8' TEMPLATE template0"
+        "the role of --admin may not create the database {0}, so nothing was created; name one that may (ALTER ROLE … \
+         CREATEDB), or create the database first, with ENCODING 'UTF8' TEMPLATE template0"
     )]
     MayNotMake(String),
     /// A statement failed.

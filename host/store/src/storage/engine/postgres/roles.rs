@@ -101,7 +101,8 @@ impl State {
         match (self.exists, self.is_more, self.may_take) {
             (false, ..) => Some("does not exist"),
             (true, true, _) => Some(
-                "may log in, inherits, has rights of its own or is a member of another, which no host makes so",
+                "may log in, inherits, has rights of its own or is a member of another role, unlike the roles that a \
+                 host creates",
             ),
             (true, false, false) => Some("is not granted to the role of the URL"),
             (true, false, true) => None,
@@ -121,7 +122,7 @@ impl Wall {
         let times = self.breaches.fetch_add(1, Ordering::Relaxed) + 1;
         tracing::error!(
             times,
-            "the server refused what the checker should have said no to: {failure}"
+            "the server refused a statement that the checker should have refused: {failure}"
         );
     }
 
@@ -275,7 +276,7 @@ pub(super) fn make(session: &Session, postgres: &Postgres, pack: &str) -> StoreR
     session.undo()?;
     if !server.wall.is_told.swap(true, Ordering::Relaxed) {
         tracing::warn!(
-            "components run as the role of the database's URL, so that only the host's SQL checker keeps them apart: \
+            "components run as the role of the database's URL, so only the host's SQL checker isolates them: \
              {err}"
         );
     }
@@ -354,7 +355,7 @@ fn no_role(state: &State) -> ServerError {
         remedy: match (state.exists, state.is_more) {
             (false, _) if state.may_make => "start a host, which creates it",
             (false, _) => "give the role of the URL CREATEROLE, and start a host again",
-            (true, true) => "take that from it, or drop it and start a host again",
+            (true, true) => "revoke that, or drop the role and start a host again",
             (true, false) => "grant it to that role",
         },
     }

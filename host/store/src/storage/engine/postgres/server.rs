@@ -50,11 +50,12 @@ pub enum ServerError {
     SslMode(String),
     /// A remote server without TLS.
     #[error(
-        "{0} is not on this machine and sslmode is disable, so anybody on the network path can read what is stored; use sslmode=verify-full"
+        "{0} is not on this machine and sslmode is disable, so anyone on the network path can read the stored data; \
+         use sslmode=verify-full"
     )]
     Insecure(String),
     /// The trusted certificates cannot be read.
-    #[error("the certificates of {0} cannot be used: {1}")]
+    #[error("cannot use the certificates of {0}: {1}")]
     Certificates(String, String),
     /// No connection could be made.
     #[error(
@@ -75,7 +76,7 @@ pub enum ServerError {
     },
     /// The server's version is too old.
     #[error(
-        "the server is PostgreSQL {found}, and at least {} is needed; upgrade the server",
+        "the server is PostgreSQL {found}, but at least {} is needed; upgrade the server",
         super::settings::LEAST_VERSION
     )]
     TooOld {
@@ -84,33 +85,36 @@ pub enum ServerError {
     },
     /// The server is read-only.
     #[error(
-        "the server only reads: it is a standby, or its transactions are read-only by default; give the URL of the primary"
+        "the server is read-only: it is a standby, or its transactions are read-only by default; give the URL of the \
+         primary"
     )]
     ReadOnly,
     /// A crash of the server may lose committed rows.
     #[error(
-        "{0} is off on the server, so that a crash loses committed rows or damages them; turn it on in postgresql.conf"
+        "{0} is off on the server, so a crash loses or damages committed rows; turn it on in postgresql.conf"
     )]
     NotDurable(&'static str),
     /// The database has another encoding.
     #[error("the encoding of the database is {0}; create it with ENCODING 'UTF8' TEMPLATE template0")]
     Encoding(String),
     /// Triggers do not run in sessions of the role.
-    #[error("session_replication_role is {0}, so that triggers do not run; reset it for the role of the URL")]
+    #[error("session_replication_role is {0}, so triggers do not run; reset it for the role of the URL")]
     TriggersOff(String),
     /// The server does not run the triggers, or runs other ones.
     #[error(
-        "the server accepted a row of the ledger out of order: its triggers do not work; use PostgreSQL itself"
+        "the server accepted an out-of-order ledger row, so its triggers do not work; use PostgreSQL itself"
     )]
     NoTriggers,
     /// Advisory locks have no effect on the server.
     #[error(
-        "advisory locks do not wait on this server, so that calls would not run one after another; use PostgreSQL itself, and its own port instead of that of a pooler"
+        "advisory locks do not wait on this server, so calls would not run one after another; use PostgreSQL itself, \
+         and its own port instead of a pooler's"
     )]
     NoLocks,
     /// The server has too few free connections.
     #[error(
-        "the server has {free} connections left, and a host needs {needed}; raise max_connections, or the limit of the role or database"
+        "the server has {free} connections left, but a host needs {needed}; raise max_connections, or the limit of the \
+         role or database"
     )]
     TooFewConnections {
         /// Number of free connections.
@@ -143,7 +147,8 @@ fn remedy(reason: &str) -> &'static str {
     } else if says(&["SQLSTATE 28P01", "SQLSTATE 28000"]) {
         "check the role and password in the URL, and which connections pg_hba.conf of the server allows"
     } else if says(&["does not support TLS"]) {
-        "servers elsewhere are used with TLS alone: turn it on there (ssl = on), and name its certificate with sslrootcert"
+        "a server on another machine requires TLS: turn it on there (ssl = on), and name its certificate with \
+         sslrootcert"
     } else {
         "check that the server runs, and check the address, role and password in the URL"
     }
@@ -271,7 +276,7 @@ impl Server {
             ServerError::Url(reason)
         })?;
         if config.get_hosts().is_empty() {
-            return Err(ServerError::Url("it names no host".to_owned()));
+            return Err(ServerError::Url("it does not name a host".to_owned()));
         }
         if own.schema.as_deref() == Some(OF_FUNCTIONS) {
             let taken = format!("the schema {OF_FUNCTIONS} is the one for functions of components");
@@ -279,7 +284,7 @@ impl Server {
         }
         if let Some(schema) = own.schema.as_deref().filter(|schema| !is_plain(schema)) {
             let name = format!(
-                "schema is {schema}, and not 1 to 30 letters, digits and _ that do not begin with pg_"
+                "schema is {schema}; it must be 1 to 30 letters, digits and _ and must not begin with pg_"
             );
             return Err(ServerError::Url(name));
         }
@@ -370,8 +375,7 @@ fn check_form(url: &str) -> Result<(), ServerError> {
     };
     let (authority, after) = rest.split_at(rest.find(['/', '?']).unwrap_or(rest.len()));
     if authority.matches('@').count() > 1 || after.contains('@') {
-        let escape =
-            "a name or password holds one of @, / and ?, which have to be written as %40, %2F and %3F";
+        let escape = "a name or password contains @, / or ?; write them as %40, %2F and %3F";
         return Err(ServerError::Url(escape.to_owned()));
     }
     Ok(())
@@ -414,7 +418,8 @@ fn split(url: &str) -> Result<(String, Own), ServerError> {
 
 /// Percent-decoded value from a URL.
 fn decoded(value: &str) -> Result<String, ServerError> {
-    let malformed = || ServerError::Url("a % is not followed by two digits that make up a letter".to_owned());
+    let malformed =
+        || ServerError::Url("a % is not followed by two hexadecimal digits that encode UTF-8".to_owned());
     let mut bytes = Vec::with_capacity(value.len());
     let mut parts = value.split('%');
     bytes.extend(parts.next().unwrap_or_default().bytes());
@@ -532,13 +537,16 @@ mod tests {
                 "postgres://ada@localhost/t?colour=red",
                 "the database URL is malformed",
             ),
-            ("postgres:///t", "it names no host"),
+            ("postgres:///t", "it does not name a host"),
             ("mysql://localhost", "the database URL is malformed"),
             (
                 "postgres://ada:pw@localhost/t?hostaddr=10.0.0.5&sslmode=disable",
                 "10.0.0.5 is not on this machine",
             ),
-            ("postgres:///t?user=ada&hostaddr=127.0.0.1", "it names no host"),
+            (
+                "postgres:///t?user=ada&hostaddr=127.0.0.1",
+                "it does not name a host",
+            ),
             (
                 "postgres://localhost/t?schema=tollgate",
                 "the schema tollgate is the one for functions",

@@ -52,7 +52,7 @@ pub(super) fn session(server: &Server, access: Access) -> Result<Wire, ServerErr
     primary_with_triggers(text(0), text(1))?;
     // Only servers on Linux can check during a statement whether the client still exists.
     if let Err(failure) = wire.script("SET client_connection_check_interval = '500ms'", None) {
-        tracing::debug!("the server does not look for lost clients: {failure}");
+        tracing::debug!("the server does not check for lost clients: {failure}");
     }
     Ok(wire)
 }
@@ -169,7 +169,7 @@ pub(super) fn judgements(said: &[Option<String>], needed: i64) -> Vec<Judged> {
         ),
         judged(
             "primary",
-            "the server takes writes".to_owned(),
+            "the server accepts writes".to_owned(),
             is_standby.then_some(ServerError::ReadOnly),
         ),
         durable("fsync", 2),
@@ -186,7 +186,7 @@ pub(super) fn judgements(said: &[Option<String>], needed: i64) -> Vec<Judged> {
         ),
         judged(
             "connections",
-            format!("{free} are left, and a host needs {needed}"),
+            format!("{free} are left, but a host needs {needed}"),
             (free < needed).then_some(ServerError::TooFewConnections { free, needed }),
         ),
     ]
@@ -232,14 +232,14 @@ mod tests {
             (
                 0,
                 "14",
-                "the server is PostgreSQL 14, and at least 15 is needed; upgrade",
+                "the server is PostgreSQL 14, but at least 15 is needed; upgrade",
             ),
-            (1, "t", "the server only reads"),
+            (1, "t", "the server is read-only"),
             (2, "off", "fsync is off on the server"),
             (3, "off", "full_page_writes is off"),
             (4, "SQL_ASCII", "the encoding of the database is SQL_ASCII"),
             (5, "replica", "session_replication_role is replica"),
-            (6, "40", "the server has 41 connections left, and a host needs 42"),
+            (6, "40", "the server has 41 connections left, but a host needs 42"),
         ] {
             let refused = judged(at, text).unwrap_err();
             assert!(refused.starts_with(says), "{refused}");

@@ -472,7 +472,7 @@ fn what_only_sqlite_has_is_refused_on_a_server() {
         return;
     };
     let file = std::env::temp_dir().join("nowhere.db");
-    let says = "only a database in a file of SQLite has this";
+    let says = "only available with SQLite";
     let refused = [
         database.copy_to(&file).map_err(|err| format!("{err:?}")),
         database.compact(None).map(drop).map_err(|err| format!("{err:?}")),

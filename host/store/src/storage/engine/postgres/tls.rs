@@ -33,7 +33,7 @@ impl Tls {
                     store.add(certificate?)?;
                 }
                 if store.is_empty() {
-                    return Err("the file holds no certificate".into());
+                    return Err("the file contains no certificate".into());
                 }
                 builder.with_root_certificates(store)
             }

@@ -86,7 +86,7 @@ impl Postgres {
     /// Sets the BEGIN that is sent with the first statement.
     fn begin_with_first(&self, sql: String) -> StoreResult<()> {
         if self.in_transaction() {
-            return Err(Failure::seen(StoreFailure::Other, "a transaction is open already").into());
+            return Err(Failure::seen(StoreFailure::Other, "a transaction is already open").into());
         }
         self.was_lost.set(false);
         self.must_begin_anew.set(false);
@@ -116,7 +116,7 @@ impl Postgres {
 
     fn begin_as(&self, send: impl Fn(&Wire) -> Result<Vec<Option<String>>, Failure>) -> StoreResult<()> {
         if self.in_transaction() {
-            return Err(Failure::seen(StoreFailure::Other, "a transaction is open already").into());
+            return Err(Failure::seen(StoreFailure::Other, "a transaction is already open").into());
         }
         self.must_begin_anew.set(false);
         let begun = self.begin_after(send);
@@ -217,7 +217,7 @@ impl Postgres {
             .map_err(|err| match err.failure() {
                 StoreFailure::Interrupted => Failure::seen(
                     StoreFailure::Busy,
-                    "the write lock did not become free before the deadline",
+                    "the write lock was not released before the deadline",
                 )
                 .into(),
                 _ => err,
@@ -290,5 +290,5 @@ impl Postgres {
 
 /// Error of a transaction that could not begin.
 pub(super) fn not_begun() -> StoreError {
-    Failure::seen(StoreFailure::Busy, "the transaction could not begin").into()
+    Failure::seen(StoreFailure::Busy, "cannot begin the transaction").into()
 }

@@ -31,11 +31,11 @@ impl fmt::Debug for Param<'_> {
 /// Reason for which a value cannot be sent.
 #[derive(Debug, thiserror::Error)]
 enum Unsendable {
-    #[error("text holds a NUL character, which PostgreSQL cannot store")]
+    #[error("text contains a NUL character, which PostgreSQL cannot store")]
     Nul,
     #[error("{0} is out of range for the type {1}")]
     Range(i64, Type),
-    #[error("a parameter of the type {0} gets {1}")]
+    #[error("a parameter of the type {0} was given {1}")]
     Type(Type, &'static str),
 }
 
@@ -116,7 +116,7 @@ pub(in crate::storage::engine) fn column(row: &Row, index: usize) -> StoreResult
         return Ok(Column::Null);
     };
     let ty = row.columns()[index].type_();
-    read(ty, raw).ok_or_else(|| StoreError::of_column(index, "a value of a type that is not read"))
+    read(ty, raw).ok_or_else(|| StoreError::of_column(index, "a value of an unsupported type"))
 }
 
 fn read<'a>(ty: &Type, raw: &'a [u8]) -> Option<Column<'a>> {
@@ -217,11 +217,11 @@ mod tests {
         );
         assert_eq!(
             sent(Sql::Text("a\0b"), Type::TEXT),
-            Err("text holds a NUL character, which PostgreSQL cannot store".to_owned())
+            Err("text contains a NUL character, which PostgreSQL cannot store".to_owned())
         );
         assert_eq!(
             sent(Sql::Text("1"), Type::INT8),
-            Err("a parameter of the type int8 gets text".to_owned())
+            Err("a parameter of the type int8 was given text".to_owned())
         );
     }
 }

@@ -250,7 +250,7 @@ impl Wire {
     }
 
     fn client(&self) -> Trip<&Client> {
-        let lost = || Failure::seen(StoreFailure::Lost, "the connection to the database is lost");
+        let lost = || Failure::seen(StoreFailure::Lost, "the connection to the database was lost");
         self.client.as_ref().ok_or_else(lost)
     }
 

@@ -29,13 +29,15 @@ pub enum CopyError {
     #[error(transparent)]
     Open(#[from] OpenError),
     /// SQLite failed.
-    #[error("the database could not be copied")]
+    #[error("cannot copy the database")]
     Sqlite(#[from] StoreError),
     /// Other processes keep it busy.
-    #[error("another process kept the database to itself for {} s; try again", BUSY_TIMEOUT.as_secs())]
+    #[error("another process locked the database for {} s; try again", BUSY_TIMEOUT.as_secs())]
     Busy,
     /// Compacting would block others for too long.
-    #[error("rewriting the database takes longer than {0:?}, and hosts would wait; nothing was changed")]
+    #[error(
+        "rewriting the database would take longer than {0:?} and block hosts for that time; nothing was changed"
+    )]
     TooLong(Duration),
 }
 

@@ -61,7 +61,7 @@ pub(in crate::storage) fn file(path: &Path) -> Option<File> {
 /// Error of a session whose file was replaced.
 pub(in crate::storage) fn moved(path: &Path) -> StoreError {
     let what = format!(
-        "{} was moved, removed or replaced while the host runs",
+        "{} was moved, removed or replaced while the host was running",
         path.display()
     );
     rusqlite::Error::SqliteFailure(ffi::Error::new(ffi::SQLITE_READONLY_DBMOVED), Some(what)).into()

@@ -16,7 +16,6 @@ use crate::storage::engine::misplaced::{Cure, Misplaced};
 use crate::storage::engine::steps::{self, MigrationError};
 use crate::storage::error::{StoreError, StoreResult};
 use crate::storage::handles::Maintenance;
-use crate::storage::operations::StoredOperation;
 use crate::storage::scratch;
 
 /// Most objects that an error names.
@@ -126,7 +125,7 @@ fn fault(object: &Object, owners: &Owners, targets: &[String], core: &[Object]) 
         .find(|target| owner.is_none() || owners.folded(target) != owner);
     let concerns_core = mentioned.is_some() || targets.iter().any(|target| is_core(target));
     let why = match (owner, owners.folded(name)) {
-        _ if kind == "view" || kind == "trigger" => format!("is a {kind}, and no component may have one"),
+        _ if kind == "view" || kind == "trigger" => format!("is a {kind}, which no component may have"),
         (None, Some(folded)) => format!("has the prefix of {folded} in another case"),
         (None, None) => "belongs to no component".to_owned(),
         (Some(owner), _) if owners.of(table) != Some(owner) => {
@@ -184,13 +183,13 @@ fn changed_core(found: &[Object], core: &[Object]) -> Vec<Misplaced> {
             _ => Cure::None,
         };
         let why = match found.iter().find(|object| is_it(object, wanted)) {
-            None => "is gone",
-            Some(object) if !object.is_same(wanted) => "is gone and another one is in its place",
+            None => "is missing",
+            Some(object) if !object.is_same(wanted) => "was changed or replaced",
             Some(_) => continue,
         };
         wrong.push(Misplaced {
             cure,
-            ..wanted.misplaced(format!("{why}: the host's own tables were open to changes"), true)
+            ..wanted.misplaced(format!("{why}: the host's own tables were unprotected"), true)
         });
     }
     let known = |object: &Object| core.iter().any(|wanted| is_it(object, wanted));
@@ -337,24 +336,11 @@ impl Maintenance<'_> {
             }
         }
         self.0.sqlite()?.host_statement("SAVEPOINT probe")?;
-        let recorded = self.record_probe();
+        let recorded = self.0.ledger().record_probe();
         self.0.known_head.set(None);
         self.0.sqlite()?.host_statement("ROLLBACK TO probe")?;
         self.0.sqlite()?.host_statement("RELEASE probe")?;
         recorded
-    }
-
-    fn record_probe(self) -> StoreResult<()> {
-        let probe = StoredOperation {
-            op_id: "op_probe".to_owned(),
-            op_type: "control".to_owned(),
-            pack: "core".to_owned(),
-            tool: "probe".to_owned(),
-            effect: "read".to_owned(),
-            ..StoredOperation::default()
-        };
-        let probe = probe.operation().ok_or_else(StoreError::no_session)?;
-        self.0.ledger().record(&probe)
     }
 
     /// Adds to an error the objects that block the host's own statements, if there are any.
@@ -392,7 +378,7 @@ impl Maintenance<'_> {
 }
 
 /// Prefix of an error that [`Maintenance::explain`] has explained.
-const IN_THE_WAY: &str = "something in the database is in the way of the host's own statements";
+const IN_THE_WAY: &str = "an object in the database blocks the host's own statements";
 
 /// Blocking object, if an error names one.
 pub(in crate::storage) fn obstacle(err: &rusqlite::Error) -> Option<&str> {

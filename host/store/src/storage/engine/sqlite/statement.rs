@@ -88,7 +88,7 @@ impl Sqlite {
         // Some failures make SQLite roll back the whole transaction. Later statements would then commit by
         // themselves, outside the savepoint and the ledger.
         if !self.in_transaction() {
-            return Err(SqlError::TransactionState("the transaction is over".to_owned()));
+            return Err(SqlError::TransactionState("the transaction has ended".to_owned()));
         }
         Ok(self.db.prepare_cached(tagged)?)
     }
@@ -216,7 +216,7 @@ impl From<rusqlite::Error> for SqlError {
             Some(ErrorCode::OperationInterrupted) => SqlError::Interrupted,
             Some(ErrorCode::OutOfMemory) => SqlError::Memory,
             Some(ErrorCode::TooBig) => {
-                SqlError::TooLarge("a value or statement is longer than storage takes".to_owned())
+                SqlError::TooLarge("a value or statement exceeds the length limit of storage".to_owned())
             }
             // Errors without a code come from the library: wrong parameter count, several statements.
             None | Some(ErrorCode::Unknown | ErrorCode::TypeMismatch | ErrorCode::ParameterOutOfRange) => {
