@@ -63,8 +63,6 @@ pub(crate) fn all(full: bool) -> anyhow::Result<()> {
             "--no-deps",
             "--document-private-items",
         ])
-        // With an example, what tests depend on counts as for clippy, which has checked it.
-        .args(["--lib", "--bins", "--examples"])
         .env("RUSTDOCFLAGS", "--deny warnings"))?;
     step("tests");
     let length = if full { Length::Long } else { Length::Usual };
