@@ -284,11 +284,11 @@ mod tests {
             tool hello_greet: effect was read, is run
             tool hello_new�[2J: is new, with the effect write
             tool hello_new�[2J: description: Writes.
-            tool hello_gone: is gone
+            tool hello_gone: was removed
             settings: a is required now
             settings: b changes
             settings: d is new, and required
-            settings: c is gone
+            settings: c was removed
             tables: migration 0002_second is applied"#]]
         .assert_eq(&said.join("\n"));
         assert_eq!(changes(&old, &old), []);

@@ -150,7 +150,7 @@ mod tests {
             repository: Some(place.path().join("gone")),
             ..none()
         };
-        assert!(told(place.path(), ".", gone).contains("gone, which is not a directory"));
+        assert!(told(place.path(), ".", gone).contains("gone, which is not an existing directory"));
         let empty = GitTerms {
             repository: Some(place.path().to_owned()),
             ..none()

@@ -174,11 +174,11 @@ mod tests {
         for (sql, says) in [
             (
                 "UPDATE core_states_after SET state = 'A' WHERE op_id = 'op_1'",
-                "after op_1 is not the one of row 3",
+                "after op_1 does not match row 3",
             ),
             (
                 "UPDATE core_states_after SET state = 'A', chained_seq = NULL WHERE op_id = 'op_1'",
-                "after op_1 is not",
+                "after op_1 does not match",
             ),
             (
                 "DELETE FROM core_states_after WHERE op_id = 'op_0'",

@@ -231,7 +231,7 @@ mod tests {
     #[test]
     fn changed_removed_and_added_states_are_found() {
         let set = "UPDATE core_work_tree_states SET";
-        let changed = "state 2 of a work tree, found by op_1, is not the one of row 4";
+        let changed = "state 2 of a work tree, found by op_1, does not match row 4";
         for (sql, says) in [
             (format!("{set} state = 'A' WHERE id = 2"), changed),
             (format!("{set} cause = 'test_run' WHERE id = 2"), changed),
@@ -244,7 +244,7 @@ mod tests {
             (format!("{set} workspace = 'two' WHERE id = 2"), changed),
             (
                 format!("{set} op_id = 'op_7' WHERE id = 2"),
-                "found by op_7, is not the one of row 4",
+                "found by op_7, does not match row 4",
             ),
             (
                 format!("{set} id = 8 WHERE id = 2"),

@@ -551,13 +551,13 @@ mod tests {
                 "postgres://localhost/t?schema=tollgate",
                 "the schema tollgate is the one for functions",
             ),
-            ("postgres://localhost/t?schema=a/b", "schema is a/b, and not"),
+            ("postgres://localhost/t?schema=a/b", "schema is a/b; it must be"),
             (
                 "postgres://localhost/t?schema=pg_catalog",
-                "schema is pg_catalog, and not",
+                "schema is pg_catalog; it must be",
             ),
-            ("postgres://localhost/t?schema=", "schema is , and not"),
-            ("postgres://localhost/t?schema=%61%2Fb", "schema is a/b, and not"),
+            ("postgres://localhost/t?schema=", "schema is ; it must be"),
+            ("postgres://localhost/t?schema=%61%2Fb", "schema is a/b; it must be"),
             (
                 "postgres://localhost/t?schema=%6",
                 "a % is not followed by two digits",
