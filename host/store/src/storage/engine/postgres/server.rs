@@ -557,7 +557,10 @@ mod tests {
                 "schema is pg_catalog; it must be",
             ),
             ("postgres://localhost/t?schema=", "schema is ; it must be"),
-            ("postgres://localhost/t?schema=%61%2Fb", "schema is a/b; it must be"),
+            (
+                "postgres://localhost/t?schema=%61%2Fb",
+                "schema is a/b; it must be",
+            ),
             (
                 "postgres://localhost/t?schema=%6",
                 "a % is not followed by two digits",
