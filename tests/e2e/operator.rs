@@ -219,7 +219,7 @@ async fn only_trusted_servers_and_small_enough_answers_count() {
             Some(server.certificate()),
             "returned 404",
         ),
-        (clear, Some(server.certificate()), "cannot download"),
+        (clear, Some(server.certificate()), "cannot be downloaded"),
     ] {
         let mut command = place.command(&["packs", "add", &source]);
         if let Some(certificate) = certificate {

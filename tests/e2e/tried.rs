@@ -165,7 +165,7 @@ async fn a_component_at_an_address_is_inspected_and_checked_without_being_added(
         let output = run(&["packs", "check", &url.replacen("https", scheme, 1)]);
         let said = String::from_utf8_lossy(&output.stderr);
         assert!(
-            !output.status.success() && said.contains("cannot download"),
+            !output.status.success() && said.contains("cannot be downloaded"),
             "{said}"
         );
     }

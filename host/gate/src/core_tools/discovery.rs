@@ -21,7 +21,7 @@ const MOST_DESCRIBED: usize = 10;
 /// Longest summary of a tool in a search, in bytes.
 const MAX_SUMMARY: usize = 160;
 
-/// Find tools by purpose, described in a few words. Without a query, all tools are listed by name.
+/// Find tools by purpose, described in a few words. Without a query, lists all by name.
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(super) struct Search {
@@ -269,7 +269,7 @@ fn description(tool: &ToolEntry, output: bool) -> Description {
 pub(super) struct Relay {
     /// Tool name from tool_search, for example `task_list`.
     tool: String,
-    /// Arguments that tool_describe shows. Default none.
+    /// Arguments, as tool_describe shows.
     #[serde(default)]
     #[schemars(with = "Map<String, Value>", extend("x-accepts" = text()))]
     arguments: Value,
