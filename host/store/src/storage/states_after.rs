@@ -182,7 +182,7 @@ mod tests {
             ),
             (
                 "DELETE FROM core_states_after WHERE op_id = 'op_0'",
-                "after op_0, which row 3 has, was removed",
+                "after op_0, which row 3 records, was removed",
             ),
             (
                 "UPDATE core_states_after SET op_id = 'op_2' WHERE op_id = 'op_1'",

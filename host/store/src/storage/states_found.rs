@@ -252,7 +252,7 @@ mod tests {
             ),
             (
                 "DELETE FROM core_work_tree_states WHERE id = 2".to_owned(),
-                "state 2 of a work tree in envelope env_k, which row 4 has, was removed",
+                "state 2 of a work tree in envelope env_k, which row 4 records, was removed",
             ),
             (
                 "DELETE FROM core_work_tree_states".to_owned(),

@@ -563,11 +563,11 @@ mod tests {
             ),
             (
                 "postgres://localhost/t?schema=%6",
-                "a % is not followed by two digits",
+                "a % is not followed by two hexadecimal digits",
             ),
             (
                 "postgres://localhost/t?schema=%FF",
-                "a % is not followed by two digits",
+                "a % is not followed by two hexadecimal digits",
             ),
             (
                 "postgres://ada@db.example/t?sslrootcert=%2Fnowhere%2Fa%20ca.pem",
