@@ -170,7 +170,10 @@ fn a_transaction_on_a_server_ends_whole_or_not_at_all() {
     add("a").unwrap_err();
     assert!(add("e").is_err() && session.in_transaction());
     let refused = session.commit().unwrap_err().to_string();
-    assert!(refused.contains("so the transaction was rolled back"), "{refused}");
+    assert!(
+        refused.contains("so the transaction was rolled back"),
+        "{refused}"
+    );
     assert!(!session.in_transaction());
     assert_eq!(number(&session, consents), 2);
     // Unless what failed is undone by itself.
