@@ -148,8 +148,11 @@ pub fn faults(tool: &Surface<'_>) -> Faults {
         ));
     }
     let name = tool.names.first().copied().unwrap_or_default();
-    if words(tool.description).is_empty() {
+    if tool.description.is_empty() {
         faults.refuse("the tool has no description".to_owned());
+    } else if words(tool.description).is_empty() {
+        // No client refuses signs alone, so a host must still load them.
+        faults.unclear("the tool has no description".to_owned());
     } else if is_vague(name, tool.description, OF_TOOL) {
         let start = &tool.description[..tool.description.floor_char_boundary(80)];
         faults
