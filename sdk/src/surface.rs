@@ -3,10 +3,11 @@
 //! Some rules must hold, because otherwise a client refuses the whole list. The host enforces them when it loads a
 //! component. Other rules help readers of the list. Tests of packs and `tollgate packs check` report both kinds.
 
-use std::ops::RangeInclusive;
+mod words;
 
 use serde_json::{Map, Value};
 
+use self::words::{OF_FIELD, OF_PARAMETER, OF_TOOL, is_silent, is_vague};
 use crate::Effect;
 
 /// Longest name of a tool and longest title, in bytes.
@@ -19,36 +20,6 @@ const LONGEST_DESCRIPTION: usize = 1 << 10;
 const LARGEST_SCHEMA: usize = 16 << 10;
 /// Deepest nesting of objects and arrays in a schema.
 const DEEPEST: usize = 5;
-/// Least that the description of a tool says: more than its name.
-const OF_TOOL: Least = Least { length: 25, words: 1 };
-/// Least that the description of a parameter says: what the value is and where it comes from.
-const OF_PARAMETER: Least = Least { length: 25, words: 2 };
-/// Least that the description of a field of the reply says: more than its name.
-const OF_FIELD: Least = Least { length: 10, words: 1 };
-/// Words that explain nothing, in any description.
-const EMPTY_WORDS: [&str; 10] = ["a", "an", "the", "this", "is", "its", "of", "s", "value", "given"];
-/// First words of descriptions that nobody has written yet.
-const PLACEHOLDERS: [&str; 3] = ["todo", "tbd", "fixme"];
-/// Characters that no reader sees: those that Unicode calls ignorable by default, and annotations.
-const INVISIBLE: [RangeInclusive<char>; 17] = [
-    '\u{ad}'..='\u{ad}',
-    '\u{34f}'..='\u{34f}',
-    '\u{61c}'..='\u{61c}',
-    '\u{115f}'..='\u{1160}',
-    '\u{17b4}'..='\u{17b5}',
-    '\u{180b}'..='\u{180f}',
-    '\u{200b}'..='\u{200f}',
-    '\u{202a}'..='\u{202e}',
-    '\u{2060}'..='\u{206f}',
-    '\u{3164}'..='\u{3164}',
-    '\u{fe00}'..='\u{fe0f}',
-    '\u{feff}'..='\u{feff}',
-    '\u{ffa0}'..='\u{ffa0}',
-    '\u{fff0}'..='\u{fffb}',
-    '\u{1bca0}'..='\u{1bca3}',
-    '\u{1d173}'..='\u{1d17a}',
-    '\u{e0000}'..='\u{e0fff}',
-];
 /// Deepest nesting of a schema that uses all of JSON Schema.
 const DEEPEST_FULL: usize = 24;
 /// Dialect that a schema names in order to use all of JSON Schema.
@@ -128,72 +99,18 @@ pub fn is_full(schema: &Map<String, Value>) -> bool {
 /// Finds every fault of a tool's surface.
 #[must_use]
 pub fn faults(tool: &Surface<'_>) -> Faults {
-    let mut faults = Faults::default();
-    let longest = std::iter::once(LONGEST_NAME).chain(std::iter::repeat(LONGEST_ALIAS));
-    for (name, longest) in tool.names.iter().zip(longest) {
-        if !is_name(name, longest) {
-            let start = &name[..name.floor_char_boundary(80)];
-            let more = longest - 1;
-            faults.refuse(format!(
-                "the name {start:?} does not match ^[a-z][a-z0-9_]{{0,{more}}}$"
-            ));
-        }
-    }
-    if tool.title.is_empty() {
-        faults.refuse("the tool has no title".to_owned());
-    } else if tool.title.len() > LONGEST_NAME {
-        faults.unclear(format!(
-            "the title {:?} is longer than {LONGEST_NAME} bytes",
-            tool.title
-        ));
-    }
-    let name = tool.names.first().copied().unwrap_or_default();
-    if tool.description.is_empty() {
-        faults.refuse("the tool has no description".to_owned());
-    } else if words(tool.description).is_empty() {
-        // No client refuses signs alone, so a host must still load them.
-        faults.unclear("the tool has no description".to_owned());
-    } else if is_vague(name, tool.description, OF_TOOL) {
-        let start = &tool.description[..tool.description.floor_char_boundary(80)];
-        faults
-            .vague
-            .push(format!("the tool is described only as {start:?}"));
-    }
-    let length = tool.description.len();
-    if length > LONGEST_DESCRIPTION {
-        faults.refuse(format!(
-            "the description has {length} bytes, more than {LONGEST_DESCRIPTION}"
-        ));
-    }
-    if tool.effect == Effect::Read && tool.destructive {
-        faults.unclear("the tool has the effect read and is marked as destructive".to_owned());
-    }
-    if tool.input.get("additionalProperties") != Some(&Value::Bool(false)) {
-        faults.unclear(
-            "the input schema accepts unknown arguments; set additionalProperties to false".to_owned(),
-        );
-    }
-    for (side, schema) in [("input", tool.input), ("output", tool.output)] {
-        let size = serde_json::to_string(schema).map_or(0, |text| text.len());
-        if size > LARGEST_SCHEMA {
-            faults.refuse(format!(
-                "the {side} schema has {size} bytes, more than {LARGEST_SCHEMA}"
-            ));
-        }
-        if schema.get("type").and_then(Value::as_str) != Some("object") {
-            faults.refuse(format!("the {side} schema is not of type object"));
-        }
-        if side == "input" && is_full(schema) {
-            faults.unclear(
-                "the input schema uses all of JSON Schema 2020-12, which some clients refuse".to_owned(),
-            );
-            schema.values().for_each(|value| faults.walk_full(value, 1));
-            faults.read_full(schema, side, 0);
-        } else {
-            faults.walk(schema, side, 0);
-        }
-    }
-    faults
+    let mut lint = Lint::new(true);
+    lint.read_tool(tool);
+    lint.faults
+}
+
+/// Finds only the faults for which some client refuses the list. It reads no descriptions, and is quick enough for each
+/// start of a host.
+#[must_use]
+pub fn refused(tool: &Surface<'_>) -> Vec<String> {
+    let mut lint = Lint::new(false);
+    lint.read_tool(tool);
+    lint.faults.refused
 }
 
 fn is_name(name: &str, longest: usize) -> bool {
@@ -204,110 +121,107 @@ fn is_name(name: &str, longest: usize) -> bool {
             .all(|c| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '_')
 }
 
-/// Least that a description says.
-#[derive(Clone, Copy)]
-struct Least {
-    /// Visible characters.
-    length: usize,
-    /// Distinct words beside those of the name and [`EMPTY_WORDS`].
-    words: usize,
-}
-
-/// Returns whether a description explains nothing beyond the name, or is a placeholder.
-fn is_vague(name: &str, description: &str, least: Least) -> bool {
-    let said = words(description);
-    let Some(first) = said.first() else {
-        return true;
-    };
-    if length(description) < least.length || PLACEHOLDERS.contains(&first.to_lowercase().as_str()) {
-        return true;
-    }
-    let mut known = parts(&words(name));
-    known.push(known.concat());
-    let mut further: Vec<String> = Vec::new();
-    for word in parts(&said) {
-        let is_known = known
-            .iter()
-            .chain(&further)
-            .any(|other| is_form(&word, other) || is_form(other, &word));
-        if !is_known && !EMPTY_WORDS.contains(&word.as_str()) {
-            further.push(word);
-        }
-        if further.len() == least.words {
-            return false;
-        }
-    }
-    true
-}
-
-/// Text that readers see, with one space for all white space between two words.
-fn visible(text: &str) -> String {
-    let is_visible = |c: &char| {
-        let is_hidden = INVISIBLE.iter().any(|range| range.contains(c));
-        !is_hidden && (!c.is_control() || c.is_whitespace())
-    };
-    let text: String = text.chars().filter(is_visible).collect();
-    text.split_whitespace().collect::<Vec<_>>().join(" ")
-}
-
-/// Number of visible characters. Dots, spaces and other signs in a row count as two at most.
-fn length(text: &str) -> usize {
-    let mut signs = 0;
-    let text = visible(text);
-    let counted = text.chars().filter(|c| {
-        signs = if c.is_alphanumeric() { 0 } else { signs + 1 };
-        signs <= 2
-    });
-    counted.count()
-}
-
-/// Visible words of a text.
-fn words(text: &str) -> Vec<String> {
-    let text = visible(text);
-    let words = text.split(|c: char| !c.is_alphanumeric());
-    words.filter(|word| !word.is_empty()).map(str::to_owned).collect()
-}
-
-/// Lower-case parts of words, which `camelCase` joins.
-fn parts(words: &[String]) -> Vec<String> {
-    let mut parts = Vec::new();
-    for word in words {
-        let mut part = String::new();
-        let mut was_lower = false;
-        for c in word.chars() {
-            if was_lower && c.is_uppercase() {
-                parts.push(std::mem::take(&mut part));
-            }
-            was_lower = c.is_lowercase();
-            part.extend(c.to_lowercase());
-        }
-        parts.push(part);
-    }
-    parts
-}
-
-/// Returns whether a word is another one or its plural.
-fn is_form(word: &str, other: &str) -> bool {
-    match word.strip_prefix(other) {
-        Some(end) => matches!(end, "" | "s" | "es"),
-        None => other
-            .strip_suffix('y')
-            .is_some_and(|stem| word.strip_suffix("ies") == Some(stem)),
-    }
-}
-
 impl Faults {
     /// All faults, the gravest first.
     pub fn into_all(self) -> impl Iterator<Item = String> {
         self.refused.into_iter().chain(self.unclear).chain(self.vague)
     }
+}
+
+/// A walk over a tool's surface.
+struct Lint {
+    faults: Faults,
+    /// True if descriptions are read too.
+    is_thorough: bool,
+}
+
+impl Lint {
+    fn new(is_thorough: bool) -> Self {
+        Self {
+            faults: Faults::default(),
+            is_thorough,
+        }
+    }
 
     fn refuse(&mut self, fault: String) {
-        self.refused.push(fault);
+        self.faults.refused.push(fault);
     }
 
     fn unclear(&mut self, fault: String) {
-        self.unclear.push(fault);
+        self.faults.unclear.push(fault);
+    }
+
+    fn vague(&mut self, fault: String) {
+        self.faults.vague.push(fault);
+    }
+
+    fn read_tool(&mut self, tool: &Surface<'_>) {
+        let longest = std::iter::once(LONGEST_NAME).chain(std::iter::repeat(LONGEST_ALIAS));
+        for (name, longest) in tool.names.iter().zip(longest) {
+            if !is_name(name, longest) {
+                let start = &name[..name.floor_char_boundary(80)];
+                let more = longest - 1;
+                self.refuse(format!(
+                    "the name {start:?} does not match ^[a-z][a-z0-9_]{{0,{more}}}$"
+                ));
+            }
+        }
+        if tool.title.is_empty() {
+            self.refuse("the tool has no title".to_owned());
+        } else if tool.title.len() > LONGEST_NAME {
+            self.unclear(format!(
+                "the title {:?} is longer than {LONGEST_NAME} bytes",
+                tool.title
+            ));
+        }
+        let name = tool.names.first().copied().unwrap_or_default();
+        if tool.description.is_empty() {
+            self.refuse("the tool has no description".to_owned());
+        } else if !self.is_thorough {
+            // Only `faults` reads it.
+        } else if is_silent(tool.description) {
+            // No client refuses signs alone, so a host must still load them.
+            self.unclear("the tool has no description".to_owned());
+        } else if is_vague(name, tool.description, OF_TOOL) {
+            let start = &tool.description[..tool.description.floor_char_boundary(80)];
+            self.vague(format!("the tool is described only as {start:?}"));
+        }
+        let length = tool.description.len();
+        if length > LONGEST_DESCRIPTION {
+            self.refuse(format!(
+                "the description has {length} bytes, more than {LONGEST_DESCRIPTION}"
+            ));
+        }
+        if tool.effect == Effect::Read && tool.destructive {
+            self.unclear("the tool has the effect read and is marked as destructive".to_owned());
+        }
+        if tool.input.get("additionalProperties") != Some(&Value::Bool(false)) {
+            self.unclear(
+                "the input schema accepts unknown arguments; set additionalProperties to false".to_owned(),
+            );
+        }
+        for (side, schema) in [("input", tool.input), ("output", tool.output)] {
+            let size = serde_json::to_string(schema).map_or(0, |text| text.len());
+            if size > LARGEST_SCHEMA {
+                self.refuse(format!(
+                    "the {side} schema has {size} bytes, more than {LARGEST_SCHEMA}"
+                ));
+            }
+            if schema.get("type").and_then(Value::as_str) != Some("object") {
+                self.refuse(format!("the {side} schema is not of type object"));
+            }
+            if side == "input" && is_full(schema) {
+                self.unclear(
+                    "the input schema uses all of JSON Schema 2020-12, which some clients refuse".to_owned(),
+                );
+                schema.values().for_each(|value| self.walk_full(value, 1));
+                if self.is_thorough {
+                    self.read_full(schema, side, 0);
+                }
+            } else {
+                self.walk(schema, side, 0);
+            }
+        }
     }
 
     /// Finds faults that make a full schema unsafe for clients: references to other documents, and endless nesting.
@@ -372,15 +286,17 @@ impl Faults {
 
     /// Finds faults of a property's description.
     fn read(&mut self, name: &str, description: &str, path: &str) {
+        if !self.is_thorough {
+            return;
+        }
         let least = match path.starts_with("input") {
             true => OF_PARAMETER,
             false => OF_FIELD,
         };
-        if words(description).is_empty() {
+        if is_silent(description) {
             self.unclear(format!("{path} has no description"));
         } else if is_vague(name, description, least) {
-            self.vague
-                .push(format!("{path} is described only as {description:?}"));
+            self.vague(format!("{path} is described only as {description:?}"));
         }
     }
 
@@ -438,11 +354,11 @@ impl Faults {
         // An empty schema is the same as true.
         match schema.get("additionalProperties") {
             Some(Value::Object(others)) if !others.is_empty() => {
-                let before = self.refused.len();
+                let before = self.faults.refused.len();
                 self.walk(others, &format!("{path}.*"), depth + 1);
                 // A host must still load packs of versions that did not look there.
-                let found = self.refused.split_off(before);
-                self.unclear.extend(found);
+                let found = self.faults.refused.split_off(before);
+                self.faults.unclear.extend(found);
             }
             _ => {}
         }
@@ -489,7 +405,7 @@ mod tests {
         }
         let output = object(json!({"type": "array", "items": {"$ref": "#/x"}, "properties": {"rows": deep}}));
         let description = "Call somebody. ".repeat(200);
-        let told = faults(&Surface {
+        let surface = Surface {
             names: vec!["Bad Name", "fine_name"],
             title: "",
             description: &description,
@@ -497,7 +413,9 @@ mod tests {
             destructive: true,
             input: &input,
             output: &output,
-        });
+        };
+        let told = faults(&surface);
+        assert_eq!(refused(&surface), told.refused);
         let told = [
             told.refused.join("\n"),
             told.unclear.join("\n"),

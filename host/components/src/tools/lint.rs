@@ -7,8 +7,9 @@ use super::spec::ToolSpec;
 
 /// Problems for which some client would refuse a tool.
 pub(super) fn check(tool: &ToolSpec) -> Vec<String> {
-    let refused = faults(tool).refused.into_iter();
+    let refused = surface::refused(&surface_of(tool));
     refused
+        .into_iter()
         .map(|problem| format!("tool {}: {problem}", tool.name))
         .collect()
 }
@@ -29,8 +30,12 @@ pub fn all(tool: &ToolSpec) -> Vec<String> {
 }
 
 fn faults(tool: &ToolSpec) -> Faults {
+    surface::faults(&surface_of(tool))
+}
+
+fn surface_of(tool: &ToolSpec) -> Surface<'_> {
     let aliases = tool.aliases.iter().map(String::as_str);
-    surface::faults(&Surface {
+    Surface {
         names: std::iter::once(tool.name.as_str()).chain(aliases).collect(),
         title: &tool.title,
         description: &tool.description,
@@ -42,5 +47,5 @@ fn faults(tool: &ToolSpec) -> Faults {
         destructive: tool.destructive,
         input: &tool.input_schema,
         output: &tool.output_schema,
-    })
+    }
 }
