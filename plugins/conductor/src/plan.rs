@@ -107,7 +107,7 @@ pub(crate) struct Plan {
     /// Operating system, runtime and language.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub target_environment: Option<String>,
-    /// Minimal or robust version, and the deadline.
+    /// Priority of the work: a minimal or a robust solution, and the deadline if there is one.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub timeline_priority: Option<String>,
     /// Abilities and limits of the user.

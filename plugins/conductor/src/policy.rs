@@ -33,7 +33,7 @@ pub(crate) struct Policies {
     pub inject_mistakes_every_step: bool,
     /// `strict` checks the quality of evidence and requires the whole criteria_checklist.
     pub evidence_schema_mode: EvidenceMode,
-    /// After a rejection, a mistake must be recorded before the next submission.
+    /// After a rejection, mistake_record must add a lesson before the next submission.
     pub require_mistake_on_reject: bool,
     /// New files need one line each in the evidence `file_descriptions`.
     pub require_file_descriptions: bool,
@@ -108,7 +108,7 @@ pub(crate) struct PolicyChanges {
     /// `strict` checks the quality of evidence and requires the whole criteria_checklist. Default loose.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub evidence_schema_mode: Option<EvidenceMode>,
-    /// After a rejection, a mistake must be recorded. Default false.
+    /// After a rejection, mistake_record must add a lesson before the next submission. Default false.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub require_mistake_on_reject: Option<bool>,
     /// New files need one line each in file_descriptions. Default false.

@@ -65,7 +65,8 @@ pub(crate) struct StepSpec {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(range(min = 1, max = 100))]
     pub max_attempts: Option<u32>,
-    /// Tags; mistakes that share one are shown, and `high-risk` puts a checkpoint before the step.
+    /// Tags, for example api. The prompt shows mistakes with the same tag. `high-risk` inserts a checkpoint before
+    /// the step.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub tags: Vec<String>,
 }

@@ -24,7 +24,7 @@ pub(crate) struct Config {
     /// Requires a passed validation, newer than the milestone's last change, before completion (default
     /// true).
     pub require_validation: bool,
-    /// `required` completes tasks only with a test run that passed on the current work tree (default optional).
+    /// `required`: completing a task needs a test run that passed on the current work tree. Default `optional`.
     pub evidence: EvidenceRule,
     /// Configuration of single workspaces by name.
     pub workspaces: BTreeMap<String, WorkspaceConfig>,

@@ -26,7 +26,7 @@ pub(crate) struct Config {
     /// Number of ACTIVE tasks in a workspace above which tasks_lint warns (default 3).
     #[schemars(range(min = 1, max = 1000))]
     pub active_limit: usize,
-    /// `required` closes steps only with a test run that passed on the current work tree (default optional).
+    /// `required`: closing a step needs a test run that passed on the current work tree. Default `optional`.
     pub evidence: EvidenceRule,
     /// Configuration of single workspaces by name.
     pub workspaces: BTreeMap<String, WorkspaceConfig>,
@@ -36,7 +36,7 @@ pub(crate) struct Config {
 #[derive(Debug, Clone, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct WorkspaceConfig {
-    /// `required` closes steps of this workspace only with a test run that passed on the current work tree.
+    /// `required`: closing a step of this workspace needs a test run that passed on the current work tree.
     pub evidence: Option<EvidenceRule>,
 }
 

@@ -38,7 +38,7 @@ impl JsonSchema for Workspace {
         json_schema!({
             "type": "string",
             "pattern": Workspace::PATTERN,
-            "description": "Namespace of your choice. For example the repository's name.",
+            "description": "Plan namespace. One name for all calls, such as the repo's.",
         })
     }
 }

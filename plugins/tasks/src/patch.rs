@@ -58,7 +58,7 @@ pub(crate) struct PatchOp {
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct Patch {
-    /// Target: task_detail for the plan or task itself, step, or task for a node.
+    /// Kind of target: `task_detail` (the plan or task itself), `step`, or `task` (a node).
     pub kind: PatchKind,
     /// Step or node by path, for example s:0 or s:0.t:1.
     #[schemars(length(max = NAME))]

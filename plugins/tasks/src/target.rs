@@ -55,9 +55,10 @@ impl Subject {
 /// The arguments of every write to a target: what the target must be, the caller, and the extent of the reply.
 #[derive(Debug, Deserialize, JsonSchema)]
 struct Terms {
-    /// Revision from your last reply.
+    /// Revision from the last reply. Fails with REVISION_MISMATCH if there is a newer one.
     expected_revision: Option<i64>,
-    /// Id that the target must have.
+    /// Id of the plan, task or step that you mean. Fails with TARGET_MISMATCH if the other arguments or the focus
+    /// lead to another.
     #[schemars(length(max = NAME))]
     expected_target_id: Option<String>,
     /// Your name, for the history and leases.
@@ -93,7 +94,7 @@ impl Terms {
 #[derive(Debug, Deserialize, JsonSchema)]
 pub(crate) struct RootTarget {
     workspace: Workspace,
-    /// Task id, for example TASK-001; or a plan id, where allowed.
+    /// Task id, for example TASK-001. Tools that work on plans also accept a plan id.
     #[schemars(length(max = NAME))]
     task: Option<String>,
     #[serde(flatten)]

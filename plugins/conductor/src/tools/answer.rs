@@ -40,7 +40,7 @@ pub(crate) struct Answers {
     /// Operating system, runtime, language. For example Linux, Python 3.12.
     #[serde(deserialize_with = "sentence")]
     target_environment: Option<String>,
-    /// Minimal or robust, and the deadline.
+    /// Priority of the work: a minimal or a robust solution, and the deadline if there is one.
     #[serde(deserialize_with = "sentence")]
     timeline_priority: Option<String>,
     /// Abilities and limits of the user. One per entry.
@@ -49,7 +49,7 @@ pub(crate) struct Answers {
     /// Exact outputs: files, endpoints, docs. One per entry.
     #[serde(deserialize_with = "entries")]
     deliverables: Option<Vec<String>>,
-    /// Conditions at the end. One per entry, each of them checkable.
+    /// Conditions that must hold when the job is done. One per entry, each of them checkable.
     #[serde(deserialize_with = "entries")]
     definition_of_done: Option<Vec<String>>,
     /// Expected tests. One per entry.

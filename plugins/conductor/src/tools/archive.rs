@@ -213,7 +213,8 @@ fn file_part(files: Vec<File>, wanted: u32) -> (u32, String, Vec<File>) {
 }
 
 /// Import a job that job_export_bundle exported as json. The job keeps its status, and its id unless that is
-/// taken, so that work continues where it was. Fails if the tools could not have made the job.
+/// taken, so that work continues where it was. Fails if the bundle contains data that no tool could have
+/// produced.
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct JobImport {

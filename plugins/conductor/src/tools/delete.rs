@@ -12,7 +12,8 @@ use crate::state::{Event, Status};
 use crate::store::{attempt, job, step};
 
 /// Delete a job with its steps, submissions, logs and context. Fails if the job is EXECUTING or PAUSED. The mistakes
-/// and file descriptions of its repository stay, and the ledger keeps a line about the job. Export it before.
+/// and file descriptions of its repository stay, and the ledger keeps a line about the job. To keep a copy, call
+/// job_export_bundle first.
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 #[schemars(extend("x-workspace" = super::workspace()))]

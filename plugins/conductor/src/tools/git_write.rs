@@ -37,7 +37,7 @@ pub(crate) struct GitCommit {
     paths: Vec<String>,
     /// Step that the commit belongs to. Default: the current step.
     step_id: Option<StepId>,
-    /// Reason to defer the commit. Pass no summary and no paths then.
+    /// Reason to defer the commit. Do not combine with summary or paths.
     #[schemars(length(min = 1, max = ENTRY))]
     defer_reason: Option<String>,
     /// Author name, if the Git configuration has none. Requires author_email.

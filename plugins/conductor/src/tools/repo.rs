@@ -261,7 +261,7 @@ pub(crate) struct RepoFileDescriptionsUpdate {
     /// Description for each path: one line of at most 200 characters; at most 500 paths.
     #[serde(default)]
     descriptions: BTreeMap<String, String>,
-    /// Paths whose description to remove. Default none.
+    /// Paths of the files whose descriptions are removed. Default none.
     #[serde(default)]
     remove: Vec<String>,
 }

@@ -15,8 +15,8 @@ const SHOWN: usize = 200;
 /// Most paths in the text of a reply.
 const IN_TEXT: usize = 20;
 
-/// Record the state of a Git work tree after an edit, compared with the last commit. Flags edits without
-/// effect (`no_op`) or back to an earlier state (`oscillation`).
+/// Record a Git work tree after an edit, with the changes since the last record or the envelope's opening.
+/// Flags `no_op` (no effect) and `oscillation` (an old state).
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct MutationRecord {

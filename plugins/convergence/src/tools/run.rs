@@ -18,8 +18,8 @@ const MAX_OUTPUT: u32 = 1 << 20;
 /// Longest end of the output in a reply, in bytes.
 const MAX_TAIL: usize = 16 << 10;
 
-/// Run a registered test command of a workspace. Reports failures with a fingerprint that changes only with the
-/// failure.
+/// Run a registered test command of a workspace. Reports a failure with its fingerprint, which is the same in every
+/// run.
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 #[schemars(extend("x-charge" = "test-run"))]
@@ -28,7 +28,7 @@ pub(crate) struct TestRun {
     #[serde(default = "default_workspace")]
     #[schemars(length(max = 128))]
     workspace: String,
-    /// Test command of the workspace.
+    /// Name of a registered command.
     #[serde(default = "default_test")]
     #[schemars(length(max = 128))]
     test: String,

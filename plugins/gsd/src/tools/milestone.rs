@@ -113,7 +113,7 @@ pub(crate) struct Checked {
     evidence: String,
 }
 
-/// Record the validation of a milestone in its current state. Any later change outdates it. Next:
+/// Record the validation of a milestone in its current state. Any later change invalidates the validation. Next:
 /// gsd_milestone_complete after `pass`.
 #[derive(Debug, Serialize, Deserialize, JsonSchema)]
 pub(crate) struct ValidateMilestone {

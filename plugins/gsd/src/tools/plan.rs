@@ -92,7 +92,7 @@ pub(crate) struct PlanSlice {
     /// New goal of the slice. Default: unchanged.
     #[schemars(length(max = TEXT))]
     goal: Option<String>,
-    /// Names of fields of the slice to empty: goal.
+    /// Slice fields to empty. Only `goal` is valid.
     #[schemars(length(max = ENTRIES))]
     clear: Option<Vec<String>>,
     /// Tasks of the slice to plan.

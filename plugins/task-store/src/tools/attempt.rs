@@ -26,7 +26,7 @@ use crate::store::task::{self, TaskHead};
 pub(crate) struct TaskStartAttempt {
     /// Task id from task_create.
     task_id: TaskId,
-    /// Purpose of the attempt. For example executing.
+    /// Phase of the attempt. Always `executing`.
     phase: AttemptPhase,
     /// Runtime that runs the attempt.
     runtime: Runtime,

@@ -36,7 +36,7 @@ pub(crate) struct TaskCreate {
     workspace: String,
     /// Phase in which the task starts, for example `spec_draft`.
     initial_phase: InitialPhase,
-    /// Labels, a filter of task_list.
+    /// Labels to filter task_list by.
     #[serde(default)]
     #[schemars(length(max = LABELS))]
     labels: Vec<String>,

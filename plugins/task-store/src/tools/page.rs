@@ -90,10 +90,10 @@ macro_rules! list_arguments {
             /// Earlier name of `cursor`, which is still accepted.
             #[schemars(length(max = $crate::arguments::REFERENCE), extend("deprecated" = true))]
             after: Option<String>,
-            /// Your name, for next calls.
+            /// Your name, to fill in `actor` of the suggested next calls.
             #[schemars(length(min = 1, max = $crate::arguments::REFERENCE))]
             actor: Option<String>,
-            /// Your role, for next calls.
+            /// Your role, to fill in `actor_role` of the suggested next calls.
             actor_role: Option<$crate::role::Role>,
         }
 

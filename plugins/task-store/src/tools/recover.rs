@@ -31,10 +31,10 @@ use crate::worker::{self, Worker};
 pub(crate) struct TaskRecover {
     /// Task id from task_create.
     task_id: TaskId,
-    /// Your name, for next calls.
+    /// Name for suggested calls.
     #[schemars(length(min = 1, max = REFERENCE))]
     actor: Option<String>,
-    /// Your role, for next calls.
+    /// Role for suggested calls.
     actor_role: Option<Role>,
 }
 

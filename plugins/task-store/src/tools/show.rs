@@ -32,10 +32,10 @@ pub(crate) struct TaskGet {
     /// Add the Markdown source of the spec (default false).
     #[serde(default)]
     include_spec_markdown: bool,
-    /// Your name, for next calls.
+    /// Your name, to fill in `actor` of the suggested next calls.
     #[schemars(length(min = 1, max = REFERENCE))]
     actor: Option<String>,
-    /// Your role, for next calls.
+    /// Your role, to fill in `actor_role` of the suggested next calls.
     actor_role: Option<Role>,
 }
 
@@ -156,10 +156,10 @@ pub(crate) struct TaskEvents {
     /// Maximum number of events, 1 to 200 (default 50).
     #[schemars(range(min = 1, max = 200))]
     limit: Option<u32>,
-    /// Your name, for next calls.
+    /// Your name, to fill in `actor` of the suggested next calls.
     #[schemars(length(min = 1, max = REFERENCE))]
     actor: Option<String>,
-    /// Your role, for next calls.
+    /// Your role, to fill in `actor_role` of the suggested next calls.
     actor_role: Option<Role>,
 }
 

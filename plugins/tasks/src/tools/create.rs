@@ -171,10 +171,10 @@ pub(crate) struct ReadyStep {
     /// One-line outcome of the step.
     #[schemars(length(min = 1, max = TITLE))]
     title: String,
-    /// Criteria for done, at least one.
+    /// Criteria to meet, at least one.
     #[schemars(length(min = 1, max = ENTRIES))]
     success_criteria: Vec<String>,
-    /// Tests that prove it, at least one.
+    /// Tests to pass, at least one.
     #[schemars(length(min = 1, max = ENTRIES))]
     tests: Vec<String>,
     /// Known obstacles, as text. They do not block the step; tasks_block does.
@@ -198,8 +198,8 @@ pub(crate) struct ReadyTask {
     steps: Vec<ReadyStep>,
 }
 
-/// Create a task with its steps, or several `tasks`, in an existing plan or in a new one (`plan_title`). Every
-/// step needs success criteria and tests, which gate it. Next: tasks_radar.
+/// Create a task with its steps, or several `tasks`, in an existing or a new plan (`plan_title`). Each step needs
+/// criteria and tests. Confirm both to close a step. Next: tasks_radar.
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct Bootstrap {

@@ -50,7 +50,7 @@ impl Tool for FocusGet {
     }
 }
 
-/// Set the focus of a workspace: the plan or task that reads without `task` show.
+/// Set the focus of a workspace: the plan or task that reading tools show if a call omits `task`.
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct FocusSet {

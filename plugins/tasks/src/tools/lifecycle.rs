@@ -21,7 +21,7 @@ use crate::work;
 use crate::write::Write;
 
 /// Set the status of a plan or task (default DONE). DONE fails while a task has open steps or a plan has
-/// unfinished tasks. CANCELED of a plan cancels its unfinished tasks.
+/// unfinished tasks. Cancelling a plan cancels its unfinished tasks.
 #[derive(Debug, Deserialize, JsonSchema)]
 pub(crate) struct Complete {
     #[serde(flatten)]
@@ -76,7 +76,8 @@ impl Tool for Complete {
 }
 
 /// Close a task in one call: optional patches, then completion, all or nothing. Without `apply=true` it
-/// previews the changes. Both fail for a stale revision or unconfirmed checkpoints.
+/// previews the changes. Preview and change fail if `expected_revision` is stale or a checkpoint is not
+/// confirmed.
 #[derive(Debug, Deserialize, JsonSchema)]
 #[schemars(extend("x-looks" = evidence::looks()))]
 pub(crate) struct CloseTask {

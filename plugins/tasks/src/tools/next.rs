@@ -24,7 +24,7 @@ pub(crate) struct Next {
     /// Plan id, to list only its tasks.
     #[schemars(length(max = NAME))]
     plan: Option<String>,
-    /// Your name; steps leased to others are blocked.
+    /// Your name. Steps others hold count as blocked.
     #[schemars(length(min = 1, max = NAME))]
     actor: Option<String>,
     /// Old name of `actor`, which is still accepted.

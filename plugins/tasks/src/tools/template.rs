@@ -219,16 +219,17 @@ pub(crate) struct TemplateSave {
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct SavedStep {
-    /// Title of the step's task, in a plan template only. Steps of one task are adjacent.
+    /// Title of the task that the step belongs to. Only for plan templates. List the steps of one task one after the
+    /// other.
     #[schemars(length(min = 1, max = TITLE))]
     task: Option<String>,
     /// Outcome of the step, in one line.
     #[schemars(length(min = 1, max = TITLE))]
     title: String,
-    /// Criteria for done, at least one.
+    /// Criteria that must hold before the step counts as done, at least one.
     #[schemars(length(min = 1, max = ENTRIES))]
     success_criteria: Vec<String>,
-    /// Tests that prove it, at least one.
+    /// Commands or checks that prove the step is done, at least one.
     #[schemars(length(min = 1, max = ENTRIES))]
     tests: Vec<String>,
 }
