@@ -270,7 +270,7 @@ fn poor(key: &str, text: &str, least: usize) -> Option<Fault> {
     let message = if plain.is_empty() || EMPTY_PHRASES.contains(&plain.as_str()) {
         format!("{key} has no content: {text:?}")
     } else if length < least {
-        format!("{key} has {length} characters in words, but at least {least} are required")
+        format!("{key} has {length} characters, counting only its words, but at least {least} are required")
     } else {
         return None;
     };

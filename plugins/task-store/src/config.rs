@@ -22,7 +22,7 @@ pub(crate) struct Config {
 #[derive(Debug, Clone, Default, PartialEq, Eq, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub(crate) struct Binding {
-    /// Names of MCP clients. Clients choose their name themselves, so this prevents mistakes only.
+    /// Names of MCP clients. A client can claim any name, except names that begin with `tollgate`.
     pub clients: Vec<String>,
     /// Identities that the transport has authenticated.
     pub identities: Vec<String>,

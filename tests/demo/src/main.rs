@@ -32,7 +32,7 @@ backoff_ms = [2000]
 [policies.no-giving-up]
 source = "builtin:cel"
 tools = ["task_transition"]
-config = { when = "arguments.to_phase == 'failed'", code = "GIVING_UP", message = "agents do not give tasks up", remediation = "Try again, or ask a person." }
+config = { when = "arguments.to_phase == 'failed'", code = "GIVING_UP", message = "agents may not move a task to failed", remediation = "Try again, or ask a person." }
 "#;
 
 /// Drive one task through a running tollgate and explain what happens.

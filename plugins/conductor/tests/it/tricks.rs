@@ -532,7 +532,7 @@ fn words_that_nobody_sees_are_none_in_strict_mode() {
         (
             "summary",
             "a .............................",
-            "summary has 1 characters in words",
+            "summary has 1 characters, counting only its words",
         ),
         ("devlog_line", "\u{2060}.", "devlog_line is missing"),
         ("notes", "- - -", "notes has no content"),

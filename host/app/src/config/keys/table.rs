@@ -106,7 +106,7 @@ pub(in crate::config) const KEYS: &[Key] = &[
         "cluster.lease_sec",
         Kind::Count(120),
         "15",
-        "Seconds without a heartbeat from this host after which other hosts end what it left open, at least 5.",
+        "Seconds without a heartbeat from this host after which other hosts end what it left open. Values below 5 count as 5.",
     ),
     table(
         "server",
@@ -283,7 +283,7 @@ pub(in crate::config) const KEYS: &[Key] = &[
         "server.limits.header_kib",
         Kind::Count(1 << 10),
         "32",
-        "Maximum size of a request head in KiB, at least 8.",
+        "Maximum size of a request head in KiB. Values below 8 count as 8.",
     ),
     key(
         "server.limits.request_sec",
@@ -347,13 +347,13 @@ pub(in crate::config) const KEYS: &[Key] = &[
         Kind::Count(i64::MAX),
         "counted, not limited",
         "100",
-        "Edits of a work tree that no call made, allowed in an envelope that was opened without this limit.",
+        "Maximum number of edits outside of calls, for an envelope that was opened without this limit.",
     ),
     key(
         "envelope.auto",
         Kind::Bool,
         "false",
-        "Open an envelope with the limits above for a connection whose calls have none.",
+        "Open an envelope with the limits above for a connection whose calls name no envelope.",
     ),
     open(
         "envelope.budgets",
@@ -740,7 +740,7 @@ pub(in crate::config) const KEYS: &[Key] = &[
         "packs.*.limits.memory_mib",
         Kind::Count(4096),
         "64",
-        "Linear memory in MiB. The SQL of one call may take 15 MiB more, and a migration as much as both.",
+        "Linear memory in MiB. In addition, the SQL of one call may use 15 MiB. A migration may use the sum of both.",
     ),
     key(
         "packs.*.limits.storage_mib",
@@ -803,7 +803,7 @@ pub(in crate::config) const KEYS: &[Key] = &[
         "policies.*.mode",
         Kind::OneOf(&["enforce", "audit"]),
         "\"enforce\"",
-        "Effect of verdicts. `audit` records verdicts that stop nothing.",
+        "`enforce` applies verdicts. `audit` only records them.",
     ),
     key(
         "policies.*.fail_open",
