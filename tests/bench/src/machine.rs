@@ -21,7 +21,7 @@ pub(crate) fn describe() -> String {
     format!(
         "{}; {}, {cores} cores, {}\n\
          {} {}, kernel {}, {}, profile {profile}\n\
-         load before the start: {} (anything near a busy core makes the figures worse than they are)",
+         load before the start: {} (a load near 1 or more makes all times longer)",
         today.split('T').next().unwrap_or_default(),
         field("/proc/cpuinfo", "model name").unwrap_or_else(|| "processor unknown".to_owned()),
         field("/proc/meminfo", "MemTotal").unwrap_or_else(|| "memory unknown".to_owned()),

@@ -48,9 +48,9 @@ pub(crate) fn write(report: &Report, file: &Path) -> anyhow::Result<()> {
 
 fn head() -> String {
     "# Benchmarks\n\n\
-     Written by `cargo xtask bench --report docs/benchmarks.md` on the machine and day below; nothing here is edited by\n\
-     hand. What each figure is and how it is measured is in [performance.md](performance.md). Each is shown beside a\n\
-     baseline of the same run, as the median of rounds in which all took turns, with the smallest and the largest round.\n"
+     Written by `cargo xtask bench --report docs/benchmarks.md` on the machine and day below, and not edited by hand.\n\
+     [performance.md](performance.md) defines each figure and describes the measurement. Each figure is the median of all\n\
+     rounds, next to a baseline from the same run, with the smallest and the largest round.\n"
         .to_owned()
 }
 

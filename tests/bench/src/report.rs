@@ -50,7 +50,7 @@ impl fmt::Display for Quantity {
 /// Limit that a figure is compared with.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Target {
-    /// Verb of the comparison, such as `takes` or `adds`.
+    /// Verb or noun before the value, such as `takes` or `delay`.
     pub(crate) what: &'static str,
     /// The compared value.
     pub(crate) value: Quantity,
@@ -220,7 +220,7 @@ pub(crate) fn judged(target: &Target) -> String {
     };
     let verdict = if met { "met" } else { "MISSED" };
     let limit = Quantity(target.limit, target.value.1);
-    format!("{verdict}: {} {}, {bound} {limit}", target.what, target.value)
+    format!("{verdict}: {} {}, target {bound} {limit}", target.what, target.value)
 }
 
 /// Prints a line. A closed standard output is not an error.

@@ -126,7 +126,7 @@ impl Peer {
         report.row(&many, sample, Unit::Microseconds, sample);
         report.row("tollgate, 32 in flight", tollgate, Unit::Microseconds, sample);
         let times = Quantity(sample.median() / tollgate.median(), Unit::Times);
-        let target = Target::at_least("is faster", times, OVER_TYPESCRIPT);
+        let target = Target::at_least("speed", times, OVER_TYPESCRIPT);
         report.add(Figure {
             name: "durable task_create, stdio, 32 in flight".to_owned(),
             value: Quantity(tollgate.median(), Unit::Microseconds),
@@ -163,7 +163,7 @@ fn record(report: &mut Report, one_by_one: &Sample, many: &Sample, alone: &Sampl
         target: Some(target),
     };
     let times = Quantity(one_by_one.median() / many.median(), Unit::Times);
-    let faster = Target::at_least("is faster", times, OVER_BARE);
+    let faster = Target::at_least("speed", times, OVER_BARE);
     report.add(against("durable task_create, stdio, 32 in flight", many, faster));
     let times = Quantity(alone.median() / one_by_one.median(), Unit::Times);
     let slower = Target::at_most("takes", times, ALONE);

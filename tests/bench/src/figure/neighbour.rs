@@ -53,7 +53,7 @@ pub(crate) fn measure(setup: &Setup, report: &mut Report) -> anyhow::Result<()> 
             value: p99,
             baseline: "alone",
             baseline_value: baseline,
-            target: Some(Target::at_most("is later by", later, LIMIT)),
+            target: Some(Target::at_most("delay", later, LIMIT)),
         });
     }
     Ok(())
