@@ -433,7 +433,7 @@ typedef struct tollgate_host_ledger_slot_t {
   policy_option_string_t   remediation;
 } tollgate_host_ledger_slot_t;
 
-// Result of tests that a call ran or was told of.
+// Result of tests that a call ran or that its caller reported.
 typedef uint8_t tollgate_host_ledger_test_result_t;
 
 #define TOLLGATE_HOST_LEDGER_TEST_RESULT_PASSED 0
@@ -471,7 +471,7 @@ typedef struct {
 // An operation that was looked up by its id.
 typedef struct tollgate_host_ledger_found_operation_t {
   tollgate_host_ledger_operation_t   operation;
-  // Outcome of the tests that it ran or was told of.
+  // Outcome of the tests that it ran or that its caller reported.
   tollgate_host_ledger_option_test_outcome_t   tests;
   // Mutations that its envelope had counted when the operation began, including it. None outside of
   // envelopes.
@@ -508,7 +508,7 @@ typedef struct tollgate_host_ledger_work_tree_t {
   uint64_t   observed_edits;
   // True if the state at the opening of the envelope is known.
   bool   has_baseline;
-  // Number of edits since the newest state was there before, if others came in between.
+  // Number of edits since the work tree was last in its newest state, with other states in between.
   policy_option_u32_t   oscillation;
 } tollgate_host_ledger_work_tree_t;
 
@@ -631,7 +631,7 @@ typedef struct tollgate_host_approvals_answerers_t {
   policy_list_string_t   names;
   // Only a caller whose identity the transport proved.
   bool   proven;
-  // Another person than the one who asked. With `proven`, both must have an identity.
+  // Somebody other than the requester. With `proven`, both must have an identity.
   bool   another;
 } tollgate_host_approvals_answerers_t;
 
@@ -658,7 +658,7 @@ typedef struct tollgate_host_approvals_request_t {
   policy_option_string_t   requested_by;
   // If true, asks anew if the request with this key was answered. Otherwise the answer stands.
   bool   renew;
-  // Time from which the request is not open any more, in milliseconds since 1970 UTC.
+  // Time at which the request expires, in milliseconds since 1970 UTC.
   policy_option_s64_t   until;
   tollgate_host_approvals_option_answering_t   answering;
   tollgate_host_approvals_option_answerers_t   answerers;
@@ -1266,15 +1266,15 @@ extern bool tollgate_host_budget_reserve(policy_string_t *name, uint64_t amount,
 // Adds to the current operation's record, even if the call ends with a tool error. Of several events the
 // last fingerprint, statistics and short diff count; names accumulate.
 extern bool tollgate_host_ledger_append(tollgate_host_ledger_event_t *event, tollgate_host_ledger_error_t *err);
-// Records the outcome of tests that the current call ran or was told of. Of several, the last counts.
+// Records the outcome of tests that the current call ran or that its caller reported. Of several, the last counts.
 extern bool tollgate_host_ledger_set_test_outcome(tollgate_host_ledger_test_outcome_t *outcome, tollgate_host_ledger_error_t *err);
 // Returns what the calls of the current call's envelope found in a workspace that the component may use.
 extern bool tollgate_host_ledger_seen_work_tree(policy_string_t *workspace, tollgate_host_ledger_work_tree_t *ret, tollgate_host_ledger_error_t *err);
 // Returns the number of edits of a workspace that the component may use, by calls and by others, in all envelopes
 // and between them, as far as calls found them. The number never falls. None if no call looked at the work tree.
 extern bool tollgate_host_ledger_edits_over_envelopes(policy_string_t *workspace, policy_option_u64_t *ret, tollgate_host_ledger_error_t *err);
-// Returns what changed in a workspace until the current call, since the envelope's state after the given
-// number of edits. None if one of the states is not known, or outside of `run` tools and in transactions.
+// Returns the changes of a workspace between the state after the envelope's given number of edits and the current
+// call. None if one of the states is not known, or outside of `run` tools and in transactions.
 extern bool tollgate_host_ledger_changed_since(policy_string_t *workspace, uint64_t edits, tollgate_host_ledger_option_work_tree_change_t *ret, tollgate_host_ledger_error_t *err);
 // Returns past operations of all packs, oldest first by default, if granted.
 // 
@@ -1287,23 +1287,23 @@ extern bool tollgate_host_ledger_query_whole(tollgate_host_ledger_filter_t *filt
 // Returns the operation with this id, if granted. None if there is no such operation, if it was pruned, or if
 // it is not one of the caller's own and the caller sees only those.
 extern bool tollgate_host_ledger_find(policy_string_t *op_id, tollgate_host_ledger_option_found_operation_t *ret, tollgate_host_ledger_error_t *err);
-// Compares the work tree of a workspace with the one in which an operation ran, if granted. Of an operation
-// that `find` does not return, nothing is known.
+// Compares the work tree of a workspace with the one in which an operation ran, if granted. The result has no
+// data about an operation that `find` does not return.
 extern bool tollgate_host_ledger_compare_work_tree(policy_string_t *op_id, policy_string_t *workspace, tollgate_host_ledger_tested_tree_t *ret, tollgate_host_ledger_error_t *err);
 // Takes something that counts once, such as an approval, for the call that a policy evaluates in
 // `before-call`. Returns false if another call holds it, or another call inside the same one does.
 // 
-// The call takes the key in its own commit; if another call was faster, this one is refused and does not
-// run. The call holds the key until `until`, in milliseconds since 1970 UTC. A call that is refused or
-// fails releases the key. A `run` call that ended otherwise than with the tool's own error keeps the key,
-// because the work may be done. Keys have 1 to 200 bytes, and each policy has its own; at most 16 per
-// evaluated call.
+// The key is taken in the commit that admits the call. If another call was faster, this one is refused and
+// does not run. The call holds the key until `until`, in milliseconds since 1970 UTC. A call that is refused
+// or fails releases the key. A `run` call that ended in any other way than with the tool's own error keeps
+// the key, because the work may be done. Keys have 1 to 200 bytes, and each policy has its own; at most 16
+// per evaluated call.
 extern bool tollgate_host_ledger_take_once(policy_string_t *key, int64_t until, bool *ret, tollgate_host_ledger_error_t *err);
 // Takes a slot for the call that a policy evaluates in `before-call`. Returns none if a slot is free.
 // Otherwise returns the milliseconds until one is free, and the policy denies the call. Calls inside the
 // same call count as well.
 // 
-// The call takes the slot in its own commit, and holds it from then on. If other calls took all slots in
+// The slot is taken in the commit that admits the call, and held from then on. If other calls took all slots in
 // between, the call is refused with the slot's code and does not run. Keys are separate for each policy as
 // with `take-once`; at most 16 per evaluated call.
 extern bool tollgate_host_ledger_take_slot(tollgate_host_ledger_slot_t *slot, policy_option_u64_t *ret, tollgate_host_ledger_error_t *err);
@@ -1353,9 +1353,9 @@ extern bool tollgate_host_workspace_describe(policy_string_t *workspace, tollgat
 // Returns the entries directly below a directory, sorted by name, after the entry named `after`. At most
 // `limit`, and never more than 1,000; `.` is the root.
 extern bool tollgate_host_workspace_list(policy_string_t *workspace, policy_string_t *directory, policy_string_t *maybe_after, uint32_t limit, tollgate_host_workspace_list_entry_t *ret, tollgate_host_workspace_error_t *err);
-// Like `list` from the beginning, unless the directory's fingerprint is `known`: then none, at no cost in
-// the component, however many entries there are. The fingerprint is not newer than the entries, so that
-// the next listing finds changes made during this one.
+// Like `list` from the beginning, unless the directory's fingerprint is `known`: then returns none, and the
+// component does no work, whatever the number of entries. The fingerprint is not newer than the entries, so
+// that the next listing finds changes made during this one.
 extern bool tollgate_host_workspace_list_unless(policy_string_t *workspace, policy_string_t *directory, uint64_t *maybe_known, uint32_t limit, tollgate_host_workspace_option_listing_t *ret, tollgate_host_workspace_error_t *err);
 // Returns the entry at a path. A symbolic link at its end is not followed.
 extern bool tollgate_host_workspace_stat(policy_string_t *workspace, policy_string_t *path, tollgate_host_workspace_entry_t *ret, tollgate_host_workspace_error_t *err);

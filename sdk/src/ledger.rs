@@ -554,7 +554,7 @@ impl<'a> Ledger<'a> {
     /// the milliseconds until a slot is free, and the policy should deny the call. Calls inside the same call count as
     /// well.
     ///
-    /// The call takes the slot in its own commit and holds the slot from then on. If other calls took all slots in
+    /// The slot is taken in the commit that admits the call, and held from then on. If other calls took all slots in
     /// between, the call is refused with the slot's code and does not run. A key therefore never has more holders than
     /// slots.
     pub fn take_slot(&self, slot: &Slot) -> Result<Option<u64>, LedgerError> {

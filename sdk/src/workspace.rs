@@ -331,8 +331,8 @@ impl<'a> Workspace<'a> {
     }
 
     /// Like [`list`](Workspace::list) from the beginning, unless the directory's fingerprint is `known`. In that case
-    /// returns `None`, at no cost in the pack, however many entries there are. Changes during the listing are found by
-    /// the next listing.
+    /// returns `None`, and the pack does no work, whatever the number of entries. Changes during the listing are found
+    /// by the next listing.
     pub fn list_unless(
         &self,
         directory: &str,

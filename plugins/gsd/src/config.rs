@@ -10,7 +10,7 @@ use tollgate_kit::runs::EvidenceRule;
 #[derive(Debug, Clone, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct WorkspaceConfig {
-    /// `required` completes tasks of this workspace only with a test run that passed on the current work tree.
+    /// `required`: completing a task of this workspace needs a test run that passed on the current work tree.
     pub evidence: Option<EvidenceRule>,
 }
 
@@ -42,7 +42,7 @@ impl Default for Config {
 }
 
 impl Config {
-    /// Returns whether a workspace completes tasks only with a test run as proof.
+    /// Returns whether completing a task of a workspace needs a test run as proof.
     pub(crate) fn requires_evidence(&self, workspace: &str) -> bool {
         let own = self.workspaces.get(workspace);
         own.and_then(|own| own.evidence).unwrap_or(self.evidence) == EvidenceRule::Required

@@ -2570,7 +2570,7 @@ pub mod tollgate {
                         .finish()
                 }
             }
-            /// Result of tests that a call ran or was told of.
+            /// Result of tests that a call ran or that its caller reported.
             #[repr(u8)]
             #[derive(Clone, Copy, Eq, Ord, PartialEq, PartialOrd)]
             pub enum TestResult {
@@ -2655,7 +2655,7 @@ pub mod tollgate {
             #[derive(Clone)]
             pub struct FoundOperation {
                 pub operation: Operation,
-                /// Outcome of the tests that it ran or was told of.
+                /// Outcome of the tests that it ran or that its caller reported.
                 pub tests: ::core::option::Option<TestOutcome>,
                 /// Mutations that its envelope had counted when the operation began, including it. None outside of
                 /// envelopes.
@@ -2718,7 +2718,7 @@ pub mod tollgate {
                 pub observed_edits: u64,
                 /// True if the state at the opening of the envelope is known.
                 pub has_baseline: bool,
-                /// Number of edits since the newest state was there before, if others came in between.
+                /// Number of edits since the work tree was last in its newest state, with other states in between.
                 pub oscillation: ::core::option::Option<u32>,
             }
             impl ::core::fmt::Debug for WorkTree {
@@ -3033,7 +3033,7 @@ pub mod tollgate {
                 }
             }
             #[allow(unused_unsafe, clippy::all)]
-            /// Records the outcome of tests that the current call ran or was told of. Of several, the last counts.
+            /// Records the outcome of tests that the current call ran or that its caller reported. Of several, the last counts.
             #[allow(async_fn_in_trait)]
             pub fn set_test_outcome(
                 outcome: &TestOutcome,
@@ -3464,8 +3464,8 @@ pub mod tollgate {
                 }
             }
             #[allow(unused_unsafe, clippy::all)]
-            /// Returns what changed in a workspace until the current call, since the envelope's state after the given
-            /// number of edits. None if one of the states is not known, or outside of `run` tools and in transactions.
+            /// Returns the changes of a workspace between the state after the envelope's given number of edits and the current
+            /// call. None if one of the states is not known, or outside of `run` tools and in transactions.
             #[allow(async_fn_in_trait)]
             pub fn changed_since(
                 workspace: &str,
@@ -5335,8 +5335,8 @@ pub mod tollgate {
                 }
             }
             #[allow(unused_unsafe, clippy::all)]
-            /// Compares the work tree of a workspace with the one in which an operation ran, if granted. Of an operation
-            /// that `find` does not return, nothing is known.
+            /// Compares the work tree of a workspace with the one in which an operation ran, if granted. The result has no
+            /// data about an operation that `find` does not return.
             #[allow(async_fn_in_trait)]
             pub fn compare_work_tree(
                 op_id: &str,
@@ -5532,11 +5532,11 @@ pub mod tollgate {
             /// Takes something that counts once, such as an approval, for the call that a policy evaluates in
             /// `before-call`. Returns false if another call holds it, or another call inside the same one does.
             ///
-            /// The call takes the key in its own commit; if another call was faster, this one is refused and does not
-            /// run. The call holds the key until `until`, in milliseconds since 1970 UTC. A call that is refused or
-            /// fails releases the key. A `run` call that ended otherwise than with the tool's own error keeps the key,
-            /// because the work may be done. Keys have 1 to 200 bytes, and each policy has its own; at most 16 per
-            /// evaluated call.
+            /// The key is taken in the commit that admits the call. If another call was faster, this one is refused and
+            /// does not run. The call holds the key until `until`, in milliseconds since 1970 UTC. A call that is refused
+            /// or fails releases the key. A `run` call that ended in any other way than with the tool's own error keeps
+            /// the key, because the work may be done. Keys have 1 to 200 bytes, and each policy has its own; at most 16
+            /// per evaluated call.
             #[allow(async_fn_in_trait)]
             pub fn take_once(
                 key: &str,
@@ -5647,7 +5647,7 @@ pub mod tollgate {
             /// Otherwise returns the milliseconds until one is free, and the policy denies the call. Calls inside the
             /// same call count as well.
             ///
-            /// The call takes the slot in its own commit, and holds it from then on. If other calls took all slots in
+            /// The slot is taken in the commit that admits the call, and held from then on. If other calls took all slots in
             /// between, the call is refused with the slot's code and does not run. Keys are separate for each policy as
             /// with `take-once`; at most 16 per evaluated call.
             #[allow(async_fn_in_trait)]
@@ -5877,7 +5877,7 @@ pub mod tollgate {
                 pub names: _rt::Vec<_rt::String>,
                 /// Only a caller whose identity the transport proved.
                 pub proven: bool,
-                /// Another person than the one who asked. With `proven`, both must have an identity.
+                /// Somebody other than the requester. With `proven`, both must have an identity.
                 pub another: bool,
             }
             impl ::core::fmt::Debug for Answerers {
@@ -5906,7 +5906,7 @@ pub mod tollgate {
                 pub requested_by: ::core::option::Option<_rt::String>,
                 /// If true, asks anew if the request with this key was answered. Otherwise the answer stands.
                 pub renew: bool,
-                /// Time from which the request is not open any more, in milliseconds since 1970 UTC.
+                /// Time at which the request expires, in milliseconds since 1970 UTC.
                 pub until: ::core::option::Option<i64>,
                 pub answering: ::core::option::Option<Answering>,
                 pub answerers: ::core::option::Option<Answerers>,
@@ -8049,9 +8049,9 @@ pub mod tollgate {
                 }
             }
             #[allow(unused_unsafe, clippy::all)]
-            /// Like `list` from the beginning, unless the directory's fingerprint is `known`: then none, at no cost in
-            /// the component, however many entries there are. The fingerprint is not newer than the entries, so that
-            /// the next listing finds changes made during this one.
+            /// Like `list` from the beginning, unless the directory's fingerprint is `known`: then returns none, and the
+            /// component does no work, whatever the number of entries. The fingerprint is not newer than the entries, so
+            /// that the next listing finds changes made during this one.
             #[allow(async_fn_in_trait)]
             pub fn list_unless(
                 workspace: &str,
@@ -9747,8 +9747,8 @@ pub mod tollgate {
             use super::super::super::_rt;
             #[allow(unused_unsafe, clippy::all)]
             /// Returns a name of the current call's connection, for `is-open`. The host remembers it with the call's
-            /// transaction. None if no later call comes over the connection, such as for a single request over HTTP, and
-            /// in tools other than `write`.
+            /// transaction. None in tools other than `write`, and if the connection ends with the call, as a single HTTP
+            /// request does.
             #[allow(async_fn_in_trait)]
             pub fn current() -> ::core::option::Option<_rt::String> {
                 unsafe {
@@ -9802,7 +9802,7 @@ pub mod tollgate {
                 }
             }
             #[allow(unused_unsafe, clippy::all)]
-            /// Returns true until the connection ends, or the host process that served it, however that ended.
+            /// Returns true until the connection, or the host process that serves it, has ended in any way.
             #[allow(async_fn_in_trait)]
             pub fn is_open(name: &str) -> bool {
                 unsafe {

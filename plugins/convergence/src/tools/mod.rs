@@ -119,7 +119,7 @@ pub(crate) struct RunView {
     failure_seen: u64,
     /// Number of edits, or without a view of the work tree of mutations, since the first sighting.
     failure_mutations: u64,
-    /// Number of edits since the same state of the work tree was there before, if edits restored it.
+    /// Number of edits since the work tree was last in its present state, if edits restored this state.
     #[serde(skip_serializing_if = "Option::is_none")]
     oscillation_period: Option<u32>,
     /// Number of other envelopes in which the failure was seen.
@@ -350,7 +350,7 @@ struct Changes {
     observed_edits: Option<u64>,
     /// Edits of the workspace over all envelopes.
     of_workspace: Option<u64>,
-    /// Edits since the newest state was there before.
+    /// Edits since the work tree was last in its newest state.
     oscillation: Option<u32>,
     unobserved: Option<String>,
 }

@@ -17,12 +17,12 @@ from componentize_py_types import Result, Ok, Err, Some
 def current() -> Optional[str]:
     """
     Returns a name of the current call's connection, for `is-open`. The host remembers it with the call's
-    transaction. None if no later call comes over the connection, such as for a single request over HTTP, and
-    in tools other than `write`.
+    transaction. None in tools other than `write`, and if the connection ends with the call, as a single HTTP
+    request does.
     """
     raise NotImplementedError
 def is_open(name: str) -> bool:
     """
-    Returns true until the connection ends, or the host process that served it, however that ended.
+    Returns true until the connection, or the host process that serves it, has ended in any way.
     """
     raise NotImplementedError

@@ -111,7 +111,7 @@ class Slot:
 
 class TestResult(Enum):
     """
-    Result of tests that a call ran or was told of.
+    Result of tests that a call ran or that its caller reported.
     """
     PASSED = 0
     FAILED = 1
@@ -185,7 +185,7 @@ def append(event: Event) -> None:
     raise NotImplementedError
 def set_test_outcome(outcome: TestOutcome) -> None:
     """
-    Records the outcome of tests that the current call ran or was told of. Of several, the last counts.
+    Records the outcome of tests that the current call ran or that its caller reported. Of several, the last counts.
     
     Raises: `componentize_py_types.Err(wit_world.imports.ledger.Error)`
     """
@@ -207,8 +207,8 @@ def edits_over_envelopes(workspace: str) -> Optional[int]:
     raise NotImplementedError
 def changed_since(workspace: str, edits: int) -> Optional[WorkTreeChange]:
     """
-    Returns what changed in a workspace until the current call, since the envelope's state after the given
-    number of edits. None if one of the states is not known, or outside of `run` tools and in transactions.
+    Returns the changes of a workspace between the state after the envelope's given number of edits and the current
+    call. None if one of the states is not known, or outside of `run` tools and in transactions.
     
     Raises: `componentize_py_types.Err(wit_world.imports.ledger.Error)`
     """
@@ -241,8 +241,8 @@ def find(op_id: str) -> Optional[FoundOperation]:
     raise NotImplementedError
 def compare_work_tree(op_id: str, workspace: str) -> TestedTree:
     """
-    Compares the work tree of a workspace with the one in which an operation ran, if granted. Of an operation
-    that `find` does not return, nothing is known.
+    Compares the work tree of a workspace with the one in which an operation ran, if granted. The result has no
+    data about an operation that `find` does not return.
     
     Raises: `componentize_py_types.Err(wit_world.imports.ledger.Error)`
     """
@@ -252,11 +252,11 @@ def take_once(key: str, until: int) -> bool:
     Takes something that counts once, such as an approval, for the call that a policy evaluates in
     `before-call`. Returns false if another call holds it, or another call inside the same one does.
     
-    The call takes the key in its own commit; if another call was faster, this one is refused and does not
-    run. The call holds the key until `until`, in milliseconds since 1970 UTC. A call that is refused or
-    fails releases the key. A `run` call that ended otherwise than with the tool's own error keeps the key,
-    because the work may be done. Keys have 1 to 200 bytes, and each policy has its own; at most 16 per
-    evaluated call.
+    The key is taken in the commit that admits the call. If another call was faster, this one is refused and
+    does not run. The call holds the key until `until`, in milliseconds since 1970 UTC. A call that is refused
+    or fails releases the key. A `run` call that ended in any other way than with the tool's own error keeps
+    the key, because the work may be done. Keys have 1 to 200 bytes, and each policy has its own; at most 16
+    per evaluated call.
     
     Raises: `componentize_py_types.Err(wit_world.imports.ledger.Error)`
     """
@@ -267,7 +267,7 @@ def take_slot(slot: Slot) -> Optional[int]:
     Otherwise returns the milliseconds until one is free, and the policy denies the call. Calls inside the
     same call count as well.
     
-    The call takes the slot in its own commit, and holds it from then on. If other calls took all slots in
+    The slot is taken in the commit that admits the call, and held from then on. If other calls took all slots in
     between, the call is refused with the slot's code and does not run. Keys are separate for each policy as
     with `take-once`; at most 16 per evaluated call.
     

@@ -154,9 +154,9 @@ def list(workspace: str, directory: str, after: Optional[str], limit: int) -> Li
     raise NotImplementedError
 def list_unless(workspace: str, directory: str, known: Optional[int], limit: int) -> Optional[Listing]:
     """
-    Like `list` from the beginning, unless the directory's fingerprint is `known`: then none, at no cost in
-    the component, however many entries there are. The fingerprint is not newer than the entries, so that
-    the next listing finds changes made during this one.
+    Like `list` from the beginning, unless the directory's fingerprint is `known`: then returns none, and the
+    component does no work, whatever the number of entries. The fingerprint is not newer than the entries, so
+    that the next listing finds changes made during this one.
     
     Raises: `componentize_py_types.Err(wit_world.imports.workspace.Error)`
     """
