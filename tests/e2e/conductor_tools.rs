@@ -1,4 +1,5 @@
-//! Every tool and prompt of the conductor, called by a real client.
+//! The tools and prompts of the conductor, called by a real client from the first plan to the end of a job. Tools without
+//! a part in this story are called by the check of every built-in pack, in `authors`.
 
 use std::collections::BTreeSet;
 
@@ -81,33 +82,12 @@ async fn prompts_are_listed_said_and_recorded() {
     );
 }
 
-/// The families of the pack.
-const FAMILIES: &[&str] = &[
-    "conductor_",
-    "context_",
-    "plan_",
-    "job_",
-    "step_",
-    "devlog_",
-    "decision_",
-    "mistake_",
-    "git_",
-    "repo_",
-    "template_",
-];
-
 #[tokio::test]
-async fn every_tool_answers_a_real_client() {
+async fn tools_of_all_families_answer_a_real_client() {
     let project = Project::new();
     let session = project.place.serve(&["--tier", "full"]).await;
     let listed = session.client().list_all_tools().await.unwrap();
-    let of_pack = |name: &&str| FAMILIES.iter().any(|family| name.starts_with(family));
-    let listed: BTreeSet<String> = listed
-        .iter()
-        .map(|tool| tool.name.as_ref())
-        .filter(of_pack)
-        .map(str::to_owned)
-        .collect();
+    let listed: BTreeSet<String> = listed.iter().map(|tool| tool.name.to_string()).collect();
     let begun = session
         .ok(
             "conductor_init",
@@ -140,7 +120,8 @@ async fn every_tool_answers_a_real_client() {
         .await;
     called.extend(["job_fail".to_owned(), "step_approve".to_owned()]);
     session.close().await;
-    assert_eq!(called, listed);
+    let unlisted: Vec<&String> = called.difference(&listed).collect();
+    assert!(unlisted.is_empty(), "called under a former name: {unlisted:?}");
 }
 
 async fn plan_with_everything(call: &mut impl AsyncFnMut(&str, Value) -> Value) {

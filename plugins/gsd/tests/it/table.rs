@@ -1,7 +1,7 @@
 //! The tool table: names, descriptions, and schemas that every client takes.
 
 use expect_test::{expect, expect_file};
-use tollgate_kit_test::{scopes, table};
+use tollgate_kit_test::table;
 use tollgate_sdk::Pack;
 
 const PACK: Pack = gsd::PACK;
@@ -39,36 +39,4 @@ fn swapped_names_are_aliases() {
         gsd_reopen_milestone = gsd_milestone_reopen
     "#]]
     .assert_eq(&(aliases.join("\n") + "\n"));
-}
-
-/// Declaring a scope is a decision: changes in different workspaces run side by side on a server, so neither may look at rows that
-/// the other one changes. A read whose pages follow a number that all workspaces share is a feed.
-#[test]
-fn changes_in_different_workspaces_share_no_rows() {
-    expect![[r#"
-        gsd_status -
-        gsd_plan_milestone ["workspace"]
-        gsd_plan_slice ["workspace"]
-        gsd_plan_task ["workspace"]
-        gsd_task_start ["workspace"]
-        gsd_task_complete ["workspace"]
-        gsd_slice_complete ["workspace"]
-        gsd_slice_skip ["workspace"]
-        gsd_validate_milestone ["workspace"]
-        gsd_milestone_complete ["workspace"]
-        gsd_reassess_roadmap ["workspace"]
-        gsd_replan_slice ["workspace"]
-        gsd_task_reopen ["workspace"]
-        gsd_slice_reopen ["workspace"]
-        gsd_milestone_reopen ["workspace"]
-        gsd_claim ["workspace"]
-        gsd_release ["workspace"]
-        gsd_claims -
-        gsd_events feed
-        gsd_audit_log feed
-        gsd_render -
-        gsd_import -
-        gsd_show -
-    "#]]
-    .assert_eq(&scopes(&PACK));
 }

@@ -40,6 +40,18 @@ pub fn edges_never_fail(pack: &'static Pack, arguments: &Arguments, session: imp
     assert!(accepted > 0, "no call of {} was accepted", pack.name);
 }
 
+impl Arguments {
+    /// Arguments that a tool requires, all made of the first word, and those with a fixed value.
+    #[must_use]
+    pub fn required(&self, pack: &Pack, tool: &str) -> Value {
+        let Some(entry) = pack.tool(tool) else {
+            panic!("{} has no tool {tool}", pack.name);
+        };
+        let word = self.words.first().copied().unwrap_or_default();
+        Value::Object(base(self, &(entry.input_schema)(), word))
+    }
+}
+
 fn is_failure(code: &str) -> bool {
     code.starts_with("STORAGE") || code == "INTERNAL"
 }
@@ -94,7 +106,7 @@ fn properties(schema: &Value) -> impl Iterator<Item = (&String, &Value)> {
     schema["properties"].as_object().into_iter().flatten()
 }
 
-/// Required arguments, each made of one word.
+/// Required arguments, each made of one word, and those with a fixed value.
 fn base(arguments: &Arguments, schema: &Value, word: &str) -> Map<String, Value> {
     let required = schema["required"].as_array().cloned().unwrap_or_default();
     let mut base = Map::new();

@@ -9,9 +9,8 @@ mod edges;
 mod well_formed;
 
 use expect_test::ExpectFile;
-use serde_json::Value;
 use tollgate_sdk::native::{self, Script, Session};
-use tollgate_sdk::{Effect, Entry, Pack, Tier};
+use tollgate_sdk::{Pack, Tier};
 
 pub use arguments::{Arguments, never_panics};
 pub use edges::edges_never_fail;
@@ -43,22 +42,11 @@ pub fn changes(session: &Session) -> String {
     lines.collect()
 }
 
-/// Scope that each tool of a pack declares, one line per tool: the arguments of a change on which its rows depend, or
-/// `feed` for a read whose pages follow a number that all calls share.
-#[must_use]
-pub fn scopes(pack: &Pack) -> String {
-    let line = |tool: &Entry| {
-        let schema = (tool.input_schema)();
-        let declared = match tool.effect {
-            Effect::Read => schema.get("x-feed").map(|_| "feed".to_owned()),
-            Effect::Write | Effect::Run => schema.get("x-scope").map(Value::to_string),
-        };
-        format!("{} {}\n", tool.name, declared.as_deref().unwrap_or("-"))
-    };
-    pack.tools.iter().map(line).collect()
-}
-
 /// Checks that every client takes a pack's tools, that at most `core` of them are core, and what clients see.
+///
+/// The snapshot also has the scope of each `write` tool (`x-scope`), which is a decision: calls in different scopes run
+/// side by side on a server, so neither may look at rows that the other one changes. A `write` tool without a scope
+/// waits for all other calls. A read whose pages follow a number that all scopes share is a feed (`x-feed`).
 pub fn table(pack: &Pack, core: usize, schemas: &ExpectFile) {
     assert_eq!(native::table::faults(pack), Vec::<String>::new());
     let found = pack.tools.iter().filter(|tool| tool.tier == Tier::Core).count();

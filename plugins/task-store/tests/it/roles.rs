@@ -2,8 +2,9 @@
 
 use expect_test::expect;
 use serde_json::{Value, json};
+use tollgate_kit_test::Arguments;
+use tollgate_sdk::Effect;
 use tollgate_sdk::native::Session;
-use tollgate_sdk::{Effect, ToolError};
 
 use crate::harness::{EXECUTING, check_after, refusal, reply, run};
 
@@ -18,41 +19,24 @@ const ROLES: [&str; 6] = [
 
 /// Arguments that fit a tool's schema, whatever they mean.
 fn arguments(tool: &str, review_type: &str, role: &str) -> Value {
-    let mut arguments = match tool {
-        "task_create" => {
-            json!({"title": "t", "spec_markdown": "s", "workspace": "w", "initial_phase": "spec_draft"})
-        }
-        "task_update_spec" => json!({"task_id": "tsk_0", "spec_markdown": "s"}),
-        "task_transition" => {
-            json!({"task_id": "tsk_0", "from_phase": "spec_draft", "to_phase": "spec_review", "reason": "r"})
-        }
-        "task_open_circuit" => json!({"task_id": "tsk_0", "reason": "r"}),
-        "task_start_attempt" => {
-            json!({"task_id": "tsk_0", "phase": "executing", "runtime": "local", "executor_kind": "builder"})
-        }
-        "task_finish_attempt" => json!({"attempt_id": "att_0", "status": "failed"}),
-        "task_record_checkpoint" => json!({"task_id": "tsk_0", "checkpoint_type": "note", "payload": {}}),
-        "task_record_artifact" => json!({"task_id": "tsk_0", "kind": "diff", "uri": "u", "produced_by": "p"}),
-        "task_append_review" => json!({"task_id": "tsk_0", "review_type": review_type, "reviewer_ref": "r",
-            "verdict": "approved", "findings": []}),
-        "task_request_approval" => json!({"task_id": "tsk_0", "attempt_id": "att_0", "requested_action": "a",
-            "side_effect_kind": "k", "idempotency_key": "i"}),
-        "task_resolve_approval" => {
-            json!({"task_id": "tsk_0", "approval_id": "apr_0", "resolution": "approved",
-            "resolved_by": "r"})
-        }
-        "task_get" | "task_recover" => json!({"task_id": "tsk_0"}),
-        "task_list" | "task_list_ready" | "task_list_approvals" | "task_events" => json!({}),
-        other => panic!("no arguments for {other}"),
-    };
-    arguments["actor"] = json!("somebody");
-    arguments["actor_role"] = json!(role);
-    arguments
+    let mut arguments = Arguments::of(&["x"])
+        .fixed("actor", json!("somebody"))
+        .fixed("actor_role", json!(role));
+    if !review_type.is_empty() {
+        arguments = arguments.fixed("review_type", json!(review_type));
+    }
+    arguments.required(&task_store::PACK, tool)
 }
 
 fn may(session: &Session, tool: &str, review_type: &str, role: &str) -> bool {
-    let result = session.call(tool, &arguments(tool, review_type, role).to_string());
-    !matches!(result, Err(ToolError { code, .. }) if code == "ROLE_FORBIDDEN")
+    let arguments = arguments(tool, review_type, role).to_string();
+    match session.call(tool, &arguments) {
+        Ok(_) => true,
+        Err(err) => {
+            assert_ne!(err.code, "INVALID_ARGUMENTS", "{tool} {arguments}: {err}");
+            err.code != "ROLE_FORBIDDEN"
+        }
+    }
 }
 
 #[test]

@@ -1,28 +1,10 @@
 //! The tool table: names, descriptions, and schemas that every client takes.
 
-use std::collections::BTreeSet;
-
 use expect_test::expect_file;
 use tollgate_kit_test::table;
 use tollgate_sdk::{Effect, Pack, Tier};
 
 const PACK: Pack = tasks::PACK;
-
-/// Every tool that the contract names, and those that were added.
-const NAMES: &str = "bootstrap batch block close_step close_task complete context context_pack contract create \
-    decompose define delete delta done edit evidence_capture focus_clear focus_get focus_set handoff history lint \
-    mirror move note patch plan progress radar redo resume resume_pack scaffold storage task_add task_define task_delete \
-    templates_list undo verify next step_claim step_renew step_release template_save take show search workspaces";
-
-#[test]
-fn every_tool_of_the_contract_is_there() {
-    let wanted: BTreeSet<String> = NAMES
-        .split_whitespace()
-        .map(|name| format!("tasks_{name}"))
-        .collect();
-    let there: BTreeSet<String> = PACK.tools.iter().map(|tool| tool.name.to_owned()).collect();
-    assert_eq!(wanted, there);
-}
 
 #[test]
 fn the_daily_tools_are_few() {
