@@ -44,6 +44,11 @@ pub trait Reason: fmt::Display {
         None
     }
 
+    /// Completes the error that callers see, after its reasons and calls were added.
+    fn complete(err: ToolError) -> ToolError {
+        err
+    }
+
     /// Fault of free text that only this pack knows.
     fn fault_of(_text: &str) -> Option<&'static str> {
         None
@@ -66,6 +71,7 @@ pub trait Reason: fmt::Display {
 pub struct Refusals<R> {
     reasons: Vec<(R, Option<NextCall>)>,
     facts: Map<String, Value>,
+    fallback: Option<NextCall>,
 }
 
 impl<R> Default for Refusals<R> {
@@ -73,6 +79,7 @@ impl<R> Default for Refusals<R> {
         Refusals {
             reasons: Vec::new(),
             facts: Map::new(),
+            fallback: None,
         }
     }
 }
@@ -115,6 +122,11 @@ impl<R: Reason> Refusals<R> {
         for (reason, known) in &mut self.reasons {
             *known = known.take().or_else(|| next_call(reason));
         }
+    }
+
+    /// Sets the call that the refusal names if no reason comes with one.
+    pub fn fallback(&mut self, next_call: NextCall) {
+        self.fallback = Some(next_call);
     }
 
     /// Returns whether no reason was found.
@@ -203,13 +215,10 @@ impl<R: Reason> From<Refusals<R>> for ToolError {
             .map_or("REFUSED", |(reason, _)| reason.code());
         let mut err = ToolError::new(code, refusals.message()).remediation(refusals.remediation());
         err.context = refusals.context();
-        err.next_call = refusals.reasons.iter().find_map(|(_, call)| call.clone());
-        err.blockers(
-            refusals
-                .reasons
-                .into_iter()
-                .map(|(reason, call)| reason.blocker(call)),
-        )
+        let of_reasons = refusals.reasons.iter().find_map(|(_, call)| call.clone());
+        err.next_call = of_reasons.or(refusals.fallback);
+        let reasons = refusals.reasons.into_iter();
+        R::complete(err.blockers(reasons.map(|(reason, call)| reason.blocker(call))))
     }
 }
 
@@ -368,6 +377,23 @@ mod tests {
             {"code":"CLOSED","message":"T2 is closed","next_call":{"tool":"reopen","arguments":{"id":"T2"}}}
         "#]]
         .assert_eq(&shown(&err));
+    }
+
+    #[test]
+    fn a_fallback_is_for_reasons_without_a_call() {
+        let (look, reopen) = (
+            NextCall::new("look", json!({})),
+            NextCall::new("reopen", json!({})),
+        );
+        let mut refusals: Refusals<Odd> = Refusals::default();
+        refusals.fallback(look.clone());
+        assert!(refusals.is_empty());
+        refusals.add(Odd::Closed("T1"));
+        assert_eq!(refusals.finish().unwrap_err().next_call, Some(look.clone()));
+        let mut refusals: Refusals<Odd> = Refusals::default();
+        refusals.fallback(look);
+        refusals.add_with(Odd::Closed("T1"), reopen.clone());
+        assert_eq!(refusals.finish().unwrap_err().next_call, Some(reopen));
     }
 
     fn shown(err: &ToolError) -> String {

@@ -1,11 +1,9 @@
 //! The reasons to refuse a call.
 
-use std::ops::{Deref, DerefMut};
-
 use serde_json::{Value, json};
 use thiserror::Error;
 use tollgate_kit::{INVALID_ARGUMENTS, NOT_FOUND};
-use tollgate_sdk::{NextCall, Tier, Timestamp, ToolError};
+use tollgate_sdk::{Blocker, NextCall, Tier, Timestamp, ToolError};
 
 use crate::condition::Condition;
 use crate::config::{Binding, Misclaim};
@@ -233,41 +231,27 @@ impl tollgate_kit::Reason for Reason {
             Reason::ReviewTooEarly(attempt) => json!({"running_attempt_id": attempt}),
         }
     }
-}
 
-/// Every reason found so far why a call has to be refused, and the task that the call is about.
-#[derive(Debug, Default)]
-pub(crate) struct Refusals {
-    reasons: tollgate_kit::Refusals<Reason>,
-    task: Option<TaskId>,
-}
-
-impl Deref for Refusals {
-    type Target = tollgate_kit::Refusals<Reason>;
-
-    fn deref(&self) -> &Self::Target {
-        &self.reasons
+    /// Names the call that lists the tasks, unless the error names another or only arguments are at fault.
+    fn complete(mut err: ToolError) -> ToolError {
+        let is_of_arguments = |blocker: &Blocker| blocker.code == INVALID_ARGUMENTS;
+        let is_about_arguments = !err.blockers.is_empty() && err.blockers.iter().all(is_of_arguments);
+        if err.next_call.is_none() && !is_about_arguments {
+            err.next_call = Some(look_call(None));
+        }
+        explained(err)
     }
 }
 
-impl DerefMut for Refusals {
-    fn deref_mut(&mut self) -> &mut Self::Target {
-        &mut self.reasons
-    }
+tollgate_kit::refusals! {
+    /// Every reason found so far why a call has to be refused.
+    pub(crate) struct Refusals of Reason;
 }
 
 impl Refusals {
     /// Remembers the task that the call is about, for the next call of a refusal.
     pub(crate) fn about(&mut self, task: &TaskId) {
-        self.task = Some(task.clone());
-    }
-
-    /// Refuses the call if a reason was found.
-    pub(crate) fn finish(self) -> Result<(), ToolError> {
-        match self.is_empty() {
-            true => Ok(()),
-            false => Err(self.into()),
-        }
+        self.fallback(look_call(Some(task)));
     }
 
     /// The call's subject, unless it was not found or the call has to be refused.
@@ -276,26 +260,6 @@ impl Refusals {
             Some(subject) if self.is_empty() => Ok(subject),
             _ => Err(self.into()),
         }
-    }
-}
-
-impl From<Refusals> for ToolError {
-    fn from(refusals: Refusals) -> ToolError {
-        let Refusals { reasons, task } = refusals;
-        let is_about_arguments = !reasons.is_empty() && task.is_none() && reasons.has_only(INVALID_ARGUMENTS);
-        let mut err = ToolError::from(reasons);
-        if err.next_call.is_none() && !is_about_arguments {
-            err.next_call = Some(look_call(task.as_ref()));
-        }
-        explained(err)
-    }
-}
-
-impl From<Reason> for ToolError {
-    fn from(reason: Reason) -> ToolError {
-        let mut refusals = Refusals::default();
-        refusals.add(reason);
-        refusals.into()
     }
 }
 
