@@ -4,10 +4,14 @@ use convergence::git::{
     RepoPath, parse_diff, parse_numstat, parse_paths, parse_raw, parse_staged, parse_status,
 };
 use convergence::readers::{self, Reader, Run};
-use convergence::{Normaliser, Outcome, TestReport, fingerprint};
+use convergence::{Normaliser, Outcome, PACK, TestReport, fingerprint};
 use proptest::prelude::*;
+use serde_json::json;
+use tollgate_kit_test::{Arguments, cases, edges_never_fail, never_panics};
 
 use crate::harness::{self, TOOLS};
+use crate::place::Place;
+use crate::runs::FAILING;
 
 const GIT: &[&str] = &[
     "status",
@@ -227,4 +231,32 @@ fn readers_take_a_recording_cut_at_any_byte() {
             }
         }
     }
+}
+
+/// A repository whose tests fail.
+fn failing() -> Place {
+    let place = Place::repository();
+    place.tests_print(FAILING);
+    place
+}
+
+#[test]
+fn whatever_the_arguments_are_the_answer_is_a_reply_or_a_refusal() {
+    let place = failing();
+    let words = &[
+        "default",
+        "tests::adds",
+        "test tests::adds ... FAILED",
+        "cargo test",
+        "/srv/proj",
+    ];
+    let arguments = Arguments::of(words).fixed("workspace", json!("default"));
+    never_panics(&PACK, cases(64), &arguments, || place.session());
+}
+
+#[test]
+fn edges_of_arguments_are_taken_or_refused() {
+    let place = failing();
+    let arguments = Arguments::of(&["default"]).fixed("workspace", json!("default"));
+    edges_never_fail(&PACK, &arguments, || place.session());
 }
