@@ -5,14 +5,12 @@
 //! configuration of the user changes what is read. Renames are understood all the same.
 
 mod diff;
-mod lists;
 mod status;
 mod symbol;
 
 use serde::Serialize;
 
 pub use diff::{Diff, Symbol, parse_diff};
-pub use lists::{Staged, parse_raw, parse_staged};
 pub use status::parse_status;
 pub use tollgate_kit::git::{FileStat, Listing, MAX_ENTRIES, RepoPath, parse_numstat, parse_paths};
 

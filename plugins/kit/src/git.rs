@@ -36,8 +36,7 @@ pub fn lines(output: &[u8]) -> impl Iterator<Item = String> {
 }
 
 /// Iterator over entries that end with NUL.
-#[derive(Debug)]
-pub struct Entries<'a> {
+struct Entries<'a> {
     rest: &'a [u8],
     count: usize,
     complete: bool,
@@ -45,8 +44,7 @@ pub struct Entries<'a> {
 
 impl<'a> Entries<'a> {
     /// The entries of an output.
-    #[must_use]
-    pub const fn new(output: &'a [u8]) -> Entries<'a> {
+    const fn new(output: &'a [u8]) -> Entries<'a> {
         Entries {
             rest: output,
             count: 0,
@@ -55,11 +53,7 @@ impl<'a> Entries<'a> {
     }
 
     /// Next entry. An entry without the NUL at its end was cut off.
-    #[allow(
-        clippy::should_implement_trait,
-        reason = "readers take entries from within `read`"
-    )]
-    pub fn next(&mut self) -> Option<&'a [u8]> {
+    fn next(&mut self) -> Option<&'a [u8]> {
         if self.rest.is_empty() {
             return None;
         }
@@ -77,7 +71,7 @@ impl<'a> Entries<'a> {
     }
 
     /// Parses every entry with `read`, which may consume further entries. Unparsable entries are left out.
-    pub fn read<T>(
+    fn read<T>(
         mut self,
         mut read: impl FnMut(&'a [u8], &mut Entries<'a>, &mut Vec<T>) -> Option<()>,
     ) -> Listing<T> {
@@ -95,8 +89,7 @@ impl<'a> Entries<'a> {
 }
 
 /// Splits the blank-separated fields before a path from the path.
-#[must_use]
-pub fn fields<const N: usize>(entry: &[u8]) -> Option<([&str; N], &[u8])> {
+fn fields<const N: usize>(entry: &[u8]) -> Option<([&str; N], &[u8])> {
     let mut parts = entry.splitn(N.checked_add(1)?, |byte| *byte == b' ');
     let mut fields = [""; N];
     for field in &mut fields {
@@ -107,8 +100,7 @@ pub fn fields<const N: usize>(entry: &[u8]) -> Option<([&str; N], &[u8])> {
 }
 
 /// Parses a mode, which Git writes in octal.
-#[must_use]
-pub fn mode(octal: &str) -> Option<u32> {
+fn mode(octal: &str) -> Option<u32> {
     u32::from_str_radix(octal, 8).ok()
 }
 

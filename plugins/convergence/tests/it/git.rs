@@ -3,8 +3,7 @@
 use std::fmt::Write as _;
 
 use convergence::git::{
-    Change, FileStat, Listing, RepoPath, Symbol, parse_diff, parse_numstat, parse_paths, parse_raw,
-    parse_staged, parse_status,
+    Change, FileStat, Listing, RepoPath, Symbol, parse_diff, parse_numstat, parse_paths, parse_status,
 };
 use expect_test::expect;
 
@@ -81,54 +80,10 @@ fn a_merge_leaves_conflicts() {
         Conflicted 100644 - calc.py
     "#]]
     .assert_eq(&changes(&parse_status(&harness::git("status-merge"))));
-    let staged = |name: &str| {
-        log(&parse_staged(&harness::git(name)), |entry| {
-            format!(
-                "{:06o} {} {} {}",
-                entry.mode,
-                &entry.content[..7],
-                entry.stage,
-                entry.path.one_line()
-            )
-        })
-    };
-    expect![[r#"
-        100644 9709358 1 calc.py
-        100644 db047f3 2 calc.py
-        100644 9108089 3 calc.py
-    "#]]
-    .assert_eq(&staged("ls-files-merge"));
-    expect![[r#"
-        100644 f89d64d 0 .gitignore
-        100644 6c8710f 0 .gitmodules
-        100644 d5f7fc3 0 added.txt
-        100644 0cd16da 0 bytes:caf\xe9.txt
-        100644 52e63cf 0 calc.py
-        100644 286c5f5 0 gone.txt
-        100644 fac4e1f 0 größe.txt
-        160000 9a03d17 0 library
-        100644 7898192 0 line\nend.txt
-        120000 72ad13c 0 link
-        100644 b6c35e4 0 new name.go
-        100644 c866266 0 picture.png
-        100644 1a24852 0 run.sh
-        100644 e9ceb40 0 src/ratio.rs
-        100644 294186e 0 staged.txt
-    "#]]
-    .assert_eq(&staged("ls-files"));
 }
 
 #[test]
-fn what_differs_from_a_commit_is_read() {
-    for (state, commit) in [("status", "raw"), ("status-renames", "raw-renames")] {
-        let state = changes(&parse_status(&harness::git(state)));
-        let commit = changes(&parse_raw(&harness::git(commit)));
-        expect![[r#"
-            - Untracked - - kept.txt
-            - Untracked - - new/file.txt
-        "#]]
-        .assert_eq(&difference(&state, &commit));
-    }
+fn untracked_paths_are_read() {
     expect![[r#"
         kept.txt
         new/file.txt

@@ -1,8 +1,6 @@
 //! Whatever comes in: nothing panics, and what must not matter does not.
 
-use convergence::git::{
-    RepoPath, parse_diff, parse_numstat, parse_paths, parse_raw, parse_staged, parse_status,
-};
+use convergence::git::{RepoPath, parse_diff, parse_numstat, parse_paths, parse_status};
 use convergence::readers::{self, Reader, Run};
 use convergence::{Normaliser, Outcome, PACK, TestReport, fingerprint};
 use proptest::prelude::*;
@@ -19,12 +17,9 @@ const GIT: &[&str] = &[
     "status-merge",
     "numstat",
     "numstat-renames",
-    "raw",
-    "raw-renames",
     "diff",
     "diff-quoted",
     "diff-merge",
-    "ls-files",
     "others",
 ];
 
@@ -61,8 +56,6 @@ fn parse_by_all(output: &[u8]) {
     let counts = [
         parse_status(output).entries.len(),
         parse_numstat(output).entries.len(),
-        parse_raw(output).entries.len(),
-        parse_staged(output).entries.len(),
         parse_paths(output).entries.len(),
         diff.symbols.len() + diff.submodules.len(),
     ];
