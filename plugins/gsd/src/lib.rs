@@ -12,7 +12,7 @@ mod draw;
 mod edit;
 mod event_hash;
 mod files;
-pub mod grammar;
+mod grammar;
 mod guard;
 mod header;
 mod keyed;

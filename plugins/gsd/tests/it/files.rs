@@ -2,11 +2,11 @@
 #![allow(clippy::disallowed_methods, reason = "the tests look at files")]
 
 use expect_test::expect;
-use gsd::grammar::{parse_plan, parse_roadmap};
 use serde_json::{Value, json};
 use tempfile::TempDir;
 use tollgate_sdk::native::{Session, Workspace};
 
+use crate::grammar::{parse_plan, parse_roadmap};
 use crate::harness::{PLANNED, refusal, reply, run, tree};
 
 fn session(dir: &TempDir) -> Session {

@@ -6,6 +6,7 @@ mod claims;
 mod edits;
 mod files;
 mod full_disk;
+mod grammar;
 mod import;
 mod import_parts;
 mod input;

@@ -2,7 +2,6 @@
 //! and every suggested call is accepted. `TOLLGATE_LONG=1` runs thousands of calls.
 #![allow(clippy::disallowed_methods, reason = "the tests look at files")]
 
-use gsd::grammar::{parse_plan, parse_roadmap};
 use proptest::prelude::*;
 use proptest::sample::select;
 use proptest::test_runner::{RngAlgorithm, TestRng, TestRunner};
@@ -10,6 +9,7 @@ use serde_json::json;
 use tollgate_kit_test::{Arguments, edges_never_fail, never_panics};
 use tollgate_sdk::native::{Session, Workspace};
 
+use crate::grammar::{parse_plan, parse_roadmap};
 use crate::harness::{PLANNED, follow, run, script, tree};
 
 fn unit() -> impl Strategy<Value = &'static str> {
