@@ -104,7 +104,7 @@ async fn a_configuration_that_is_lost_keeps_its_policies() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn who_asks_for_it_takes_policies_away() {
+async fn a_command_or_a_signal_of_the_operator_removes_policies() {
     let place = Place::with(WHOLE);
     let server = place.serve_http(&["--tier", "full"]);
     let session = Session::over_http(&server).await;

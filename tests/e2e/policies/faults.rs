@@ -115,7 +115,7 @@ async fn what_it_says_is_made_fit_to_be_read() {
 }
 
 #[tokio::test]
-async fn open_or_watching_it_stands_in_nobodys_way() {
+async fn policies_that_fail_open_or_only_audit_let_calls_through() {
     for (more, verdict) in [
         (
             "fail_open = true\nconfig = { before = \"trap\", after = \"loop\" }",
@@ -289,7 +289,7 @@ fn ten_mistakes_in_policies_are_told_at_once() {
 }
 
 #[tokio::test]
-async fn who_denies_everything_can_be_sent_away() {
+async fn a_policy_that_denies_everything_can_be_removed() {
     let place = Place::with(
         "[policies.closed]\nsource = \"builtin:cel\"\nlimits.time_ms = 10000\n\
          config = { when = \"true\", code = \"CLOSED\", message = \"no\" }\n",

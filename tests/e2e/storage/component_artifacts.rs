@@ -156,7 +156,7 @@ async fn nobody_reaches_what_others_keep() {
 }
 
 #[tokio::test]
-async fn the_operator_decides() {
+async fn logs_are_kept_only_if_the_configuration_enables_it() {
     let place = place("enabled = true\nlogs = false");
     let session = place.serve(&["--tier", "full"]).await;
     let said = keep(&session, "artifact_limits_write", json!({"sizes": [1]})).await;

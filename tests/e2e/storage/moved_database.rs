@@ -6,7 +6,7 @@ use serde_json::json;
 use crate::harness::Place;
 
 #[tokio::test]
-async fn nothing_is_acknowledged_that_nobody_will_find() {
+async fn no_write_is_acknowledged_after_the_database_was_moved_away() {
     let place = Place::in_file("");
     let session = place.serve(&[]).await;
     session.ok("envelope_open", json!({"label": "before"})).await;
