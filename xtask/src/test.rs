@@ -28,12 +28,12 @@ const LONGEST: [&str; 4] = [
 const ON_POSTGRES: [&str; 2] = ["host/store/src/lib.rs", "tests/e2e/main.rs"];
 /// End-to-end tests of servers, or of behaviour that differs on a server.
 const ABOUT_SERVERS: [&str; 6] = [
-    "crash::",
-    "lanes::",
-    "many_hosts::",
-    "shared_limits::",
-    "storage_command::",
-    "unknown_commits::",
+    "envelopes::shared_limits::",
+    "storage::command::",
+    "storage::crash::",
+    "storage::lanes::",
+    "storage::many_hosts::",
+    "storage::unknown_commits::",
 ];
 /// Number of concurrent test programs. Most wait for one long test at their end, or for other programs.
 const AT_ONCE: usize = 2;
@@ -272,5 +272,20 @@ impl Totals {
             }
         }
         self.passed + self.failed > before
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::ABOUT_SERVERS;
+    use crate::run::root;
+
+    #[test]
+    fn modules_of_tests_about_servers_exist() {
+        for module in ABOUT_SERVERS {
+            let path = module.trim_end_matches(':').replace("::", "/");
+            let file = root().join("tests/e2e").join(path).with_extension("rs");
+            assert!(file.is_file(), "{} is missing", file.display());
+        }
     }
 }

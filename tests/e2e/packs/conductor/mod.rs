@@ -1,0 +1,10 @@
+//! The pack `conductor` through real clients.
+
+mod caches;
+mod feature;
+mod ledger;
+mod misuse;
+mod project;
+mod prompt_reader;
+mod stories;
+mod tools;

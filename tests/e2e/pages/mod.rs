@@ -1,0 +1,5 @@
+//! Pages of the documentation, compared with the program.
+
+mod envelopes;
+mod security;
+mod tutorial;
