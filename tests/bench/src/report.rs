@@ -220,7 +220,10 @@ pub(crate) fn judged(target: &Target) -> String {
     };
     let verdict = if met { "met" } else { "MISSED" };
     let limit = Quantity(target.limit, target.value.1);
-    format!("{verdict}: {} {}, target {bound} {limit}", target.what, target.value)
+    format!(
+        "{verdict}: {} {}, target {bound} {limit}",
+        target.what, target.value
+    )
 }
 
 /// Prints a line. A closed standard output is not an error.

@@ -1,5 +1,5 @@
 //! The tools and prompts of the conductor, called by a real client from the first plan to the end of a job. Tools without
-//! a part in this story are called by the check of every built-in pack, in `authors`.
+//! a part in this story are called by the check of every built-in pack, in `components::authoring`.
 
 use std::collections::BTreeSet;
 

@@ -11,7 +11,7 @@ use serde_json::{Value, json};
 use crate::harness::{Place, Session, field_of_each};
 
 /// Tools of the contract, and those that were added to it. No version may lose one of them.
-pub(crate) fn contract() -> BTreeSet<String> {
+pub(super) fn contract() -> BTreeSet<String> {
     let names = "bootstrap batch block close_step close_task complete context context_pack contract create \
         decompose define delete delta done edit evidence_capture focus_clear focus_get focus_set handoff history lint \
         mirror move note patch plan progress radar redo resume resume_pack scaffold storage task_add task_define task_delete \

@@ -1,12 +1,12 @@
 //! Every tool of the contract of `tasks`, called by a real client with the inputs that the contract names. Tools without
-//! a part in this story are called by the check of every built-in pack, in `authors`.
+//! a part in this story are called by the check of every built-in pack, in `components::authoring`.
 
 use std::collections::BTreeSet;
 
 use serde_json::{Value, json};
 
+use super::contract;
 use crate::harness::{Place, Session};
-use crate::tasks::contract;
 
 /// A client that records the tools that it called.
 struct Driver {
