@@ -37,7 +37,7 @@ pub use check::Problem;
 pub use cluster::ClusterConfig;
 pub use envelope::EnvelopeConfig;
 pub use http::HttpLimits;
-pub use keys::doc;
+pub use keys::{default_of, doc};
 pub use limits::LimitsConfig;
 pub use packs::PackConfig;
 pub(crate) use packs::pinned;

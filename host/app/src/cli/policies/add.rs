@@ -16,6 +16,7 @@ use tollgate_gate::core_tools;
 
 use crate::cli::component::{Component, workspaces};
 use crate::cli::config_file::ConfigFile;
+use crate::cli::flag_help::{with_default, with_details};
 use crate::cli::packs::{accept, tell};
 use crate::cli::{self, Global, file, out};
 
@@ -28,14 +29,15 @@ pub(in crate::cli) struct Add {
     /// Name of the policy in the configuration [default: the component's name]
     #[arg(long, value_parser = name)]
     name: Option<String>,
-    /// Settings of the policy: JSON, @FILE, or - for standard input
-    #[arg(long, value_name = "JSON|@FILE|-")]
+    #[arg(
+        long,
+        help = with_details("policies.*.config", "JSON, @FILE, or - for standard input"),
+        value_name = "JSON|@FILE|-"
+    )]
     settings: Option<String>,
-    /// Tools that the policy judges [default: all]
-    #[arg(long, value_delimiter = ',', value_name = "GLOB,…")]
+    #[arg(long, help = with_default("policies.*.tools"), value_delimiter = ',', value_name = "GLOB,…")]
     tools: Vec<String>,
-    /// Position among the policies; lower ones judge first [default: 100]
-    #[arg(long)]
+    #[arg(long, help = with_default("policies.*.order"))]
     order: Option<i64>,
     /// Only record the policy's verdicts, and stop nothing
     #[arg(long)]
