@@ -7,7 +7,7 @@ use anyhow::{Context as _, bail, ensure};
 use clap::Args;
 use serde_json::{Map, Value, json};
 use tollgate::config::edit::{Entry, Section};
-use tollgate::config::{Config, PolicyConfig};
+use tollgate::config::{Config, PolicyConfig, PolicySource, builtin_policy};
 use tollgate::host::{Choice, Site};
 use tollgate_components::builtin;
 use tollgate_components::catalog::{Inspection, policy_owner};
@@ -83,11 +83,14 @@ impl Add {
 
     /// Name of the built-in policy, if it is one. Without `builtin:` a file of that name takes precedence.
     fn builtin(&self) -> Option<&str> {
-        let source = self.component.source.as_str();
-        let is_own = || builtin::policy(source).is_some() && !Path::new(source).exists();
-        source
-            .strip_prefix("builtin:")
-            .or_else(|| is_own().then_some(source))
+        match PolicySource::parse(&self.component.source) {
+            PolicySource::Builtin(own) => Some(own),
+            PolicySource::File(name) => {
+                let is_own = builtin::policy(name).is_some() && !Path::new(name).exists();
+                is_own.then_some(name)
+            }
+            _ => None,
+        }
     }
 
     /// Bytes of the component, and its source as written in the configuration.
@@ -95,10 +98,7 @@ impl Add {
         let Some(own) = self.builtin() else {
             return self.component.bytes(site, config).await;
         };
-        let bytes = builtin::policy(own).with_context(|| {
-            let all: Vec<&str> = builtin::policies().collect();
-            format!("there is no built-in policy {own}; there are {}", all.join(", "))
-        })?;
+        let bytes = builtin_policy(own).map_err(anyhow::Error::msg)?;
         Ok((format!("builtin:{own}"), bytes.to_vec()))
     }
 
