@@ -8,21 +8,67 @@ use std::path::{Path, PathBuf};
 
 use sha2::{Digest as _, Sha256};
 
+/// A built-in component.
+struct Component {
+    name: &'static str,
+    /// True if the component describes itself when it is built, as packs do.
+    is_described: bool,
+    /// Time limit of a `write` call in seconds, if it is not the default.
+    write_sec: Option<u64>,
+    /// Time limit of a `run` call in seconds, if it is not the default.
+    run_sec: Option<u64>,
+}
+
+impl Component {
+    const fn pack(name: &'static str) -> Component {
+        Component {
+            name,
+            is_described: true,
+            write_sec: None,
+            run_sec: None,
+        }
+    }
+
+    const fn policy(name: &'static str) -> Component {
+        Component {
+            is_described: false,
+            ..Component::pack(name)
+        }
+    }
+}
+
 /// The built-in policies, which judge nothing until they are configured.
-const POLICIES: &[&str] = &[
-    "cel",
-    "loop-breaker",
-    "path-guard",
-    "quiet-hours",
-    "rate-limit",
-    "read-only-roles",
-    "require-actor",
-    "secret-scan",
-    "side-effect-approval",
+const POLICIES: &[Component] = &[
+    Component::policy("cel"),
+    Component::policy("loop-breaker"),
+    Component::policy("path-guard"),
+    Component::policy("quiet-hours"),
+    Component::policy("rate-limit"),
+    Component::policy("read-only-roles"),
+    Component::policy("require-actor"),
+    Component::policy("secret-scan"),
+    Component::policy("side-effect-approval"),
 ];
 
+/// Time limit of a call that may run the user's whole test suite, in seconds.
+const TEST_SUITE_SEC: u64 = 600;
+
 /// The built-in packs, in the order in which they are loaded and listed.
-const BUILTIN: &[&str] = &["task-store", "tasks", "gsd", "conductor", "convergence"];
+const BUILTIN: &[Component] = &[
+    Component::pack("task-store"),
+    Component::pack("tasks"),
+    Component::pack("gsd"),
+    Component {
+        // The index of a large repository is stored in one transaction.
+        write_sec: Some(10),
+        run_sec: Some(TEST_SUITE_SEC),
+        ..Component::pack("conductor")
+    },
+    Component {
+        run_sec: Some(TEST_SUITE_SEC),
+        ..Component::pack("convergence")
+    },
+];
 
 #[allow(clippy::disallowed_methods, reason = "a build script works with files")]
 fn main() {
@@ -48,9 +94,15 @@ fn main() {
 }
 
 /// A constant with components. Nothing if one is missing, which cargo is told.
-fn embedded(constant: &str, names: &[&str], folder: &Path, ahead: &Path) -> Option<String> {
+fn embedded(constant: &str, components: &[Component], folder: &Path, ahead: &Path) -> Option<String> {
     let mut list = format!("const {constant}: &[Embedded] = &[\n");
-    for name in names {
+    for component in components {
+        let Component {
+            name,
+            is_described,
+            write_sec,
+            run_sec,
+        } = component;
         let file = folder.join(format!("{name}.wasm"));
         println!("cargo::rerun-if-changed={}", file.display());
         let Some(bytes) = read(&file) else {
@@ -71,13 +123,13 @@ fn embedded(constant: &str, names: &[&str], folder: &Path, ahead: &Path) -> Opti
         }
         let code = code.unwrap_or_else(|| "None".to_owned());
         // Policies have none, and a script that waits for a missing file runs again each time.
-        let manifest = (names == BUILTIN)
+        let manifest = is_described
             .then(|| manifest(&ahead.join(format!("{name}.json")), &hash))
             .flatten()
             .unwrap_or_else(|| "None".to_owned());
         let _ = writeln!(
             list,
-            "    Embedded {{ name: {name:?}, bytes: include_bytes!({:?}), sha256: {hash:?}, code: {code}, manifest: {manifest} }},",
+            "    Embedded {{ name: {name:?}, bytes: include_bytes!({:?}), sha256: {hash:?}, code: {code}, manifest: {manifest}, write_sec: {write_sec:?}, run_sec: {run_sec:?} }},",
             whole(&file)
         );
     }

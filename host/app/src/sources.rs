@@ -9,7 +9,7 @@ use tollgate_components::packs::Source;
 use tollgate_components::policies;
 use tollgate_gate::core_tools;
 
-use crate::config::{Config, PackConfig, PolicyConfig};
+use crate::config::{Config, PackConfig, PolicyConfig, PolicySource, builtin_policy};
 
 /// Built-in packs, then those of the configuration by name.
 pub(crate) fn sources(config: &Config, wanted: &[String]) -> anyhow::Result<Vec<Source>> {
@@ -66,7 +66,7 @@ pub(crate) fn policy_sources(config: &Config) -> anyhow::Result<Vec<policies::So
     let mut sources = Vec::new();
     let mut problems = Vec::new();
     for (name, settings) in &config.policies {
-        match policy_origin(name, settings) {
+        match settings.origin(name) {
             Ok(origin) => sources.push(settings.source(name, origin)),
             Err(problem) => problems.push(problem),
         }
@@ -78,60 +78,21 @@ pub(crate) fn policy_sources(config: &Config) -> anyhow::Result<Vec<policies::So
 /// Finds a policy by name: a configured one with its settings, a built-in one, or a file.
 pub fn named_policy(config: &Config, name: &str) -> anyhow::Result<policies::Source> {
     if let Some(settings) = config.policies.get(name) {
-        let origin = policy_origin(name, settings).map_err(anyhow::Error::msg)?;
+        let origin = settings.origin(name).map_err(anyhow::Error::msg)?;
         return Ok(settings.source(name, origin));
     }
-    let own = name.strip_prefix("builtin:").unwrap_or(name);
-    let origin = match builtin::policy(own) {
-        Some(bytes) => Origin::Builtin(bytes),
-        None if Path::new(name).exists() => Origin::File(name.into()),
-        None => anyhow::bail!(
-            "{name} is not a file, a configured policy or a built-in policy; the built-in policies are {}",
-            builtin::policies().collect::<Vec<_>>().join(", ")
-        ),
+    let own = match PolicySource::parse(name) {
+        PolicySource::Builtin(own) => own,
+        _ => name,
     };
-    let called = match &origin {
-        Origin::Builtin(_) => own,
-        _ => Path::new(name)
-            .file_stem()
-            .and_then(|stem| stem.to_str())
-            .unwrap_or(name),
-    };
-    Ok(PolicyConfig::default().source(called, origin))
-}
-
-/// Origin of a policy: `builtin:NAME` or a path. Default the built-in policy of the same name.
-fn policy_origin(name: &str, settings: &PolicyConfig) -> Result<Origin, String> {
-    let source = settings.source.as_deref();
-    if let Some(url) = source.filter(|source| source.starts_with("https://")) {
-        let sha256 = settings.sha256.clone();
-        let unpinned = format!("[policies.{name}] needs the sha256 of the component at {url}");
-        return sha256
-            .map(|sha256| Origin::Https {
-                url: url.to_owned(),
-                sha256,
-            })
-            .ok_or(unpinned);
-    }
-    if let Some(reference) = source.filter(|source| source.starts_with(tollgate_registry::SCHEME)) {
-        let unpinned = || format!("[policies.{name}] needs the digest and the sha256 of {reference}");
-        return crate::config::pinned(reference, settings.sha256.as_deref()).ok_or_else(unpinned);
-    }
-    let builtin = match source {
-        None => name,
-        Some(source) => match source.strip_prefix("builtin:") {
-            Some(builtin) => builtin,
-            None => return Ok(Origin::File(source.into())),
-        },
-    };
-    builtin::policy(builtin).map(Origin::Builtin).ok_or_else(|| {
-        let all: Vec<&str> = builtin::policies().collect();
-        let all = all.join(", ");
-        match source {
-            None => format!("[policies.{name}] names no source and is not built in; add `source = \"PATH\"` or \"builtin:NAME\" of {all}"),
-            Some(_) => format!("[policies.{name}] source: there is no built-in policy {builtin}; there are {all}"),
+    match builtin_policy(own) {
+        Ok(bytes) => Ok(PolicyConfig::default().source(own, Origin::Builtin(bytes))),
+        Err(_) if Path::new(name).exists() => {
+            let stem = Path::new(name).file_stem().and_then(|stem| stem.to_str());
+            Ok(PolicyConfig::default().source(stem.unwrap_or(name), Origin::File(name.into())))
         }
-    })
+        Err(problem) => anyhow::bail!("{name} is neither a file nor a configured policy, and {problem}"),
+    }
 }
 
 fn source(name: &str, settings: &PackConfig) -> anyhow::Result<Source> {

@@ -18,6 +18,10 @@ pub struct Embedded {
     code: Option<Ahead>,
     /// A line with the hash, then the component's description of itself.
     manifest: Option<&'static str>,
+    /// Time limit of a `write` call in seconds, if it is not the default.
+    write_sec: Option<u64>,
+    /// Time limit of a `run` call in seconds, if it is not the default.
+    run_sec: Option<u64>,
 }
 
 /// Code that was compiled when this binary was built.
@@ -131,21 +135,15 @@ fn all() -> impl Iterator<Item = &'static Embedded> {
     COMPONENTS.iter().chain(POLICIES)
 }
 
-/// Default limits of a pack's calls: higher than usual if a built-in pack's work takes long.
+/// Default limits of a pack's calls. The build script declares higher ones for built-in packs whose work takes long.
 pub fn limits(name: &str) -> Limits {
-    let run = match name {
-        // A call may run the user's whole test suite.
-        "conductor" | "convergence" => Duration::from_secs(600),
-        _ => Limits::default().run,
-    };
-    let write = match name {
-        // The index of a large repository is stored in one transaction.
-        "conductor" => Duration::from_secs(10),
-        _ => Limits::default().write,
+    let default = Limits::default();
+    let Some(own) = COMPONENTS.iter().find(|known| known.name == name) else {
+        return default;
     };
     Limits {
-        run,
-        write,
-        ..Limits::default()
+        write: own.write_sec.map_or(default.write, Duration::from_secs),
+        run: own.run_sec.map_or(default.run, Duration::from_secs),
+        ..default
     }
 }

@@ -231,7 +231,9 @@ impl PolicyChanges {
 
 #[cfg(test)]
 mod tests {
-    use serde_json::json;
+    use std::collections::BTreeMap;
+
+    use serde_json::{Value, json};
 
     use super::*;
 
@@ -249,6 +251,29 @@ mod tests {
         let policies = merged.over(&Policies::default());
         assert_eq!(policies.max_retries_per_step, 1);
         assert!(policies.require_commit_per_step && policies.require_devlog_per_step);
+    }
+
+    #[test]
+    fn the_page_states_the_defaults() {
+        let page = include_str!("../../../docs/conductor.md");
+        let (_, table) = page.split_once("| policy | default |\n|---|---|\n").unwrap();
+        let quoted = |cell: &str| -> Vec<String> {
+            let pieces = cell.split('`').skip(1).step_by(2);
+            pieces.map(str::to_owned).collect()
+        };
+        let mut stated = BTreeMap::new();
+        for row in table.lines().take_while(|line| line.starts_with('|')) {
+            let cells: Vec<Vec<String>> = row.split('|').map(quoted).collect();
+            let (names, default) = (&cells[1], &cells[2][0]);
+            stated.extend(names.iter().map(|name| (name.clone(), default.clone())));
+        }
+        let policies = serde_json::to_value(Policies::default()).unwrap();
+        let text = |value: &Value| value.as_str().map_or_else(|| value.to_string(), str::to_owned);
+        let policies = policies.as_object().unwrap().iter();
+        let defaults: BTreeMap<String, String> = policies
+            .map(|(name, value)| (name.clone(), text(value)))
+            .collect();
+        assert_eq!(stated, defaults);
     }
 
     #[test]

@@ -2,7 +2,7 @@
 
 use serde_json::{Map, Value, json};
 use tollgate_components::grants::Grants;
-use tollgate_components::policies::{LIMITS, Manifest, Mode, Phase, Source};
+use tollgate_components::policies::{JudgingLimits, Manifest, Mode, Phase, Source};
 use tollgate_core::deadline::Cancel;
 use tollgate_sdk::ToolError;
 
@@ -130,7 +130,7 @@ fn source(place: &Place, name: &str, grants: Grants, config: Map<String, Value>)
         tools: Vec::new(),
         order: 0,
         grants,
-        limits: LIMITS,
+        limits: JudgingLimits::default(),
         config,
     }
 }

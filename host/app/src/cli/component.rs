@@ -12,6 +12,7 @@ use tollgate_components::grants::Grants;
 use tollgate_components::loading::{self, Fetched};
 use tollgate_core::hash::sha256_hex;
 
+use super::flag_help::with_details;
 use super::{Global, registry, utf8};
 
 /// A component to be added.
@@ -19,8 +20,12 @@ use super::{Global, registry, utf8};
 pub(super) struct Component {
     /// A path, or an address that starts with https:// or oci://
     pub(super) source: String,
-    /// SHA-256 that the component must have; required for an https address
-    #[arg(long, value_name = "HEX", value_parser = sha256)]
+    #[arg(
+        long,
+        help = with_details("packs.*.sha256", "Required for an https address"),
+        value_name = "HEX",
+        value_parser = sha256
+    )]
     sha256: Option<String>,
     /// Grant to give: workspaces=NAME,… process=NAME,… budgets=NAME,… ledger artifacts, or all that the
     /// component asks for

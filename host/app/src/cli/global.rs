@@ -9,6 +9,7 @@ use tollgate::config::Config;
 use tollgate_store::data_dir::{DATABASE, DataDir};
 use tollgate_store::storage::{Database, Server};
 
+use super::flag_help::{with_default, with_details};
 use super::{log, path, workspace};
 
 #[derive(Debug, Clone, Args)]
@@ -17,25 +18,32 @@ pub(super) struct Global {
     /// The configuration file [default: tollgate/tollgate.toml in the user's configuration directory]
     #[arg(long, global = true, env = "TOLLGATE_CONFIG", value_name = "FILE", value_parser = PathBufValueParser::new().try_map(path))]
     pub(super) config: Option<PathBuf>,
-    /// The data directory: database, keys, compiled components [default: tollgate in the user's data directory]
-    #[arg(long, global = true, env = "TOLLGATE_DATA_DIR", value_name = "DIR", value_parser = PathBufValueParser::new().try_map(path))]
+    #[arg(long, help = with_default("data_dir"), global = true, env = "TOLLGATE_DATA_DIR", value_name = "DIR",
+        value_parser = PathBufValueParser::new().try_map(path))]
     pub(super) data_dir: Option<PathBuf>,
-    /// The database on a PostgreSQL server: its URL, env:VARIABLE or file:PATH with the URL in it [default: the file
-    /// tollgate.db in the data directory]
     #[arg(
         long,
+        help = with_default("storage.url"),
         global = true,
         env = "TOLLGATE_DATABASE",
         hide_env_values = true,
         value_name = "URL"
     )]
     pub(super) database: Option<String>,
-    /// Keep compiled components in this directory [default: the data directory]
-    #[arg(long, global = true, env = "TOLLGATE_CACHE_DIR", value_name = "DIR", value_parser = PathBufValueParser::new().try_map(path))]
+    #[arg(long, help = with_default("cache_dir"), global = true, env = "TOLLGATE_CACHE_DIR", value_name = "DIR",
+        value_parser = PathBufValueParser::new().try_map(path))]
     pub(super) cache_dir: Option<PathBuf>,
-    /// Register a directory under a name for packs to read, or move a configured one; may be repeated
-    #[arg(long = "workspace", global = true, env = "TOLLGATE_WORKSPACE", value_name = "NAME=PATH",
-        value_parser = workspace)]
+    #[arg(
+        long = "workspace",
+        help = with_details(
+            "workspaces.*.path",
+            "A configured workspace of this name moves to the directory. The flag may be repeated"
+        ),
+        global = true,
+        env = "TOLLGATE_WORKSPACE",
+        value_name = "NAME=PATH",
+        value_parser = workspace
+    )]
     pub(super) workspaces: Vec<(String, PathBuf)>,
     /// Print JSON
     #[arg(long, global = true)]

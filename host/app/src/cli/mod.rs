@@ -12,6 +12,7 @@ mod doctor;
 mod envelopes;
 mod examples;
 mod file;
+mod flag_help;
 mod global;
 mod healthcheck;
 mod init;

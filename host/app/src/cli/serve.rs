@@ -9,7 +9,7 @@ use std::sync::Arc;
 use anyhow::Context as _;
 use clap::Args;
 use tokio::sync::watch;
-use tollgate::config::{Caps, Config, Server};
+use tollgate::config::{Caps, Config, Server, doc};
 use tollgate::host::Site;
 use tollgate::notify;
 use tollgate::watch::Watch;
@@ -21,16 +21,24 @@ use tollgate_mcp::auth::Keyring;
 use tollgate_mcp::{self, Handler, Listing, Listings, Pages, Serving};
 use tollgate_store::consoles::Consoles;
 
+use super::flag_help::with_details;
 use super::reload::{self, Reload};
 use super::{Filters, Global, console, log, out};
 
 #[derive(Debug, Args)]
 pub(super) struct Serve {
-    /// Serve HTTP at this address instead, under /mcp: 8765, localhost:8765, 0.0.0.0:8765; port 0 picks a free port
-    #[arg(long, value_name = "ADDR", env = "TOLLGATE_HTTP", value_parser = tollgate::config::address)]
+    #[arg(
+        long,
+        help = with_details(
+            "server.http",
+            "Clients connect under /mcp. Examples: 8765, localhost:8765, 0.0.0.0:8765; port 0 picks a free port"
+        ),
+        value_name = "ADDR",
+        env = "TOLLGATE_HTTP",
+        value_parser = tollgate::config::address
+    )]
     http: Option<SocketAddr>,
-    /// Over HTTP, accept only the tokens in this file, which is created if it does not exist
-    #[arg(long, value_name = "FILE", env = "TOLLGATE_TOKEN_FILE")]
+    #[arg(long, help = doc("server.auth.token_file"), value_name = "FILE", env = "TOLLGATE_TOKEN_FILE")]
     token_file: Option<PathBuf>,
     #[command(flatten)]
     filters: Filters,

@@ -15,6 +15,7 @@ use tollgate_core::scopes::{Scope, Scopes};
 use tollgate_mcp::auth::{self, TokenHash, TokenLine, TokenLines};
 use tollgate_sdk::Timestamp;
 
+use super::flag_help::configured;
 use super::{Global, file, out};
 
 #[derive(Debug, Subcommand)]
@@ -29,8 +30,7 @@ pub(super) enum Tokens {
 
 #[derive(Debug, Args)]
 struct Place {
-    /// The file of tokens [default: server.auth.token_file of the configuration]
-    #[arg(long, value_name = "FILE", env = "TOLLGATE_TOKEN_FILE")]
+    #[arg(long, help = configured("server.auth.token_file"), value_name = "FILE", env = "TOLLGATE_TOKEN_FILE")]
     token_file: Option<PathBuf>,
 }
 

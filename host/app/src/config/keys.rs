@@ -124,13 +124,32 @@ pub(super) fn find(path: &str) -> Option<&'static Key> {
     KEYS.iter().find(|key| key.path == path)
 }
 
-/// Description of a key, for the help of the corresponding flag.
+/// Description of a key, for the help of the corresponding flag. Like all help, without the last full stop.
 ///
 /// # Panics
 ///
 /// Panics if no key has the path, which a test of the command line would show.
 pub fn doc(path: &str) -> &'static str {
-    find(path).map_or_else(|| panic!("no configuration key {path}"), |key| key.doc)
+    let doc = of_flag(path).doc;
+    doc.strip_suffix('.').unwrap_or(doc)
+}
+
+/// Default of a key, for the help of the corresponding flag.
+///
+/// # Panics
+///
+/// Panics if no key has the path, or if the key is required.
+pub fn default_of(path: &str) -> &'static str {
+    match of_flag(path).unset {
+        Unset::Is(value) => value,
+        Unset::Means(words) => words,
+        Unset::Refused => panic!("the configuration key {path} has no default"),
+    }
+}
+
+/// Key that a flag sets.
+fn of_flag(path: &str) -> &'static Key {
+    find(path).unwrap_or_else(|| panic!("no configuration key {path}"))
 }
 
 /// Names of the required keys of a table.

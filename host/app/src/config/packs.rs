@@ -46,20 +46,35 @@ impl PackConfig {
                 url: url.to_owned(),
                 sha256: self.sha256.clone()?,
             }),
-            Some(source) if source.starts_with(OCI) => pinned(source, self.sha256.as_deref()),
+            Some(source) if source.starts_with(OCI) => pinned("packs", source, self.sha256.as_deref()).ok(),
             Some(path) => Some(Origin::File(path.into())),
         }
     }
 }
 
-/// Origin in a registry, if the source is pinned. The check of the file ensures that it is.
-pub(crate) fn pinned(source: &str, sha256: Option<&str>) -> Option<Origin> {
-    let reference: Reference = source.parse().ok()?;
-    reference.digest()?;
-    Some(Origin::Oci {
-        reference,
-        sha256: sha256?.to_owned(),
-    })
+/// Origin in a registry. Fails if the source is not pinned. `path` is that of the component's table.
+pub(super) fn pinned(path: &str, source: &str, sha256: Option<&str>) -> Result<Origin, String> {
+    let parsed = source.parse::<Reference>();
+    let reference = parsed.map_err(|err| format!("{path}.source: {err}"))?;
+    match sha256.filter(|_| reference.digest().is_some()) {
+        Some(sha256) => Ok(Origin::Oci {
+            reference,
+            sha256: sha256.to_owned(),
+        }),
+        None => {
+            let (section, _) = path.split_once('.').unwrap_or((path, ""));
+            Err(format!(
+                "{path} comes from a registry and needs the digest of its manifest in source, after @, and sha256; \
+                 `tollgate {section} add {reference}` writes both"
+            ))
+        }
+    }
+}
+
+/// Hash in a component's table. Empty if the value is not text, which the check of values reports.
+pub(super) fn sha256<'t>(table: &'t DeTable<'_>) -> Option<&'t str> {
+    let value = table.get("sha256")?;
+    Some(value.get_ref().as_str().unwrap_or_default())
 }
 
 /// Every pack whose table does not lead to a component.
@@ -114,8 +129,8 @@ fn check_one(name: &str, at: usize, table: &DeTable<'_>) -> Option<(usize, Strin
             ),
         )),
         Some(Some(source)) if source.starts_with(OCI) => {
-            let problem = unpinned(&format!("packs.{name}"), source, table.contains_key("sha256"));
-            problem.map(|problem| (at_source, problem))
+            let problem = pinned(&format!("packs.{name}"), source, sha256(table)).err()?;
+            Some((at_source, problem))
         }
         Some(Some(_)) => None,
     }
@@ -126,20 +141,4 @@ fn nearest(name: &str) -> String {
         Some(near) => format!("; did you mean {near}?"),
         None => format!(" (built in: {})", builtin::names().collect::<Vec<_>>().join(", ")),
     }
-}
-
-/// Reason why a source in a registry cannot be loaded, if there is one.
-pub(super) fn unpinned(path: &str, source: &str, has_hash: bool) -> Option<String> {
-    let reference: Reference = match source.parse() {
-        Ok(reference) => reference,
-        Err(err) => return Some(format!("{path}.source: {err}")),
-    };
-    let (section, _) = path.split_once('.').unwrap_or((path, ""));
-    let is_pinned = reference.digest().is_some() && has_hash;
-    (!is_pinned).then(|| {
-        format!(
-            "{path} comes from a registry and needs the digest of its manifest in source, after @, and sha256; \
-             `tollgate {section} add {reference}` writes both"
-        )
-    })
 }

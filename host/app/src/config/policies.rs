@@ -5,20 +5,16 @@ use std::time::Duration;
 
 use serde::Deserialize;
 use serde_json::{Map, Value};
-use tollgate_components::builtin;
 use tollgate_components::grants::Grants;
 use tollgate_components::loading::Origin;
-use tollgate_components::policies::{self, Mode, Phase};
-use tollgate_sandbox::Limits;
+use tollgate_components::policies::{self, JudgingLimits, Mode, Phase};
 use toml::Spanned;
 use toml::de::{DeTable, DeValue};
 
 use super::check::Problem;
-use super::packs::unpinned;
-use super::{HTTPS, OCI};
+use super::packs::sha256;
+use super::policy_source::PolicySource;
 
-/// Prefix of the source of a built-in policy.
-const BUILTIN: &str = "builtin:";
 /// Default position of a policy.
 const ORDER: i64 = 100;
 
@@ -62,38 +58,23 @@ pub(super) fn check(text: &str, whole: &DeTable<'_>) -> Vec<Problem> {
         let at = source.map_or(name.span().start, |source| source.span().start);
         // The check of values reports anything that is not text.
         let source = match source {
-            Some(source) => Some(source.get_ref().as_str()?),
-            None => None,
+            Some(source) => PolicySource::parse(source.get_ref().as_str()?),
+            None => PolicySource::Unnamed,
         };
-        let problem = misplaced(name.get_ref(), source, table.contains_key("sha256"))?;
+        let problem = source.origin(name.get_ref(), sha256(table)).err()?;
         Some(Problem::at(text, at, problem))
     });
     problems.collect()
 }
 
-/// Reason why a policy's source is not valid, if it is not.
-fn misplaced(name: &str, source: Option<&str>, is_pinned: bool) -> Option<String> {
-    let all = || builtin::policies().collect::<Vec<_>>().join(", ");
-    let known = |name: &str| builtin::policy(name).is_some();
-    match source {
-        None if known(name) => None,
-        None => Some(format!(
-            "policies.{name} names no source and is not built in; add source = \"PATH\", or \"builtin:NAME\" of {}",
-            all()
-        )),
-        Some(url) if url.starts_with("http://") => {
-            Some(format!("policies.{name}.source must start with {HTTPS}, or be a path"))
-        }
-        Some(url) if url.starts_with(HTTPS) => (!is_pinned).then(|| {
-            format!(
-                "policies.{name} comes from another machine and needs a sha256, which `tollgate policies add {}` prints",
-                tollgate_core::text::clean(url)
-            )
-        }),
-        Some(source) if source.starts_with(OCI) => unpinned(&format!("policies.{name}"), source, is_pinned),
-        Some(source) => {
-            let own = source.strip_prefix(BUILTIN)?;
-            (!known(own)).then(|| format!("there is no built-in policy {own}; there are {}", all()))
+impl LimitsConfig {
+    /// The limits, with defaults for absent keys.
+    fn limits(&self) -> JudgingLimits {
+        let default = JudgingLimits::default();
+        JudgingLimits {
+            memory: self.memory_mib.map_or(default.memory, |mib| mib << 20),
+            time: self.time_ms.map_or(default.time, Duration::from_millis),
+            storage: self.storage_mib.map_or(default.storage, |mib| mib << 20),
         }
     }
 }
@@ -108,17 +89,21 @@ impl PolicyConfig {
 
     /// Path of the policy's file, if it comes from one.
     pub(super) fn path(&self) -> Option<&str> {
-        let source = self.source.as_deref()?;
-        let is_path = !source.starts_with(BUILTIN) && !source.starts_with(HTTPS) && !source.starts_with(OCI);
-        is_path.then_some(source)
+        match self.place() {
+            PolicySource::File(path) => Some(path),
+            _ => None,
+        }
     }
 
     /// Hash of the policy's component, if it comes from another machine.
     pub fn downloaded(&self) -> Option<&str> {
-        let source = self.source.as_deref()?;
-        self.sha256
-            .as_deref()
-            .filter(|_| source.starts_with(HTTPS) || source.starts_with(OCI))
+        let is_elsewhere = matches!(self.place(), PolicySource::Https(_) | PolicySource::Oci(_));
+        self.sha256.as_deref().filter(|_| is_elsewhere)
+    }
+
+    /// Origin of the policy's bytes. Fails with the reason why there is none, which the check of the file has reported.
+    pub fn origin(&self, name: &str) -> Result<Origin, String> {
+        self.place().origin(name, self.sha256.as_deref())
     }
 
     /// Grants of the policy.
@@ -128,8 +113,6 @@ impl PolicyConfig {
 
     /// Source to load.
     pub fn source(&self, name: &str, origin: Origin) -> policies::Source {
-        let default = policies::LIMITS;
-        let time = self.limits.time_ms.map_or(default.read, Duration::from_millis);
         policies::Source {
             name: name.to_owned(),
             origin,
@@ -140,14 +123,14 @@ impl PolicyConfig {
             tools: self.tools.clone(),
             order: self.order.unwrap_or(ORDER),
             grants: self.grants.clone(),
-            limits: Limits {
-                memory: self.limits.memory_mib.map_or(default.memory, |mib| mib << 20),
-                storage: self.limits.storage_mib.map_or(default.storage, |mib| mib << 20),
-                read: time,
-                write: time,
-                run: time,
-            },
+            limits: self.limits.limits(),
             config: self.config.clone(),
         }
+    }
+
+    /// Place that the policy comes from.
+    fn place(&self) -> PolicySource<'_> {
+        let source = self.source.as_deref();
+        source.map_or(PolicySource::Unnamed, PolicySource::parse)
     }
 }

@@ -106,6 +106,46 @@ mod tests {
         assert_eq!(table, page(), "write it anew with UPDATE_EXPECT=1");
     }
 
+    /// Mark above a table of another page. The column `default` of that table is compared.
+    const DEFAULTS: &str = "<!-- defaults: compared with host/app/src/config/keys/table.rs -->\n";
+    /// Pages with such a table, each with the path in front of the keys there.
+    const PAGES: [(&str, &str, &str); 3] = [
+        (
+            "http.md",
+            include_str!("../../../../docs/http.md"),
+            "server.limits.",
+        ),
+        ("ledger.md", include_str!("../../../../docs/ledger.md"), ""),
+        (
+            "policies.md",
+            include_str!("../../../../docs/policies.md"),
+            "policies.NAME.",
+        ),
+    ];
+
+    fn cells(row: &str) -> Vec<&str> {
+        row.trim_matches('|').split('|').map(str::trim).collect()
+    }
+
+    #[test]
+    fn other_pages_have_the_defaults_of_the_table() {
+        for (page, text, above) in PAGES {
+            let (_, table) = text.split_once(DEFAULTS).unwrap();
+            let mut rows = table.lines().take_while(|line| line.starts_with('|'));
+            let head = cells(rows.next().unwrap());
+            let column = head.iter().position(|cell| *cell == "default").unwrap();
+            // The next line separates the head from the rows.
+            let rows: Vec<Vec<&str>> = rows.skip(1).map(cells).collect();
+            assert!(!rows.is_empty(), "{page}");
+            for row in rows {
+                let path = format!("{above}{}", row[0].trim_matches('`'));
+                let key = KEYS.iter().find(|key| key.shown() == path);
+                let key = key.unwrap_or_else(|| panic!("{page}: there is no key {path}"));
+                assert_eq!(row[column], key.default(), "{page}: {path}");
+            }
+        }
+    }
+
     #[test]
     fn keys_are_found_by_pattern_table_and_name() {
         let keys = |path| -> Vec<String> {

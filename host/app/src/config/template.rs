@@ -115,9 +115,13 @@ fn write_comment(text: &mut String, comment: &str) {
 
 #[cfg(test)]
 mod tests {
+    use std::collections::BTreeMap;
     use std::path::Path;
+    use std::time::Duration;
 
+    use tollgate_components::builtin;
     use tollgate_components::tools::Tier;
+    use tollgate_sandbox::Limits;
     use toml::Value;
 
     use super::super::Config;
@@ -193,5 +197,28 @@ mod tests {
             )
         });
         assert_eq!(stated, absent);
+    }
+
+    /// The limits that built-in packs declare are those in the table.
+    #[test]
+    fn stated_limits_of_built_in_packs_hold() {
+        let times: [(&str, fn(&Limits) -> Duration); 2] = [
+            ("packs.*.limits.write_ms", |limits| limits.write),
+            ("packs.*.limits.run_ms", |limits| limits.run),
+        ];
+        for (path, time) in times {
+            let usual = time(&Limits::default());
+            let mut declared: BTreeMap<Duration, Vec<String>> = BTreeMap::new();
+            for name in builtin::names() {
+                let own = time(&builtin::limits(name));
+                declared.entry(own).or_default().push(format!("`{name}`"));
+            }
+            declared.remove(&usual);
+            let others = declared
+                .iter()
+                .map(|(own, names)| format!("; {} for {}", own.as_millis(), names.join(" and ")));
+            let defaults = format!("`{}`{}", usual.as_millis(), others.collect::<String>());
+            assert_eq!(keys::find(path).unwrap().default(), defaults, "{path}");
+        }
     }
 }

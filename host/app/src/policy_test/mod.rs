@@ -57,7 +57,7 @@ impl End {
 fn at_leisure(mut source: Source, described: &Described) -> Source {
     source.mode = Mode::Enforce;
     source.fail_open = false;
-    source.limits.read = source.limits.read.max(PATIENCE);
+    source.limits.time = source.limits.time.max(PATIENCE);
     described.grant_all(&mut source.grants);
     source
 }

@@ -61,7 +61,7 @@ pub async fn replay(
     let workspaces = if is_trusted { workspaces } else { &nothing };
     let described = Described::of(site.loader(), &source.origin, source.sha256.as_deref()).await;
     let described = described.map_err(|problems| anyhow::anyhow!("{}", problems.join("; ")))?;
-    let limit = source.limits.read;
+    let limit = source.limits.time;
     let source = at_leisure(source, &described);
     let catalog = site.load_to_try(config, workspaces, source).await?;
     if let Some(unloaded) = catalog.policies().failures().next() {

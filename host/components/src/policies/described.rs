@@ -91,7 +91,7 @@ impl Described {
             return Err(problems);
         };
         Ok(Policy {
-            namespace: namespace.bounded(source.limits.of_tables()),
+            namespace: namespace.bounded(source.limits.of_calls().of_tables()),
             origin: source.origin.to_string(),
             hash: self.hash.clone(),
             size: self.size,

@@ -18,5 +18,5 @@ pub use chain::{Chain, Decision, Hearing, Question, Spoken, Subject};
 pub use described::Described;
 pub use manifest::Manifest;
 pub use member::{Member, Mode, Phase};
-pub use policy::{LIMITS, Policy, Source, Unloaded};
+pub use policy::{JudgingLimits, Policy, Source, Unloaded};
 pub use verdict::{Answer, Cause, Fault, Verdict};

@@ -17,14 +17,39 @@ use super::member::{Mode, Phase};
 use crate::grants::Grants;
 use crate::loading::{Code, InstancePool, Origin};
 
-/// Default limits for judging one call.
-pub const LIMITS: Limits = Limits {
-    memory: 16 << 20,
-    read: Duration::from_millis(50),
-    write: Duration::from_millis(50),
-    run: Duration::from_millis(50),
-    storage: 64 << 20,
-};
+/// Limits for judging one call.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct JudgingLimits {
+    /// Linear memory in bytes.
+    pub memory: usize,
+    /// Processor time of one verdict.
+    pub time: Duration,
+    /// Bytes of the database that the policy's rows may take.
+    pub storage: u64,
+}
+
+impl Default for JudgingLimits {
+    fn default() -> JudgingLimits {
+        JudgingLimits {
+            memory: 16 << 20,
+            time: Duration::from_millis(50),
+            storage: 64 << 20,
+        }
+    }
+}
+
+impl JudgingLimits {
+    /// The same limits for the sandbox, where the time limit depends on the effect of a call.
+    pub fn of_calls(&self) -> Limits {
+        Limits {
+            memory: self.memory,
+            read: self.time,
+            write: self.time,
+            run: self.time,
+            storage: self.storage,
+        }
+    }
+}
 
 /// A component to load as a policy, with the operator's settings for it.
 #[derive(Debug, Clone)]
@@ -48,7 +73,7 @@ pub struct Source {
     /// Grants of the policy.
     pub grants: Grants,
     /// Limits for judging.
-    pub limits: Limits,
+    pub limits: JudgingLimits,
     /// Its `config` table.
     pub config: Map<String, Value>,
 }
@@ -64,7 +89,7 @@ pub struct Policy {
     /// Its size in bytes.
     pub size: usize,
     /// Limits for judging.
-    pub limits: Limits,
+    pub limits: JudgingLimits,
     /// Its `config` table as JSON text.
     pub settings: String,
     /// Its tables.

@@ -158,7 +158,7 @@ impl<'a> Evaluator<'a> {
         let Some(session) = self.session.take() else {
             return host_failed::<V>().said.map(|(said, _)| said);
         };
-        let work = work(policy.limits.read, bytes);
+        let work = work(policy.limits.time, bytes);
         let deadline = Deadline::after_work(work, work.saturating_mul(PATIENCE), self.cancel.clone());
         session.enter(&policy.namespace, &deadline);
         let facts = Facts {
@@ -265,7 +265,7 @@ pub(super) fn prepare(equipment: &Equipment, policy: &Policy) {
             .pop()
             .map_or_else(|| storage::nowhere().map(Box::new), Ok);
         let made = stand_in.map_err(Stopped::from).and_then(|stand_in| {
-            let deadline = Deadline::after(policy.limits.read, Cancel::default());
+            let deadline = Deadline::after(policy.limits.time, Cancel::default());
             stand_in.enter(&policy.namespace, &deadline);
             let state = state(equipment, policy, Facts::default(), &deadline, stand_in);
             let mut store = state.into_store(&equipment.sandbox);
@@ -306,7 +306,7 @@ fn state(
         progress: Progress::default(),
         artifacts: CallArtifacts::default(),
     };
-    CallState::new(setup, session, &policy.limits)
+    CallState::new(setup, session, &policy.limits.of_calls())
 }
 
 /// Verdict of a policy, or the reason for which there is none.

@@ -7,7 +7,7 @@ use anyhow::{Context as _, bail, ensure};
 use clap::Args;
 use serde_json::{Map, Value, json};
 use tollgate::config::edit::{Entry, Section};
-use tollgate::config::{Config, PolicyConfig};
+use tollgate::config::{Config, PolicyConfig, PolicySource, builtin_policy};
 use tollgate::host::{Choice, Site};
 use tollgate_components::builtin;
 use tollgate_components::catalog::{Inspection, policy_owner};
@@ -16,6 +16,7 @@ use tollgate_gate::core_tools;
 
 use crate::cli::component::{Component, workspaces};
 use crate::cli::config_file::ConfigFile;
+use crate::cli::flag_help::{with_default, with_details};
 use crate::cli::packs::{accept, tell};
 use crate::cli::{self, Global, file, out};
 
@@ -28,14 +29,15 @@ pub(in crate::cli) struct Add {
     /// Name of the policy in the configuration [default: the component's name]
     #[arg(long, value_parser = name)]
     name: Option<String>,
-    /// Settings of the policy: JSON, @FILE, or - for standard input
-    #[arg(long, value_name = "JSON|@FILE|-")]
+    #[arg(
+        long,
+        help = with_details("policies.*.config", "JSON, @FILE, or - for standard input"),
+        value_name = "JSON|@FILE|-"
+    )]
     settings: Option<String>,
-    /// Tools that the policy judges [default: all]
-    #[arg(long, value_delimiter = ',', value_name = "GLOB,…")]
+    #[arg(long, help = with_default("policies.*.tools"), value_delimiter = ',', value_name = "GLOB,…")]
     tools: Vec<String>,
-    /// Position among the policies; lower ones judge first [default: 100]
-    #[arg(long)]
+    #[arg(long, help = with_default("policies.*.order"))]
     order: Option<i64>,
     /// Only record the policy's verdicts, and stop nothing
     #[arg(long)]
@@ -81,11 +83,14 @@ impl Add {
 
     /// Name of the built-in policy, if it is one. Without `builtin:` a file of that name takes precedence.
     fn builtin(&self) -> Option<&str> {
-        let source = self.component.source.as_str();
-        let is_own = || builtin::policy(source).is_some() && !Path::new(source).exists();
-        source
-            .strip_prefix("builtin:")
-            .or_else(|| is_own().then_some(source))
+        match PolicySource::parse(&self.component.source) {
+            PolicySource::Builtin(own) => Some(own),
+            PolicySource::File(name) => {
+                let is_own = builtin::policy(name).is_some() && !Path::new(name).exists();
+                is_own.then_some(name)
+            }
+            _ => None,
+        }
     }
 
     /// Bytes of the component, and its source as written in the configuration.
@@ -93,10 +98,7 @@ impl Add {
         let Some(own) = self.builtin() else {
             return self.component.bytes(site, config).await;
         };
-        let bytes = builtin::policy(own).with_context(|| {
-            let all: Vec<&str> = builtin::policies().collect();
-            format!("there is no built-in policy {own}; there are {}", all.join(", "))
-        })?;
+        let bytes = builtin_policy(own).map_err(anyhow::Error::msg)?;
         Ok((format!("builtin:{own}"), bytes.to_vec()))
     }
 

@@ -168,7 +168,7 @@ pub(in crate::config) const KEYS: &[Key] = &[
         Kind::Text,
         "no token",
         "\"token\"",
-        "File with lines `NAME TOKEN` or `TOKEN`. If the file does not exist, Tollgate creates the file with a new token.",
+        "File of the tokens that are accepted over HTTP, with lines `NAME TOKEN` or `TOKEN`. If the file does not exist, Tollgate creates the file with a new token.",
     ),
     open(
         "server.auth.issuer",
