@@ -1,4 +1,5 @@
-//! Check of first doc lines: noun phrases or verbs, so that readers can understand them without knowing the code.
+//! Check of first doc lines: noun phrases or verbs, so that readers can understand them without knowing the code. Covers
+//! all Rust, and the SDKs for JavaScript and Python.
 
 #[cfg(test)]
 mod tests {
@@ -12,6 +13,16 @@ mod tests {
     ];
     /// Marks of lines that are documentation.
     const MARKS: [&str; 6] = ["///", "//!", "/**", "/*!", "#[doc = \"", "#![doc = \""];
+
+    /// Finds the first lines of all documentation in a source.
+    type Finder = fn(&str) -> Vec<&str>;
+    /// Endings of files, the folder they are checked in, and the function that finds their first doc lines.
+    const SOURCES: [(&str, &str, Finder); 4] = [
+        (".rs", "", first_lines),
+        (".js", "sdk/", first_lines),
+        (".ts", "sdk/", first_lines),
+        (".py", "sdk/", docstrings),
+    ];
 
     /// Mark of a doc line, and its text.
     fn doc(line: &str) -> Option<(&'static str, &str)> {
@@ -48,6 +59,22 @@ mod tests {
         found
     }
 
+    /// First lines of the docstrings: texts in triple quotes that begin a line.
+    fn docstrings(source: &str) -> Vec<&str> {
+        let parts: Vec<&str> = source.split("\"\"\"").collect();
+        let texts = parts.chunks_exact(2).filter_map(|pair| match pair {
+            [code, text] => {
+                let before = code.rsplit('\n').next().unwrap_or_default();
+                before.trim().is_empty().then_some(*text)
+            }
+            _ => None,
+        });
+        texts
+            .filter_map(|text| text.lines().find(|line| line.contains(char::is_alphabetic)))
+            .map(str::trim)
+            .collect()
+    }
+
     /// True if the first word of a line is one of the openings.
     fn is_refused(line: &str) -> bool {
         let mut words = line.split(|c: char| !c.is_alphabetic());
@@ -58,10 +85,15 @@ mod tests {
     #[test]
     fn doc_comments_open_with_nouns_or_verbs() {
         let mut refused = Vec::new();
-        for path in tracked(".rs") {
-            let source = text_of(&root().join(&path));
-            let lines = first_lines(&source).into_iter().filter(|line| is_refused(line));
-            refused.extend(lines.map(|line| format!("{path}: {line}")));
+        for (ending, folder, find) in SOURCES {
+            for path in tracked(ending)
+                .into_iter()
+                .filter(|path| path.starts_with(folder))
+            {
+                let source = text_of(&root().join(&path));
+                let lines = find(&source).into_iter().filter(|line| is_refused(line));
+                refused.extend(lines.map(|line| format!("{path}: {line}")));
+            }
         }
         assert!(
             refused.is_empty(),
@@ -76,6 +108,12 @@ mod tests {
         assert_eq!(first_lines(source), ["Noun.", "Whether.", "Who.", "How."]);
         let source = "#[doc = \"Which\"]\nfn a() {}\n/** That\n * is\n */\n/*!\n * Those\n */\n//// What\n";
         assert_eq!(first_lines(source), ["Which\"]", "That", "Those"]);
+    }
+
+    #[test]
+    fn texts_in_triple_quotes_are_docstrings_where_a_line_begins() {
+        let source = "\"\"\"Noun.\n\nWhich.\"\"\"\n\ndef a():\n    \"\"\"\n    How.\n    \"\"\"\n    return \"\"\"Why.\"\"\"\n";
+        assert_eq!(docstrings(source), ["Noun.", "How."]);
     }
 
     #[test]

@@ -140,7 +140,7 @@ export interface Request {
   recordedActor?: string;
 }
 
-/** What became of a judged call. */
+/** Outcome of a judged call. */
 export interface Outcome {
   success: boolean;
   errorCode?: string;

@@ -1,6 +1,6 @@
 // Schemas: a JSON Schema as it is, or a type of zod through `of` in @tollgate/sdk/zod.
 
-/** What the SDK needs of a schema: its JSON, and a way to check a value. */
+/** Returns a schema in the form that the SDK needs: its JSON, and a function that checks a value. */
 export function schemaOf(schema) {
   return typeof schema?.parse === "function" && schema.json ? schema : { json: schema, parse: (value) => value };
 }

@@ -57,7 +57,7 @@ export function common(storage, clock, logs) {
   };
 }
 
-/** What policies have beside. */
+/** Functions of the host that only policies have. */
 export function ofPolicy(memory, judged) {
   return {
     remembered: (key) => entry(told(() => memory.get(key))),

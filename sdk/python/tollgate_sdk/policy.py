@@ -63,7 +63,7 @@ def _is_like_identity(name: str) -> bool:
 
 @dataclass(frozen=True)
 class Outcome:
-    """What became of a judged call."""
+    """Outcome of a judged call."""
 
     success: bool = True
     body: Any = None
