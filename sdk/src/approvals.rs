@@ -159,7 +159,9 @@ impl ApprovalRequest {
         let within = |what: &str, size: usize, max: usize| {
             let is_within = (1..=max).contains(&size);
             is_within.then_some(()).ok_or_else(|| {
-                ApprovalError::Invalid(format!("{what} has a size of {size}; allowed is 1 to {max}"))
+                ApprovalError::Invalid(format!(
+                    "the size of {what} is {size}, but must be from 1 to {max}"
+                ))
             })
         };
         check_key(&self.key)?;
@@ -171,12 +173,12 @@ impl ApprovalRequest {
         }
         if let Some(answering) = &self.answering {
             for call in std::iter::once(&answering.approve).chain(&answering.reject) {
-                within("a tool of answering", call.tool.len(), MAX_NAME)?;
+                within("a tool name in `answering`", call.tool.len(), MAX_NAME)?;
                 let arguments = Value::Object(call.arguments.clone()).to_string();
-                within("the arguments of answering", arguments.len(), MAX_DETAIL)?;
+                within("the arguments in `answering`", arguments.len(), MAX_DETAIL)?;
             }
             for name in answering.by.iter().chain(&answering.note) {
-                within("an argument of answering", name.len(), MAX_NAME)?;
+                within("an argument name in `answering`", name.len(), MAX_NAME)?;
             }
         }
         if let Some(answerers) = &self.answerers {
@@ -200,7 +202,7 @@ pub(crate) fn check_key(key: &str) -> Result<(), ApprovalError> {
     }
     let size = key.len();
     Err(ApprovalError::Invalid(format!(
-        "the key has {size} bytes; allowed is 1 to {MAX_KEY}"
+        "the key has {size} bytes, but must have 1 to {MAX_KEY}"
     )))
 }
 

@@ -184,7 +184,7 @@ impl Lint {
             self.unclear("the tool has no description".to_owned());
         } else if is_vague(name, tool.description, OF_TOOL) {
             let start = &tool.description[..tool.description.floor_char_boundary(80)];
-            self.vague(format!("the tool is described only as {start:?}"));
+            self.vague(format!("the tool has a vague description: {start:?}"));
         }
         let length = tool.description.len();
         if length > LONGEST_DESCRIPTION {
@@ -296,7 +296,7 @@ impl Lint {
         if is_silent(description) {
             self.unclear(format!("{path} has no description"));
         } else if is_vague(name, description, least) {
-            self.vague(format!("{path} is described only as {description:?}"));
+            self.vague(format!("{path} has a vague description: {description:?}"));
         }
     }
 
@@ -308,7 +308,7 @@ impl Lint {
             self.refuse(format!("{path} uses {banned}"));
         }
         for unread in UNREAD.iter().filter(|key| schema.contains_key(**key)) {
-            self.unclear(format!("{path} uses {unread}"));
+            self.unclear(format!("{path} uses {unread}, which some clients do not read"));
         }
         if schema.contains_key("const") {
             self.unclear(format!("{path} uses const"));
@@ -443,7 +443,7 @@ mod tests {
             input.d has no description
             input.d uses const
             --
-            output.rows is described only as "Rows.""#]]
+            output.rows has a vague description: "Rows.""#]]
         .assert_eq(&told);
     }
 
@@ -501,10 +501,10 @@ mod tests {
         let found = faults(&fine_but_for_schemas(&input, &output));
         assert_eq!((found.refused, found.unclear), (Vec::new(), Vec::new()));
         expect![[r#"
-            input.job_id is described only as "The job."
-            input.expected_configuration_revision is described only as "The expected configuration revision."
-            input.rows[].name is described only as "Name."
-            output.job is described only as "The job.""#]]
+            input.job_id has a vague description: "The job."
+            input.expected_configuration_revision has a vague description: "The expected configuration revision."
+            input.rows[].name has a vague description: "Name."
+            output.job has a vague description: "The job.""#]]
         .assert_eq(&found.vague.join("\n"));
     }
 
@@ -531,7 +531,7 @@ mod tests {
             let found: Vec<String> = faults(&surface).into_all().collect();
             let told = match found.join("\n") {
                 told if told.is_empty() => "fine",
-                told if told.contains("is described only as") => "vague",
+                told if told.contains("has a vague description: ") => "vague",
                 told if told.contains("has no description") => "none",
                 _ => "other",
             };
@@ -552,7 +552,7 @@ mod tests {
             let found = faults(&fine_but_for_schemas(&input, &empty));
             let found = found
                 .into_all()
-                .map(|fault| fault.split(" only as").next().unwrap().to_owned());
+                .map(|fault| fault.split(": ").next().unwrap().to_owned());
             assert_eq!(json!(found.collect::<Vec<_>>()), case[1], "{case}");
         }
     }
@@ -568,10 +568,10 @@ mod tests {
         let output = object(json!({"type": "object"}));
         let mut found = faults(&fine_but_for_schemas(&input, &output)).vague;
         found.sort();
-        let told = "input.a is described only as \"The a.\"";
+        let told = "input.a has a vague description: \"The a.\"";
         assert_eq!(
             found,
-            [told, told, told, "input.b.a is described only as \"The a.\""]
+            [told, told, told, "input.b.a has a vague description: \"The a.\""]
         );
     }
 }

@@ -337,7 +337,7 @@ impl Tree {
         let metadata = file.metadata().map_err(failed)?;
         if !metadata.is_file() || metadata.nlink() > 1 {
             return Err(WorkspaceError::WrongKind(format!(
-                "`{}` is not a regular file with a single link",
+                "`{}` is not a regular file, or has several hard links",
                 change.path
             )));
         }

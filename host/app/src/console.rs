@@ -148,7 +148,10 @@ fn policy(member: &Member) -> PolicyRow {
         },
         summary: match &member.policy {
             Ok(policy) => policy.manifest.summary.clone(),
-            Err(_) => "not loaded; calls that it judges are refused, unless it may fail open".to_owned(),
+            Err(_) => {
+                "not loaded; until it loads, the calls that it judges are refused (with fail_open = true they pass)"
+                    .to_owned()
+            }
         },
         is_loaded: member.policy.is_ok(),
     }

@@ -184,7 +184,7 @@ impl Counting {
                 false => self.count_older().await,
             };
             if let Err(err) = &counted {
-                tracing::warn!(%err, "the ledger cannot be counted at the moment");
+                tracing::warn!(%err, "counting ledger rows failed; trying again");
             }
             if was_complete || counted.is_err() {
                 tokio::time::sleep(INTERVAL).await;

@@ -107,7 +107,7 @@ impl Tail {
             let mut turn = Some(turn);
             while turn.is_some() {
                 if let Err(err) = keep_looking(&reader, &parts, &sender).await {
-                    tracing::warn!(%err, "the end of the ledger cannot be followed at the moment");
+                    tracing::warn!(%err, "reading new ledger rows failed; trying again");
                     tokio::time::sleep(KEEP_ALIVE / 15).await;
                 }
                 drop(turn.take());

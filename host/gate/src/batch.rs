@@ -147,7 +147,7 @@ fn check_room(tool: &ToolEntry, inherited: &Map<String, Value>, members: usize) 
     Err(ToolError::new(
         "ARGUMENTS_TOO_LARGE",
         format!(
-            "the arguments that the members of {} inherit are too large",
+            "the arguments that the {members} calls of {} share are too large when copied to each call",
             tool.spec.name
         ),
     )

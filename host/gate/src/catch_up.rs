@@ -14,7 +14,7 @@ impl Gate {
     pub async fn catch_up(&self) {
         let taken = self.host.take_over(|left| self.renderer(left).is_some());
         let taken = taken.unwrap_or_else(|err| {
-            tracing::warn!(%err, "cannot determine which files stopped hosts left unwritten");
+            tracing::warn!(%err, "cannot determine which files a stopped host had still to write");
             Default::default()
         });
         for left in taken {
@@ -62,7 +62,12 @@ impl Gate {
             ),
             Some(why) => {
                 self.host.keep_notes();
-                tracing::warn!(workspace, tool, why, "files may be stale");
+                tracing::warn!(
+                    workspace,
+                    tool,
+                    why,
+                    "rewriting files of a stopped host failed; they may be out of date"
+                );
             }
         }
     }

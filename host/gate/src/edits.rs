@@ -29,7 +29,10 @@ pub(super) fn unseen(session: &Session, draft: &PendingOperation) -> StoreResult
             unseen.why
         ),
     )
-    .remediation("Undo what hides the work tree from Git, or report to your owner that it cannot be inspected.")
+    .remediation(
+        "Remove the cause named in the message, so that Git can read the work tree, or report to your owner that it \
+         cannot be inspected.",
+    )
     .context("limit", limit);
     if let Some(envelope) = &draft.operation.envelope_id {
         refusal = refusal.next_call(NextCall::new("ledger_report", json!({ "envelope_id": envelope })));

@@ -157,12 +157,14 @@ fn name_trap(
         }
         (Some(Exceeded::Table), _) => ToolError::new(
             "TABLE_LIMIT",
-            format!("pack `{pack}` grew a table past its limit"),
-        ),
+            format!("pack `{pack}` exceeded the size limit of a table"),
+        )
+        .remediation("Report the operation's id to the pack's author; the host's log has the trace."),
         (_, StopReason::Handles) => ToolError::new(
             "HANDLE_LIMIT",
-            format!("pack `{pack}` took more handles than it may hold"),
-        ),
+            format!("pack `{pack}` held too many open resources at once"),
+        )
+        .remediation("Ask for less at once, or report the operation's id to the pack's author."),
         (None, _) if deadline.is_narrowed() => ToolError::new(
             "TRANSACTION_LIMIT",
             format!("pack `{pack}` kept a transaction open for longer than it may; it was rolled back"),

@@ -187,7 +187,7 @@ impl PendingOperation {
             if !matches!(told, Ok(Ok(()))) {
                 tracing::warn!(
                     op_id = self.operation.op_id,
-                    "earlier states of the work tree cannot be read; changes in a test run do not count as edits"
+                    "cannot read earlier states of the work tree, so changes in this test run do not count as edits"
                 );
                 return false;
             }

@@ -105,7 +105,7 @@ impl MaintenanceThread {
             }
             let began = Instant::now();
             if let Err(err) = self.make_room() {
-                tracing::error!("making room for artifacts stopped early: {err:#}");
+                tracing::error!("deleting artifacts to free space failed: {err:#}");
             }
             let pause = PAUSE.max(began.elapsed() * 4);
             if self.stop.recv_timeout(pause) != Err(RecvTimeoutError::Timeout) {
@@ -137,7 +137,10 @@ impl MaintenanceThread {
             ("ending detached envelopes", self.end_detached(now_ms)),
             ("pruning", self.prune(&retention, now_ms)),
             ("collecting artifacts", self.collect(&retention, now_ms)),
-            ("thinning the mirror", self.thin_mirror(&retention)),
+            (
+                "deleting old files of the ledger's mirror",
+                self.thin_mirror(&retention),
+            ),
             ("signing the ledger's head", self.sign_head(now_ms)),
         ] {
             if let Err(err) = done {

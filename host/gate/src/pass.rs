@@ -267,7 +267,7 @@ impl Gate {
             .map_or(0, |store| store.settings().max_mib);
         ToolError::new(
             "ARTIFACTS_FULL",
-            format!("artifacts of the call are missing or incomplete: all content takes twice what artifacts.max_mib = {limit} allows"),
+            format!("some artifacts of the call were not stored, because stored content has reached twice the limit artifacts.max_mib = {limit}"),
         )
         .remediation("The call itself is done; do not repeat it. Space is freed within seconds.")
         .context("limit_mib", limit)

@@ -36,9 +36,9 @@ impl Overtaken {
         let policy = policy.strip_prefix(Namespace::POLICIES).unwrap_or(policy);
         let refusal = ToolError::new(
             PERMIT_USED,
-            format!("the permit with which this call passed policy `{policy}` counts once, and another call has just used it; nothing was run"),
+            format!("policy `{policy}` permits this call only once, and another call has just used that permission; nothing was run"),
         )
-        .remediation("Call again: the policy then says what this call needs to run once more.")
+        .remediation("Call again. The policy's answer then states what the call needs.")
         .context("policy", policy);
         Overtaken {
             refusal,
@@ -74,7 +74,7 @@ impl Overtaken {
         let refusal = ToolError::new(
             "BUDGET_EXHAUSTED",
             format!(
-                "policy `{policy}` takes units of budget `{name}` for this call, and too few of {} are left; nothing was run",
+                "policy `{policy}` charges budget `{name}` for this call, but too few of its {} units are left; nothing was run",
                 budget.limit
             ),
         )

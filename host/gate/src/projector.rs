@@ -77,7 +77,7 @@ pub(super) fn announce(host: &Host, guest: &GuestCall, ended: &Ended) {
             workspace: workspace.to_owned(),
         };
         if let Err(err) = host.note(projection) {
-            tracing::warn!(%err, workspace, "if this process is killed, files may stay stale");
+            tracing::warn!(%err, workspace, "cannot record which files are unwritten; if this process is killed, they may stay out of date");
         }
     }
 }

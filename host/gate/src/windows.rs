@@ -190,8 +190,8 @@ fn refused(window: &Window, units: &Units, subject: &str, limit: u32, wait_ms: i
         ),
     )
     .remediation(format!(
-        "Stop, and report to your owner what was achieved. The operator's limit leaves room again in {wait_sec} s; a new \
-         envelope does not change it.{another}"
+        "Stop, and report to your owner what was achieved. Calls are possible again in {wait_sec} s. A new envelope does \
+         not change this limit.{another}"
     ))
     .context("by", window.by.as_str())
     .context("per", window.per.as_str())

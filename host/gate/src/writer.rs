@@ -158,7 +158,7 @@ impl Writer {
                 }
                 Err(err) if err.failure() == StoreFailure::Unknown && unknown < MAX_UNKNOWN => {
                     unknown += 1;
-                    tracing::warn!(%err, "a commit was not answered; looking for its rows");
+                    tracing::warn!(%err, "the server did not confirm a commit; checking whether its rows exist");
                     match self.look_for_last() {
                         Some(true) => return self.answer(batch),
                         // The commit will not arrive later either, so its calls run again. None of their callers was
@@ -191,7 +191,7 @@ impl Writer {
                 // can proceed.
                 Err(err) if err.failure() == StoreFailure::Conflict && conflicts < MAX_CONFLICTS => {
                     conflicts += 1;
-                    tracing::debug!(%err, "a transaction met another host's; trying again");
+                    tracing::debug!(%err, "a transaction conflicted with another host's; trying again");
                     self.abandon();
                     batch.iter_mut().for_each(|pending| pending.settled = None);
                 }
@@ -212,11 +212,11 @@ impl Writer {
                 Err(err) => {
                     if is_busy(&err) && self.database.lanes().is_some() {
                         // A server that is busy with others is tried again.
-                        tracing::error!(%err, "a commit failed; rows of reads wait");
+                        tracing::error!(%err, "a commit failed; ledger rows of reads are kept for the next commit");
                         self.outage.keep(rows, &mut []);
                         self.outage.keep_what_happened(&mut batch);
                     } else {
-                        tracing::error!(%err, rows = rows.len(), "a commit failed, and rows of reads with it");
+                        tracing::error!(%err, rows = rows.len(), "a commit failed; ledger rows of reads are lost");
                     }
                     self.abandon();
                     let cause = failed.unwrap_or(err);

@@ -174,7 +174,7 @@ impl<'a> Conversation<'a> {
         }
         self.kept.rounds += 1;
         if self.kept.rounds > MAX_ROUNDS {
-            tracing::warn!("a request asked {MAX_ROUNDS} times, so its refusal is final");
+            tracing::warn!("a call asked for input {MAX_ROUNDS} times, so its refusal is final");
             return Ok(Step::Over);
         }
         let asked = can.iter().filter(|question| requests.contains_key(&question.key));

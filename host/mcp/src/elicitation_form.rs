@@ -130,7 +130,7 @@ pub(super) fn requests(questions: &[Question]) -> InputRequests {
         match serde_json::from_value(request) {
             Ok(request) => Some((question.key.clone(), request)),
             Err(err) => {
-                tracing::warn!(%err, question = question.key, "MCP has no such question");
+                tracing::warn!(%err, question = question.key, "the question does not fit into an MCP request");
                 None
             }
         }

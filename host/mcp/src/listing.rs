@@ -147,10 +147,10 @@ fn prompt_definition(spec: &ToolSpec) -> Prompt {
 /// Instructions that apply to every call, and those of each pack as far as there is room.
 fn instructions(catalog: &Catalog) -> String {
     let mut text = String::from(
-        "Each call is one transaction with a row in a ledger. A refusal is a result with an `error`: `blockers` lists every \
-         reason at once, `next_call` can be called as it is, and nothing was changed. An envelope bounds work: \
-         envelope_open sets limits for mutations, test runs and time, your calls count in it until envelope_close, and \
-         when it closes by itself, stop and report.",
+        "Each call is one transaction and one ledger row. A refusal is a result with an `error`: `blockers` lists every reason, \
+         and `next_call` can be called as it is. Unless the message says otherwise, nothing was changed. An envelope \
+         (envelope_open) limits mutations, test runs and time. Your calls count in it until envelope_close. If it \
+         closes by itself, stop and report.",
     );
     let has_envelopes = catalog.find("envelope_open").is_some();
     if !has_envelopes {

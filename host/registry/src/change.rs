@@ -181,7 +181,10 @@ fn members(key: &str, old: &Map<String, Value>, new: &Map<String, Value>) -> Vec
     let gone = was.keys().filter(|name| !is.contains_key(*name));
     found.extend(gone.map(|name| format!("{key}: {name} was removed")));
     if rest_was != rest_is {
-        found.push(format!("{key}: all else is now {}", Value::Object(rest_is)));
+        found.push(format!(
+            "{key}: apart from its properties, the schema is now {}",
+            Value::Object(rest_is)
+        ));
     }
     found
 }

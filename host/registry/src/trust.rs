@@ -217,7 +217,10 @@ impl Trust {
             for signature in &evidence.signatures {
                 match signer.check(evidence, signature) {
                     Ok(by) => return Ok(Verdict::Signed(by)),
-                    Err(why) => reasons.push(format!("a signature is not one of {}: {why}", signer.name)),
+                    Err(why) => reasons.push(format!(
+                        "a signature does not match the signer {}: {why}",
+                        signer.name
+                    )),
                 }
             }
         }

@@ -28,10 +28,12 @@ const MAX_SHORT_DIFF: usize = 8 << 10;
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
 pub enum BadEvent {
     /// A part of the event is too large.
-    #[error("{what}: at most {limit}")]
+    #[error("{what}: {size} exceeds the maximum of {limit}")]
     TooLarge {
         /// Name of the part.
         what: &'static str,
+        /// Size of the part.
+        size: usize,
         /// Accepted maximum.
         limit: usize,
     },
@@ -59,11 +61,7 @@ impl Annotations {
     pub fn add(&mut self, event: Event) -> Result<(), BadEvent> {
         check(&event)?;
         let bytes = self.bytes + size(&event);
-        too_large(
-            "all events of a call together, in bytes",
-            bytes.min(MAX_BYTES + 1),
-            MAX_BYTES,
-        )?;
+        too_large("all events of a call together, in bytes", bytes, MAX_BYTES)?;
         too_large("events of a call", self.events.len() + 1, MAX_EVENTS)?;
         too_large(
             "changed entities of a call",
@@ -225,11 +223,11 @@ fn check(event: &Event) -> Result<(), BadEvent> {
     too_large("short-diff, in bytes", length(&event.short_diff), MAX_SHORT_DIFF)
 }
 
-fn too_large(what: &'static str, is: usize, limit: usize) -> Result<(), BadEvent> {
-    if is <= limit {
+fn too_large(what: &'static str, size: usize, limit: usize) -> Result<(), BadEvent> {
+    if size <= limit {
         Ok(())
     } else {
-        Err(BadEvent::TooLarge { what, limit })
+        Err(BadEvent::TooLarge { what, size, limit })
     }
 }
 

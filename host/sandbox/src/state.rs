@@ -209,7 +209,7 @@ impl CallState {
         if left_out > 0 {
             tracing::warn!(
                 pack = self.namespace.pack(),
-                "{left_out} more lines of one call were left out"
+                "the call logged too much; {left_out} lines were dropped"
             );
         }
     }

@@ -19,7 +19,7 @@ pub(crate) enum Reason {
     WrongStatus(#[from] Illegal),
     #[error("step {given} is not the current one, which is {current}")]
     WrongStep { given: String, current: String },
-    #[error("the prompt of step {0} was not requested yet")]
+    #[error("the prompt of step {0} has not been requested yet")]
     StepNotActive(String),
     #[error("step {0} is done and cannot be changed")]
     StepDone(String),
@@ -186,8 +186,8 @@ impl tollgate_kit::Reason for Reason {
                 "Give the job a repo_root that is a registered workspace, or a directory in one."
             }
             Reason::WriteDenied { .. } => {
-                "The operator allows the paths with write in [workspaces.NAME], for example write = [\".\"]. Documents \
-                 are at the top of a workspace; job_export_bundle returns them in any case."
+                "The operator allows the paths with `write` in [workspaces.NAME], for example write = [\".\"]. Documents \
+                 are written to the top of the workspace. To get them without writing, call job_export_bundle."
             }
             Reason::NotAFile(_) => {
                 "Remove what is at the document's path, or omit the document with `documents`."

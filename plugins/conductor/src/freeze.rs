@@ -53,7 +53,7 @@ pub(crate) fn steps(before: &[Step], after: &[Step]) -> Vec<Change> {
             Some(old) if slips && looks(&new.spec) && !looks(&old.spec) => changes.push(Change {
                 loosens: true,
                 line: format!(
-                    "{} looks at changes before the gates of a later step do",
+                    "{} gets gates that check changes, so later steps no longer check the changes before it",
                     new.step_id
                 ),
             }),

@@ -170,7 +170,7 @@ fn faults_gap(ready: &Readiness<'_>) -> Option<Gap> {
                 code: "FAULTS_MISSING",
                 field: "answers".to_owned(),
                 message: format!(
-                    "the plan was not examined for faults: {} not answered",
+                    "questions about how the plan can fail are open: {} not answered",
                     match open.as_slice() {
                         [one] => format!("{one} is"),
                         several => format!("{} are", several.join(", ")),

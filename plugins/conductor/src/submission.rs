@@ -311,8 +311,8 @@ fn git_unsound(facts: &Facts) -> Vec<String> {
     }
     if !git.touched.is_empty() {
         reasons.push(format!(
-            "written while the commands of the gates ran, though with the same content afterwards: {}; nothing may write \
-             tracked files then, so that the commands see the files that are there",
+            "these tracked files were rewritten with the same content while the commands of the gates ran: {}; stop the \
+             program that writes them, and submit again",
             decide::some(&git.touched)
         ));
     }
@@ -351,9 +351,11 @@ fn undelivered(facts: &Facts) -> Option<String> {
         let why = match found {
             Presence::File => return None,
             Presence::Missing => "is missing",
-            Presence::Empty => "has no content; if it may be empty, the plan says so with (allow_empty)",
+            Presence::Empty => {
+                "has no content; if it may be empty, add (allow_empty) to this deliverable in the plan"
+            }
             Presence::Directory => "is a directory, not a file",
-            Presence::Other => "is a link or not what the plan says",
+            Presence::Other => "is a link, or a file where the plan names a directory",
         };
         Some(format!("{path} {why}"))
     });

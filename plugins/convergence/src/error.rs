@@ -25,7 +25,7 @@ pub(crate) fn test_not_registered(workspace: &Workspace<'_>, name: &str) -> Tool
 
 /// A report that says nothing.
 pub(crate) fn nothing_reported() -> ToolError {
-    ToolError::new("NOTHING_REPORTED", "the report has no result of the run")
+    ToolError::new("NOTHING_REPORTED", "the report contains no result of a test run")
         .remediation("Pass exit_code, output or failing_tests, if possible all of them.")
 }
 

@@ -57,7 +57,8 @@ impl Refusals {
             }
             let other = known.iter().copied().chain(seen.iter().copied());
             for other in other.filter(|other| *other != id && other.number() == id.number()) {
-                self.fault(field, format!("writes {} as {}", other.text(), id.text()));
+                let (id, other) = (id.text(), other.text());
+                self.fault(field, format!("spells {other} as {id}; use {other}"));
             }
             seen.push(id);
         }

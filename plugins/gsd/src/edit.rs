@@ -65,7 +65,7 @@ impl<'a> Edit<'a> {
             Some((false, new)) => new,
             Some((true, _)) if !was_empty => {
                 self.warnings.push(format!(
-                    "{}{field} of {} was empty in the call and stays as it is; to empty it, name it in {}clear",
+                    "{}{field} of {} was not changed, because the call passed an empty value; to empty it, name it in {}clear",
                     self.at, self.unit, self.at
                 ));
                 old()

@@ -90,7 +90,9 @@ impl Given {
             || slice_id.is_some_and(|id| Some(id) != unit.slice)
             || task_id.is_some_and(|id| Some(id) != unit.task);
         if differs {
-            return Err(format!("is {unit}, which contradicts the ids beside it"));
+            return Err(format!(
+                "is {unit}, but milestone_id, slice_id or task_id names another unit; pass only one of the two forms"
+            ));
         }
         Ok(unit)
     }

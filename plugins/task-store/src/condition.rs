@@ -165,7 +165,7 @@ pub(crate) enum Condition {
     NoRunningAttempt,
     #[error("the current attempt has not succeeded: {}", status(*.0))]
     AttemptNotSucceeded(Option<AttemptStatus>),
-    #[error("no retry is left, so the circuit must be opened")]
+    #[error("all retries are used, so the circuit must be opened first")]
     CircuitOpen,
     #[error("an approval for the current attempt is still pending")]
     ApprovalPending,
@@ -173,7 +173,7 @@ pub(crate) enum Condition {
     ApprovalMissing,
     #[error("an approval for the current attempt was denied")]
     ApprovalDenied,
-    #[error("the circuit has used all resets that need no approval")]
+    #[error("the circuit was reset as often as is allowed without an approval")]
     ResetsExhausted,
 }
 

@@ -45,11 +45,11 @@ pub(crate) enum Reason {
         dependency: String,
         status: Option<Status>,
     },
-    #[error("{id} would depend on {dependency}, which does not exist")]
+    #[error("{id} depends on {dependency}, which would no longer exist")]
     DependencyGone { id: String, dependency: String },
-    #[error("{id} is DONE and depends on {dependency}, which would be open")]
+    #[error("{dependency} would become open, but {id}, which is DONE, depends on it")]
     DependentDone { id: String, dependency: String },
-    #[error("{kind} {id} belongs to {parent}, which would not exist{}", .maker.as_ref().map(|maker| format!("; {maker} made it")).unwrap_or_default())]
+    #[error("{kind} {id} belongs to {parent}, which would no longer exist{}", .maker.as_ref().map(|maker| format!("; {maker} created it")).unwrap_or_default())]
     Orphan {
         kind: Kind,
         id: String,
@@ -118,7 +118,7 @@ pub(crate) enum Reason {
         checkpoint: Checkpoint,
         fault: String,
     },
-    #[error("no task of {0} is DONE, so nothing proves it")]
+    #[error("{0} cannot become DONE, because none of its tasks is DONE and this workspace requires evidence")]
     NothingDone(String),
     #[error("operation {operation} {fault}")]
     UnknownRun { operation: String, fault: String },

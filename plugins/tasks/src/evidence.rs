@@ -86,7 +86,7 @@ impl fmt::Display for Fault {
                 write!(f, "has evidence that is older than the last {mutations} changes")
             }
             Fault::Stated { id } => {
-                write!(f, "has only stated evidence: {id} is not a test_run")
+                write!(f, "has only evidence that is not from test_run: {id}")
             }
             Fault::Run { operation, why } => write!(f, "has evidence of {operation}, which {why}"),
         }

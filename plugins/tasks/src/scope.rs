@@ -109,7 +109,7 @@ impl<'a> Scope<'a> {
     pub(crate) fn focus(&self, field: &str) -> Result<String, ToolError> {
         let fault = match &self.counters.focus {
             Some(id) if self.head(id).is_ok() => return Ok(id.clone()),
-            Some(id) => format!("is missing, and {id}, which has the focus, does not exist"),
+            Some(id) => format!("is missing, and the focus is on {id}, which does not exist"),
             None => "is missing, and the workspace has no focus".to_owned(),
         };
         let context = NextCall::new("tasks_context", json!({"workspace": self.workspace}));

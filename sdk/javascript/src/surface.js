@@ -55,7 +55,7 @@ export function faults(tool) {
   const description = tool.description ?? "";
   const length = bytes(description);
   if (!words(description).length) found.push("the tool has no description");
-  else if (isVague(tool.name, description, OF_TOOL)) found.push(`the tool is described only as "${description.slice(0, 80)}"`);
+  else if (isVague(tool.name, description, OF_TOOL)) found.push(`the tool has a vague description: "${description.slice(0, 80)}"`);
   if (length > LONGEST_DESCRIPTION) found.push(`the description has ${length} bytes, more than ${LONGEST_DESCRIPTION}`);
   if (tool.effect === "read" && tool.destructive) found.push("the tool has the effect read and is marked as destructive");
   for (const [side, schema] of [
@@ -75,7 +75,8 @@ export function faults(tool) {
 const isObject = (value) => typeof value === "object" && value !== null && !Array.isArray(value);
 
 function ofSchema(schema, path) {
-  const found = [...BANNED, ...UNREAD].filter((keyword) => Object.hasOwn(schema, keyword)).map((keyword) => `${path} uses ${keyword}`);
+  const used = (keywords) => keywords.filter((keyword) => Object.hasOwn(schema, keyword)).map((keyword) => `${path} uses ${keyword}`);
+  const found = [...used(BANNED), ...used(UNREAD).map((fault) => `${fault}, which some clients do not read`)];
   if (isObject(schema.items)) found.push(...ofSchema(schema.items, `${path}[]`));
   for (const [name, member] of Object.entries(schema.properties ?? {})) {
     const below = `${path}.${name}`;
@@ -107,7 +108,7 @@ function ofFull(schema, path) {
 function ofDescription(name, text, path) {
   if (!words(text).length) return [`${path} has no description`];
   const least = path.startsWith("input") ? OF_PARAMETER : OF_FIELD;
-  return isVague(name, text, least) ? [`${path} is described only as "${text}"`] : [];
+  return isVague(name, text, least) ? [`${path} has a vague description: "${text}"`] : [];
 }
 
 /** True if a description explains nothing beyond the name, or is a placeholder. */

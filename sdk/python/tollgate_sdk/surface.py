@@ -61,7 +61,7 @@ def faults(tool: Any) -> list[str]:
     if not _words(tool.description):
         found.append("the tool has no description: write a docstring")
     elif _is_vague(tool.name, tool.description, *_OF_TOOL):
-        found.append(f"the tool is described only as {tool.description[:80]!r}")
+        found.append(f"the tool has a vague description: {tool.description[:80]!r}")
     if length > _LONGEST_DESCRIPTION:
         found.append(f"the description has {length} bytes, more than {_LONGEST_DESCRIPTION}")
     if tool.effect == "read" and tool.destructive:
@@ -79,7 +79,8 @@ def faults(tool: Any) -> list[str]:
 
 
 def _of_schema(schema: dict[str, Any], path: str) -> list[str]:
-    found = [f"{path} uses {keyword}" for keyword in (*_BANNED, *_UNREAD) if keyword in schema]
+    found = [f"{path} uses {keyword}" for keyword in _BANNED if keyword in schema]
+    found.extend(f"{path} uses {keyword}, which some clients do not read" for keyword in _UNREAD if keyword in schema)
     items = schema.get("items")
     if isinstance(items, dict):
         found.extend(_of_schema(items, f"{path}[]"))
@@ -123,7 +124,7 @@ def _of_description(name: str, text: str, path: str) -> list[str]:
     if not _words(text):
         return [f"{path} has no description"]
     if _is_vague(name, text, *(_OF_PARAMETER if path.startswith("input") else _OF_FIELD)):
-        return [f"{path} is described only as {text!r}"]
+        return [f"{path} has a vague description: {text!r}"]
     return []
 
 

@@ -55,7 +55,7 @@ fn a_policy_that_judged_nothing_is_wrong_and_one_that_judged_is_not() {
     let (code, report) = check(&place, &told);
     assert_eq!((code, &report["judged"]), (Some(0), &json!(2)), "{report:#}");
     assert!(
-        lines(&report, "untried").contains("none that runs programs"),
+        lines(&report, "untried").contains("calls that run programs were not judged"),
         "{report:#}"
     );
     let output = place.run(&told);

@@ -83,7 +83,7 @@ async fn a_success_is_measured_by_the_newest_run_of_each_test_command() {
     let (doubts, closed) = close(&session, &id).await;
     assert_eq!(
         doubts,
-        format!("{failed}; only the caller reports that tests pass (#N).")
+        format!("{failed}; a passing run (#N) was only reported by the caller.")
     );
     let tests = &closed["report"]["tests"];
     assert_eq!(
@@ -124,7 +124,8 @@ async fn a_success_is_measured_by_the_newest_run_of_each_test_command() {
 }
 
 /// An edit after the last run of `default`.
-const AFTER_DEFAULT: &str = "test default did not run after 1 edit of shop; its last run (#N) passed before.";
+const AFTER_DEFAULT: &str =
+    "test default was not run again after 1 edit of shop; its last run (#N), before these edits, passed.";
 
 #[tokio::test]
 async fn neither_another_test_nor_a_claim_settles_an_edit_or_a_failure() {
@@ -138,7 +139,7 @@ async fn neither_another_test_nor_a_claim_settles_an_edit_or_a_failure() {
         let arguments = json!({"workspace": "shop", "exit_code": code, "output": "said so"});
         session.ok("test_report", arguments).await;
     };
-    let claimed = "; only the caller reports that tests pass (#N).";
+    let claimed = "; a passing run (#N) was only reported by the caller.";
 
     // The lint passes over the edit that breaks the default test.
     let id = fresh().await;
@@ -166,8 +167,8 @@ async fn neither_another_test_nor_a_claim_settles_an_edit_or_a_failure() {
     let id = fresh().await;
     claim(1).await;
     claim(0).await;
-    let failing = "the caller reported a failing test run in shop (#N), and no test that the host has run there since \
-                   then passed: failed: said so";
+    let failing = "no test that the host ran in shop has passed since the caller reported a failing test run (#N): \
+                   failed: said so";
     assert_eq!(close(&session, &id).await.0, format!("{failing}{claimed}"));
 
     // Each of them settles itself.
@@ -282,7 +283,7 @@ async fn reports_tell_workspaces_apart_and_name_edits_in_circles() {
     let message = last["message"].as_str().unwrap();
     assert!(
         message.ends_with(
-            "; no progress, or another assertion with the same expectation; edits repeat with period 2"
+            "; no progress, unless another assertion with the same expectation failed; edits repeat with period 2"
         ),
         "{message}"
     );
@@ -291,7 +292,7 @@ async fn reports_tell_workspaces_apart_and_name_edits_in_circles() {
     let text = report["text"].as_str().unwrap();
     for part in [
         " 4 times over 3 edits, by test_run: adds",
-        "shop was edited back to an earlier state 3 times, the last time after 2 edits",
+        "shop returned to an earlier state 3 times, the last time after 2 edits",
         "test_run in js via ",
     ] {
         assert!(text.contains(part), "{part}: {text}");
@@ -357,7 +358,7 @@ async fn the_closing_looks_at_every_work_tree_that_calls_of_the_envelope_looked_
     let (doubts, closed) = close(&session, &id).await;
     assert_eq!(
         doubts,
-        "test default did not run after 1 edit of shop; its last run (#N) passed before."
+        "test default was not run again after 1 edit of shop; its last run (#N), before these edits, passed."
     );
     assert_eq!(closed["envelope"]["counters"]["observed_edits"], 1);
 
@@ -373,8 +374,8 @@ async fn the_closing_looks_at_every_work_tree_that_calls_of_the_envelope_looked_
     assert_eq!(
         doubts,
         [
-            "test default did not run after 1 edit of js; its last run (#N) passed before.",
-            "test default did not run after 1 edit of shop; its last run (#N) passed before.",
+            "test default was not run again after 1 edit of js; its last run (#N), before these edits, passed.",
+            "test default was not run again after 1 edit of shop; its last run (#N), before these edits, passed.",
         ]
     );
     assert_eq!(closed["envelope"]["counters"]["observed_edits"], 2);

@@ -28,8 +28,8 @@ async fn an_edit_that_was_taken_back_is_no_reason() {
     write(&place, "value", "bad");
     assert_eq!(
         close(&session, &id).await.0,
-        "test default did not pass when it last ran in the state to which the work tree of shop has returned (#N): failed \
-         1 of 1: adds."
+        "test default did not pass in its last run on the current state of the work tree of shop (#N): failed 1 of 1: \
+         adds."
     );
     session.close().await;
 }
@@ -56,7 +56,10 @@ async fn files_that_a_test_writes_and_git_tracks_are_named() {
     run(&session, "lint", &id).await;
     write(&place, "value", "good");
     let doubts = close(&session, &id).await.0;
-    assert!(doubts.starts_with("test lint did not run after "), "{doubts}");
+    assert!(
+        doubts.starts_with("test lint was not run again after "),
+        "{doubts}"
+    );
     session.close().await;
 }
 

@@ -350,10 +350,7 @@ fn a_configured_http_server_is_connected_to_and_not_started_again() {
         .output()
         .unwrap();
     let found = String::from_utf8_lossy(&found.stdout).into_owned();
-    assert!(
-        found.contains("makes it start another server at 0.0.0.0:8765"),
-        "{found}"
-    );
+    assert!(found.contains("where server.http = 0.0.0.0:8765"), "{found}");
     let free = Place::with("[server]\nhttp = \"127.0.0.1:0\"\n");
     assert!(warned(&clients(&free, &["add", "cursor", "--no-check"])).contains("picks a free port"));
     let variable = Place::new();

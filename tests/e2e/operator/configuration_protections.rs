@@ -77,8 +77,10 @@ async fn a_configuration_that_is_lost_keeps_its_policies() {
         ("server.read_only", &|| {
             write(&place, &WHOLE.replace("read_only = true\n", ""))
         }),
-        ("policies.closed mode enforce", &|| write(&place, &without_mode)),
-        ("policies.closed fail_open false", &|| {
+        ("policies.closed.mode = \"enforce\"", &|| {
+            write(&place, &without_mode)
+        }),
+        ("policies.closed.fail_open = false", &|| {
             write(&place, &failing_open)
         }),
     ];
@@ -145,7 +147,7 @@ fn a_server_does_not_begin_without_policies_that_judged_before() {
         let refused = place.run(&["serve", "--http", "127.0.0.1:0"]);
         assert_eq!(refused.status.code(), Some(2));
         assert!(
-            said(&refused).contains("policies closed, nights, which judged calls here"),
+            said(&refused).contains("policies closed, nights, which an earlier run applied"),
             "{}",
             said(&refused)
         );
@@ -320,11 +322,7 @@ fn a_configuration_that_protects_less_is_accepted_by_a_command() {
         )
     };
     let doctor = run(&["doctor"]);
-    assert!(
-        said(&doctor).contains("→ use that configuration"),
-        "{}",
-        said(&doctor)
-    );
+    assert!(said(&doctor).contains("→ add these keys"), "{}", said(&doctor));
     let accepted = run(&["policies", "accept", "--missing"]);
     assert!(
         said(&accepted).contains("policies.closed, policies.nights, server.read_only"),
@@ -337,7 +335,7 @@ fn a_configuration_that_protects_less_is_accepted_by_a_command() {
         "the tool itself refuses"
     );
     // The first one is what it was.
-    assert!(said(&run(&["policies", "accept", "--missing"])).contains("has every protection"));
+    assert!(said(&run(&["policies", "accept", "--missing"])).contains("lacks no protection"));
     write(&place, "");
     let refused = place.run(&["serve"]);
     assert!(

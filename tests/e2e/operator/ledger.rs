@@ -160,7 +160,7 @@ fn a_signed_head_finds_what_was_rewritten_before_it() {
     let file = file.to_str().unwrap();
     let verify = ["ledger", "verify", "--head", file, "--public-key", public];
     create(&place);
-    assert!(print(&place, &verify).contains("nothing before the signed head 3 was changed"));
+    assert!(print(&place, &verify).contains("the rows up to the signed head 3 are unchanged"));
 
     // A head that was changed, is somebody else's, or is not signed proves nothing.
     let other = "d75a980182b10ab7d54bfed3c964073a0ee172f3daa62325af021a68f707511a";

@@ -216,7 +216,7 @@ async fn one_that_cannot_be_loaded_denies_what_it_would_judge() {
                 "{}\nconfig = {{ when = \"true\", message = \"m\" }}",
                 of(&name_taken)
             ),
-            "it calls itself `cel`, which is another policy that is built in",
+            "its manifest has the name `cel`, which belongs to a built-in policy",
         ),
         (nothing, "cannot read the file"),
         (pinned, "but the pinned one is"),
@@ -263,7 +263,9 @@ async fn two_components_of_one_name_do_not_share_their_tables() {
     let listed = place.run(&["policies", "list"]);
     let said = String::from_utf8_lossy(&listed.stderr).into_owned();
     assert!(
-        said.contains("it calls itself `task-store`, as the other component of [policies.again] does"),
+        said.contains(
+            "its manifest has the name `task-store`, which the component of [policies.again] already has"
+        ),
         "{said}"
     );
     let session = place.serve(&[]).await;

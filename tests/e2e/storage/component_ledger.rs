@@ -70,9 +70,9 @@ async fn an_event_that_is_too_large_or_malformed_is_refused() {
     expect![[r#"
         "LEDGER_EVENT_INVALID" "the event is not well-formed: event-type is a dotted name in lower case"
         "LEDGER_EVENT_INVALID" "the event is not well-formed: a fingerprint is 64 hex digits in lower case"
-        "LEDGER_EVENT_INVALID" "the event is too large: one name, in bytes: at most 500"
-        "LEDGER_EVENT_INVALID" "the event is too large: changed entities of a call: at most 1000"
-        "LEDGER_EVENT_INVALID" "the event is too large: events of a call: at most 100"
+        "LEDGER_EVENT_INVALID" "the event is too large: one name, in bytes: 501 exceeds the maximum of 500"
+        "LEDGER_EVENT_INVALID" "the event is too large: changed entities of a call: 1001 exceeds the maximum of 1000"
+        "LEDGER_EVENT_INVALID" "the event is too large: events of a call: 101 exceeds the maximum of 100"
     "#]]
     .assert_eq(&log);
     session.close().await;

@@ -53,7 +53,7 @@ def test_faults_are_those_of_packs_check() -> None:
         "Vague_Tool: the name 'Vague_Tool' does not match ^[a-z][a-z0-9_]{0,39}$",
         "Vague_Tool: the title 'A title that is much longer than any menu of a client' is longer than 40 bytes",
         "Vague_Tool: the tool has the effect read and is marked as destructive",
-        "Vague_Tool: input.job_id is described only as 'The job id.'",
+        "Vague_Tool: input.job_id has a vague description: 'The job id.'",
         "Vague_Tool: input.other has no description",
     ]
     assert sloppy(1).faults() == []
@@ -75,10 +75,10 @@ def test_the_table_of_descriptions_holds() -> None:
             "field": lambda: faults("fine_name", "Call somebody on the phone.", empty, described),
             "tool": lambda: faults(name, text, empty, empty),
         }[kind]()
-        told = {"fine": 0, "vague": "is described only as", "none": "has no description"}[expected]
+        told = {"fine": 0, "vague": "has a vague description", "none": "has no description"}[expected]
         assert len(found) == bool(told) and all(str(told) in fault for fault in found), (name, text, found)
     for keywords, expected in table["schemas"]:
         member = {"type": "object", "description": "Rows to add to the table, by key.", **keywords}
         whole = {"type": "object", "properties": {"a": member}}
         found = faults("fine_name", "Call somebody on the phone.", whole, empty)
-        assert sorted(fault.split(" only as")[0] for fault in found) == sorted(expected), keywords
+        assert sorted(fault.split(": ")[0] for fault in found) == sorted(expected), keywords

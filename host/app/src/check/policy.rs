@@ -100,15 +100,12 @@ fn conclude(name: &str, phase: Phase, report: &mut Report) {
     }
     let is_let_through = |called: &Called| called.outcome == LET_THROUGH;
     if phase != Phase::Request && !report.calls.iter().any(is_let_through) {
-        let none = Finding::new(
-            "results",
-            "no call was let through, so none was judged after it ran",
-        );
-        report.untried(none.remedy("pass settings that let a call through, with --settings"));
+        let none = Finding::new("results", "no call passed the policy, so no result was judged");
+        report.untried(none.remedy("pass settings that let a call pass, with --settings"));
     }
     let others = Finding::new(
         "other calls",
-        "only calls of the host's own tools were judged, none that runs programs",
+        "the test calls used only the host's own tools; calls that run programs were not judged",
     );
     report.untried(others.remedy("write cases for them, and run the cases with `tollgate policies test`"));
 }

@@ -65,14 +65,15 @@ async fn complete(
                     source.tool, err.code, err.message
                 );
                 report.problem(
-                    Finding::new(&about, why).remedy("give `x-values` arguments that the tool accepts"),
+                    Finding::new(&about, why)
+                        .remedy("set `arguments` of x-values to arguments that the tool accepts"),
                 );
                 continue;
             }
         };
         if !reply.get(&source.items).is_some_and(Value::is_array) {
             let why = format!("the reply of {} has no list {}", source.tool, source.items);
-            report.problem(Finding::new(&about, why).remedy("name a member of the reply that is a list"));
+            report.problem(Finding::new(&about, why).remedy("set `items` to a list in the reply"));
             continue;
         }
         let values = source.values(&reply);
@@ -80,14 +81,19 @@ async fn complete(
             Some(value) => drop(found.insert(argument.to_owned(), value)),
             None if is_empty(&reply, &source.items) => report.untried(Finding::new(
                 &about,
-                format!("{} lists nothing here, so no value was seen", source.tool),
+                format!(
+                    "the list {} in the reply of {} is empty, so no value was checked",
+                    source.items, source.tool
+                ),
             )),
             None => {
                 let why = format!(
-                    "no entry in {} of {} has a text {}",
+                    "no entry of the list {} in the reply of {} has a string {}",
                     source.items, source.tool, source.value
                 );
-                report.problem(Finding::new(&about, why).remedy("name a member of the entries"));
+                report.problem(
+                    Finding::new(&about, why).remedy("set `value` to a string member of the entries"),
+                );
             }
         }
     }

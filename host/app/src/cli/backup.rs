@@ -58,11 +58,11 @@ impl Backup {
             .as_ref()
             .map_or("", |seal| seal.public_key.as_str());
         out::print(&format!(
-            "{} has {} files with {} KiB; {} ledger rows verified up to {}:{}\nsigned with the public key {key}; keep \
-             that elsewhere, for `tollgate restore --public-key`",
-            made.path.display(),
+            "backed up {} files ({} KiB) to {}; {} ledger rows verified; the head is {}:{}\nsigned with the public key \
+             {key}; keep this key in another place, for `tollgate restore --public-key`",
             made.files,
             made.bytes.div_ceil(1024),
+            made.path.display(),
             made.rows,
             made.head.head.seq,
             made.head.head.hash,
@@ -103,7 +103,7 @@ impl Restore {
             return Ok(ExitCode::SUCCESS);
         }
         out::print(&format!(
-            "{} is as of {}: {} ledger rows verified up to {}:{}",
+            "restored {} from the backup of {}; {} ledger rows verified; the head is {}:{}",
             restored.path.display(),
             restored.made_at,
             restored.rows,

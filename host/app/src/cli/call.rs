@@ -75,7 +75,7 @@ pub(super) async fn through(
             None => return Ok(outcome),
         }
     }
-    anyhow::bail!("the call asked {MAX_ROUNDS} times")
+    anyhow::bail!("{tool} asked for input {MAX_ROUNDS} times, so the call was given up")
 }
 
 /// Calls a tool over its own gate, and prints the result.

@@ -300,7 +300,7 @@ async fn run(command: Command, global: &Global) -> anyhow::Result<ExitCode> {
 fn outlive_file_limits() {
     let kind = SignalKind::from_raw(nix::libc::SIGXFSZ);
     if let Err(err) = signal(kind) {
-        tracing::warn!(%err, "a limit on the size of files would end this process");
+        tracing::warn!(%err, "cannot handle SIGXFSZ; a limit on file sizes (ulimit -f) would end this process");
     }
 }
 
@@ -317,7 +317,9 @@ fn log_state(catalog: &Catalog) {
         tracing::error!("{failure}");
     }
     for unloaded in catalog.policies().failures() {
-        tracing::error!("{unloaded}; calls that it judges are refused, unless it may fail open");
+        tracing::error!(
+            "{unloaded}; until it loads, the calls that it judges are refused (with fail_open = true they pass)"
+        );
     }
     for change in catalog.changes() {
         tracing::warn!(

@@ -41,7 +41,7 @@ impl Reload {
     /// Loads what the start left out, then reloads the configuration whenever there is a reason.
     pub(super) async fn keep_up(mut self, mut watch: Watch, workspaces: Workspaces) {
         if let Err(err) = self.complete(workspaces).await {
-            tracing::error!("packs and policies that were still missing could not be loaded: {err:#}");
+            tracing::error!("loading the remaining packs and policies failed: {err:#}");
         }
         loop {
             let cause = watch.next().await;
@@ -177,7 +177,7 @@ impl Keys {
                     say("added", &added);
                 }
                 Err(err) => tracing::error!(
-                    "the token file has a problem; tokens that it lacks are no longer accepted, and new ones are not loaded: {:#}",
+                    "cannot load the token file: {:#}; new tokens are not accepted, and tokens that are no longer in it are revoked",
                     anyhow::Error::from(err)
                 ),
             }
@@ -207,14 +207,14 @@ pub(super) fn check_start(global: &Global, data: &DataDir, config: &Config) -> a
         .display();
     anyhow::ensure!(
         gone.is_empty(),
-        "{shown} no longer has the policies {}, which judged calls here, so nothing is served; put the configuration back, or remove \
-         each policy: tollgate policies remove NAME",
+        "{shown} no longer has the policies {}, which an earlier run applied. Tollgate does not start without them. Restore \
+         [policies.NAME] in the file, or confirm each removal: tollgate policies remove NAME",
         gone.join(", "),
     );
     if let Some(missing) = records.missing(path.as_deref(), &has)? {
         anyhow::bail!(
-            "{shown} {missing}, so nothing is served; use that configuration, or accept this one as it is: tollgate{} policies \
-             accept --missing",
+            "{shown} {missing}. Tollgate does not start with this file. Add these keys to it, name the other file with --config, or \
+             accept the difference: tollgate{} policies accept --missing",
             named(global, path.as_deref()),
         );
     }

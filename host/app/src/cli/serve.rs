@@ -239,17 +239,21 @@ fn announce(global: &Global, gate: &Gate, site: &Site, bound: SocketAddr, shown:
     }
     let Some(shown) = shown else { return };
     let served = console::reachable(bound);
-    let told = Consoles::open(site.data()).map_err(anyhow::Error::new).and_then(|consoles| {
-        consoles.announce(gate.host_id(), &served)?;
-        match shown {
-            Shown::Beside => log::notice(&format!("serving {served}; `tollgate console` logs in")),
-            Shown::Alone { open } => {
-                log::notice("serving the console at this address until Ctrl-C; it logs in once, within ten minutes:");
-                console::invite(global, &consoles, site.data(), &served, open)?;
+    let told = Consoles::open(site.data())
+        .map_err(anyhow::Error::new)
+        .and_then(|consoles| {
+            consoles.announce(gate.host_id(), &served)?;
+            match shown {
+                Shown::Beside => log::notice(&format!("serving {served}; `tollgate console` logs in")),
+                Shown::Alone { open } => {
+                    log::notice(
+                        "serving the console until Ctrl-C; this address logs in once, within ten minutes:",
+                    );
+                    console::invite(global, &consoles, site.data(), &served, open)?;
+                }
             }
-        }
-        Ok(())
-    });
+            Ok(())
+        });
     if let Err(err) = told {
         out::warn(&format!("`tollgate console` does not find this server: {err:#}"));
     }

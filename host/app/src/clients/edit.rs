@@ -200,5 +200,7 @@ fn proven(row: &Row, before: &str, after: &str, entry: Option<&Map<String, Value
     if is_right && rest(before).map_err(unreadable)? == rest(after).map_err(unreadable)? {
         return Ok(());
     }
-    Err(unreadable("the result would not have the same meaning"))
+    Err(unreadable(format!(
+        "the edit would not change exactly the entry `{ENTRY}`"
+    )))
 }

@@ -72,7 +72,9 @@ pub(super) fn cut(text: &str, servers: &str, name: &str) -> Result<Option<String
     let left = document.to_string();
     match value(&left) {
         Ok(value) if value == wanted || value == without => Ok(Some(left)),
-        _ => Err(format!("`{servers}.{name}` cannot be cut out")),
+        _ => Err(format!(
+            "`{servers}.{name}` cannot be removed without changing other keys"
+        )),
     }
 }
 

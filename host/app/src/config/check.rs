@@ -134,7 +134,7 @@ impl Checker<'_> {
             if !is_units {
                 self.report(
                     units.span().start,
-                    format!("{path} must be a whole number from 0"),
+                    format!("{path} must be a whole number, at least 0"),
                 );
             }
         }
@@ -300,7 +300,7 @@ tests.lint = "cargo clippy"
             6:19: server.allowed_origins must be a list of origins, such as ["https://app.example:443"]
             7:27: server.limits.max_sessions must be a whole number from 1 to 100000
             8:8: server.tier must be one of core, standard, full
-            10:25: envelope.budgets.approvals must be a whole number from 0
+            10:25: envelope.budgets.approvals must be a whole number, at least 0
             10:29: envelope.budgets.Test: a budget's name matches ^[a-z][a-z0-9_]{0,39}$
             10:39: envelope.budgets.mutations: this is a separate limit; set envelope.max_mutations
             12:10: packs.mine.source must be text

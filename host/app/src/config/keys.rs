@@ -54,7 +54,7 @@ impl Kind {
             Kind::Tables => "a list of tables, each under [[…]]",
             Kind::Bool => "true or false",
             Kind::Span => "a length of time from 1s to 52w, such as \"30m\", \"24h\" or \"7d\"",
-            Kind::Count(i64::MAX) => "a whole number from 1",
+            Kind::Count(i64::MAX) => "a whole number, at least 1",
             Kind::Count(max) => return Cow::Owned(format!("a whole number from 1 to {max}")),
             Kind::Text => "text",
             Kind::Address => "an address with a port, such as \"127.0.0.1:8765\" or \"localhost:8765\"",

@@ -91,7 +91,7 @@ pub enum ConfigError {
     },
     /// The file existed before and is missing now.
     #[error(
-        "the configuration {0} has disappeared; put it back, or create an empty file if nothing is to be configured"
+        "the configuration {0} has disappeared; restore it, or create an empty file if nothing is to be configured"
     )]
     Gone(String),
     /// The path is not a regular file.

@@ -64,6 +64,12 @@ const GIVING: &[&str] = &[
 /// Separator in a key that binds a policy to its whole table, and other keys to their values.
 const SAYS: &str = " says ";
 
+/// End of the key of a policy that enforces its verdicts.
+const ENFORCED: &str = " mode enforce";
+
+/// End of the key of a policy without which calls are refused.
+const CLOSED: &str = " fail_open false";
+
 /// Protections that an earlier version of a file has and a later one lacks. Changes of values are the operator's choice
 /// in the same file. Another file must have the same values.
 pub fn lost(had: &BTreeSet<String>, has: &BTreeSet<String>) -> BTreeSet<String> {
@@ -149,8 +155,11 @@ pub fn describe<'a>(protections: impl IntoIterator<Item = &'a String>) -> String
         .iter()
         .filter(|key| !is_part(key))
         .map(|key| match key.split_once(SAYS) {
-            Some((said, _)) => format!("what {} says", said.replace('/', ".")),
-            None => key.replace('/', "."),
+            Some((said, _)) => format!("{} with the same value", said.replace('/', ".")),
+            None => key
+                .replace('/', ".")
+                .replace(ENFORCED, ".mode = \"enforce\"")
+                .replace(CLOSED, ".fail_open = false"),
         });
     told.collect::<Vec<_>>().join(", ")
 }
@@ -161,10 +170,10 @@ pub(super) fn find(said: &Table) -> BTreeSet<String> {
     walk(said, &mut Vec::new(), &mut found);
     for (name, policy) in tables(said.get("policies")) {
         if policy.get("mode").and_then(Value::as_str) != Some("audit") {
-            found.insert(format!("policies/{name} mode enforce"));
+            found.insert(format!("policies/{name}{ENFORCED}"));
         }
         if policy.get("fail_open").and_then(Value::as_bool) != Some(true) {
-            found.insert(format!("policies/{name} fail_open false"));
+            found.insert(format!("policies/{name}{CLOSED}"));
         }
         found.insert(saying(&format!("policies/{name}"), &policy.to_string()));
     }
@@ -433,7 +442,7 @@ impl std::fmt::Display for Missing {
         let lacking = describe(&self.protections);
         write!(
             f,
-            "lacks {lacking}, which hold for this data directory under {}",
+            "lacks protections that are set for the same data directory in {}: {lacking}",
             configs.join(", ")
         )
     }

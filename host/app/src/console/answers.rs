@@ -48,7 +48,7 @@ impl Through {
         match self.call(&caller, &given, answers).await? {
             None => Ok(()),
             Some(_) => Err(terminal(
-                "the answer runs a call that asks more than one question",
+                "this approval asks a second question, which the console cannot show",
             )),
         }
     }
@@ -94,19 +94,22 @@ impl Through {
                 return Err(Refusal {
                     code: "APPROVER_EXECUTES".to_owned(),
                     message:
-                        "this identity itself called tools that change the work of the component that asks"
+                        "this identity recently called tools of the same pack that make changes, so it does not count \
+                         as a person"
                             .to_owned(),
                     remediation: "Let an approver answer whose identity no agent uses.".to_owned(),
                 });
             }
             None => {
                 return Err(terminal(
-                    "the ledger cannot be read to tell a person from an agent",
+                    "cannot read the ledger to check that this identity is not an agent's",
                 ));
             }
         }
         let answers: Option<Vec<Answer>> = asking.questions.into_iter().map(yes).collect();
-        let answers = answers.ok_or_else(|| terminal("the answer asks for more than a yes"))?;
+        let answers = answers.ok_or_else(|| {
+            terminal("the question needs more than a yes, which the console cannot ask for")
+        })?;
         Ok(Answers {
             consent: None,
             answers,

@@ -48,8 +48,11 @@ pub fn check(files: &[File], served: &Served<'_>) -> Vec<Finding> {
     }
     if found.is_empty() {
         found.push(
-            Finding::note("clients", "no client of this project or user knows Tollgate")
-                .remedy("tollgate clients add, which finds the clients that are installed"),
+            Finding::note(
+                "clients",
+                "no MCP client of this project or user has an entry for Tollgate",
+            )
+            .remedy("add an entry to each installed client: tollgate clients add"),
         );
     }
     found
@@ -59,7 +62,7 @@ pub fn check(files: &[File], served: &Served<'_>) -> Vec<Finding> {
 fn connects(about: String, url: &str, served: &Served<'_>, again: &str) -> Finding {
     let Some(at) = served.http else {
         let what = format!(
-            "it connects to {url}, and server.http is not set, so a server speaks over standard input and output"
+            "it connects to {url}, but server.http is not set, so `tollgate serve` does not listen there"
         );
         return Finding::warning(about, what).remedy(format!(
             "set server.http, start the server with --http, or {again}"
@@ -129,7 +132,8 @@ fn started(about: String, command: &str, args: &[String], served: &Served<'_>, a
         return Finding::problem(
             about,
             format!(
-                "server.http makes it start another server at {address}, which does not speak to this client"
+                "it starts tollgate with this configuration, where server.http = {address}; that process serves HTTP \
+                 and does not answer on standard input and output"
             ),
         )
         .remedy(again);

@@ -23,10 +23,10 @@ fn workspace(workspace: &Registration) -> Vec<Finding> {
     found.extend(prefixes.filter(|prefix| names_git(prefix)).map(|prefix| {
         Finding::warning(
             about.clone(),
-            format!("write names {prefix:?}, and components may not write git's own files"),
+            format!("`write` lists {prefix:?}, but packs may not write files of Git"),
         )
         .remedy(format!(
-            "take it out of write in [workspaces.{name}]; to let components commit, set git = \"write\""
+            "remove it from `write` in [workspaces.{name}]; to let packs commit, set git = \"write\""
         ))
     }));
     let accepted = workspace.git.accepted.iter();
@@ -37,11 +37,12 @@ fn workspace(workspace: &Registration) -> Vec<Finding> {
     }));
     if let Some(path) = workspace.git.repository.as_deref().filter(|path| !path.is_dir()) {
         let what = format!(
-            "repository is {}, which is not an existing directory",
+            "`repository` is {}, which is not an existing directory",
             path.display()
         );
         let remedy = format!(
-            "set repository in [workspaces.{name}] to the top of the work tree, or remove it if that is the workspace itself"
+            "set `repository` in [workspaces.{name}] to the top of the work tree, or delete the key if the workspace is the \
+             top of the work tree"
         );
         found.push(Finding::problem(about, what).remedy(remedy));
         return found;
@@ -142,7 +143,7 @@ mod tests {
         assert_eq!(told(place.path(), "src/", none()), "");
         for prefix in [".git/", ".GIT/hooks/", "sub/.git/"] {
             assert!(
-                told(place.path(), prefix, none()).contains("git's own files"),
+                told(place.path(), prefix, none()).contains("files of Git"),
                 "{prefix}"
             );
         }

@@ -21,8 +21,11 @@ pub fn check(data: &DataDir, path: &Path, config: &Config) -> Vec<Finding> {
     };
     let shown = path.display();
     let missing = missing.map(|missing| {
-        Finding::problem(about, format!("{shown} {missing}; no host starts with it"))
-            .remedy("use that configuration, or accept this one as it is: tollgate policies accept --missing")
+        let what = format!("{shown} {missing}; `tollgate serve` and `tollgate call` refuse to run with this file");
+        Finding::problem(about, what).remedy(
+            "add these keys to it, name the other file with --config, or accept the difference: tollgate policies \
+             accept --missing",
+        )
     });
     let Some(own) = own else {
         return Vec::from_iter(missing);
@@ -31,18 +34,18 @@ pub fn check(data: &DataDir, path: &Path, config: &Config) -> Vec<Finding> {
     let gone = protections::policies(&lost);
     if !gone.is_empty() {
         let what = format!(
-            "{shown} no longer has the policies {}; running servers keep them, and no server starts",
+            "{shown} no longer has the policies {}; running servers still apply them, and a new server does not start",
             list(gone)
         );
         return vec![
             Finding::problem(about, what)
-                .remedy("put the configuration back, or remove them: tollgate policies remove NAME"),
+                .remedy("restore [policies.NAME], or confirm each removal: tollgate policies remove NAME"),
         ];
     }
     if !lost.is_empty() {
         let what = format!("{shown} no longer has {}", protections::describe(&lost));
         return vec![Finding::warning(about, what).remedy(
-            "running servers keep it until SIGHUP; put it back, or restart them if that is intended",
+            "restore these keys, or restart the servers if the removal is intended; running servers keep the keys until SIGHUP",
         )];
     }
     if let Some(missing) = missing {

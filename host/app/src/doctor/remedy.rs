@@ -26,8 +26,8 @@ pub fn remedy(err: &(dyn Error + 'static)) -> Option<&'static str> {
         ),
         // A server's message names the missing privilege.
         StoreFailure::NotWritable if causes().any(|cause| cause.to_string().contains("SQLSTATE")) => Some(
-            "the role of the URL may not use the host's tables: use the role that owns them, or create one with \
-             `tollgate storage init`",
+            "the database role in the URL lacks rights on the host's tables: use the role that owns them, or create \
+             one with `tollgate storage init`",
         ),
         StoreFailure::NotWritable => Some(
             "tollgate writes in its data directory, also to read the ledger; to read a copy that is read-only, \

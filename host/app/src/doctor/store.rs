@@ -36,7 +36,8 @@ fn roles(session: &Session) -> Option<Finding> {
             Finding::note(
                 "roles",
                 format!(
-                    "only the host's SQL checker keeps {} from other rows of the database",
+                    "these components have no database role of their own: {}; only the host's SQL checker keeps them out of \
+                     other tables",
                     without.join(", ")
                 ),
             )
@@ -74,7 +75,7 @@ fn of_server(session: &Session) -> Vec<Finding> {
             Err(err) => failed(err),
             Ok(bytes) => vec![Finding::ok(
                 "database",
-                format!("a PostgreSQL server's, {}", mib(bytes.unwrap_or_default())),
+                format!("on a PostgreSQL server, {}", mib(bytes.unwrap_or_default())),
             )],
         },
     }
@@ -103,7 +104,7 @@ fn schema(session: &Session, is_on_server: bool) -> Vec<Finding> {
 /// Fixes what [`check`] finds in the schema, and reports it.
 pub fn repair(database: &Database) -> Vec<Finding> {
     if database.is_on_server() {
-        let not_here = "nothing was changed: only a database in a file is repaired from here";
+        let not_here = "nothing was changed: tollgate doctor --repair works only on a database file";
         return vec![Finding::problem("repair", not_here).remedy(ON_SERVER)];
     }
     match database.repair() {

@@ -133,10 +133,10 @@ fn case(fields: &Fields<'_, '_>) -> Option<Case> {
     });
     let phase = phase.unwrap_or(Phase::Request);
     match (phase, fields.has("result")) {
-        (Phase::Request, true) => fields.report("it has a result, which only phase = \"after\" judges"),
-        (Phase::Response, false) => {
-            fields.report("it needs a result, which is what phase = \"after\" judges")
+        (Phase::Request, true) => {
+            fields.report("it has a result, but phase is \"before\"; set phase = \"after\"")
         }
+        (Phase::Response, false) => fields.report("it needs a result, because phase = \"after\""),
         _ => {}
     }
     let at = moment(fields, "at")
@@ -285,7 +285,7 @@ fn expected(fields: &Fields<'_, '_>, phase: Phase) -> Option<Expected> {
     };
     of.only(with);
     if phase == Phase::Response && ["amend", "ask"].contains(&kind) {
-        of.report("a result is not amended, and nobody is asked about it");
+        of.report("amend and ask are not possible with phase = \"after\"");
     }
     match kind {
         "deny" => Some(Expected::Deny {
@@ -357,13 +357,13 @@ expect = { fail = "boredom" }
             6:9: case "one": phase must be "before" or "after"
             7:10: expect is "pass", or a table with one of deny, amend, ask, fail and bad_settings
             8:1: case "one": another case has this name
-            8:1: case "one": it has a result, which only phase = "after" judges
+            8:1: case "one": it has a result, but phase is "before"; set phase = "after"
             11:10: case "one": effect must be "read", "write" or "run"
             12:12: result: there is no key "succes"; did you mean success?
             13:6: case "one": at must be a time such as "2026-01-05T12:00:00Z"
             14:10: expect is "pass", or a table with one of deny, amend, ask, fail and bad_settings
             15:1: case 3: it needs a name
-            15:1: case 3: it needs a result, which is what phase = "after" judges
+            15:1: case 3: it needs a result, because phase = "after"
             19:16: case 3: input_schema must be a table
             20:16: memory.a must be a number, a text or a table
             20:26: memory.b: it needs a number or a text
@@ -374,7 +374,7 @@ expect = { fail = "boredom" }
             22:20: history 1: ago must be a length of time, such as "90s", "10m", "2h" or "1d"
             22:34: history 1: times must be a whole number from 1 to 10000
             22:39: case 3: history must hold tables
-            23:10: expect: a result is not amended, and nobody is asked about it
+            23:10: expect: amend and ask are not possible with phase = "after"
             23:23: expect: there is no key "text"; legal here: ask, otherwise
             24:1: case 4: it needs a name
             24:1: case 4: it needs a tool

@@ -87,7 +87,7 @@ impl Expected {
             }
             (Expected::Fail(cause), Said::Failed { cause: found, .. }) if cause == found => Vec::new(),
             (Expected::BadSettings(texts), Said::BadSettings(problems)) => {
-                lacking("its message about them", texts, &problems.join("; ")).collect()
+                lacking("its message about the settings", texts, &problems.join("; ")).collect()
             }
             (expected, said) => vec![
                 format!("expected: {}", expected.line()),
@@ -107,7 +107,7 @@ impl Said {
             Said::Ask { message, otherwise } => format!("ask {message:?}, otherwise {otherwise}"),
             Said::Failed { cause, detail } => format!("fail: it {} ({detail})", cause.phrase()),
             Said::BadSettings(problems) => format!("refuse the settings: {}", problems.join("; ")),
-            Said::NotAsked => "nothing: by its manifest it is not asked in this phase".to_owned(),
+            Said::NotAsked => "nothing: its manifest excludes this phase".to_owned(),
         }
     }
 }

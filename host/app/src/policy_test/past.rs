@@ -62,7 +62,7 @@ fn past(line: &Fields<'_, '_>, now: Option<&wit::Request>, at: i64, place: usize
             .map(|ago| at - ago),
         (false, true) => cases::moment(line, "at"),
         _ => {
-            line.report("it needs either ago or at");
+            line.report("it needs either `ago` or `at`");
             None
         }
     };

@@ -47,7 +47,7 @@ impl Missing {
     pub const fn phrase(self) -> &'static str {
         match self {
             Missing::NotRecorded => "whose arguments were not recorded",
-            Missing::Denied => "that a policy denied, of which no arguments are kept",
+            Missing::Denied => "that a policy denied, so that their arguments were not stored",
             Missing::Expired => "whose recorded arguments have expired",
             Missing::Cut => "whose arguments were too long to be recorded whole",
             Missing::Altered => "whose recorded arguments do not match the hash in the ledger",

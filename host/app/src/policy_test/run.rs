@@ -114,7 +114,7 @@ fn with_history(equipment: Equipment, policy: &Policy, case: &Case, end: End) ->
             if let Err(fault) = answer.said {
                 let tool = &past.request.tool;
                 anyhow::bail!(
-                    "case {:?}: the policy could not judge the {tool} of its history: {}",
+                    "case {:?}: the policy could not judge the call of {tool} in `history`: {}",
                     case.name,
                     fault.detail
                 );

@@ -33,7 +33,7 @@ impl Loader {
             .linker()
             .instantiate_pre(code.component())
             .and_then(pre)
-            .map_err(|err| vec![format!("it does not fit this host: {err:#}")])
+            .map_err(|err| vec![format!("it cannot be linked with this host: {err:#}")])
     }
 
     /// Sets a deadline for components that are asked to describe themselves.
@@ -58,7 +58,7 @@ impl Loader {
             .get()
             .map(|end| end.saturating_duration_since(Instant::now()));
         if left == Some(Duration::ZERO) {
-            return Err(vec![format!("there was no time left for it to {what}")]);
+            return Err(vec![format!("the time limit was reached before it could {what}")]);
         }
         let time = left.map_or(DESCRIBE_TIME, |left| left.min(DESCRIBE_TIME));
         let deadline = Deadline::after(time, Cancel::default());

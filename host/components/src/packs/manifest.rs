@@ -100,7 +100,7 @@ impl Manifest {
         {
             let name = text::cut(name, 64);
             problems.push(format!(
-                "{name:?}, which is meant to write its files, is not a `run` tool of this pack"
+                "the render tool {name:?} is not a `run` tool of this pack"
             ));
         }
         if !problems.is_empty() {
@@ -164,7 +164,7 @@ mod tests {
         let problems = Manifest::check(said(Some("notes_render"))).unwrap_err();
         assert_eq!(
             problems,
-            ["\"notes_render\", which is meant to write its files, is not a `run` tool of this pack"]
+            ["the render tool \"notes_render\" is not a `run` tool of this pack"]
         );
     }
 }

@@ -24,10 +24,10 @@ pub(super) fn refuse_namesakes(members: &mut [Member]) {
             .next();
         match (of_program, earlier) {
             (Some(_), _) => Some(format!(
-                "it calls itself `{own}`, which is another policy that is built in; rename it"
+                "its manifest has the name `{own}`, which belongs to a built-in policy; rename it"
             )),
             (None, Some(earlier)) => Some(format!(
-                "it calls itself `{own}`, as the other component of [policies.{earlier}] does; rename one"
+                "its manifest has the name `{own}`, which the component of [policies.{earlier}] already has; rename one of them"
             )),
             (None, None) => None,
         }

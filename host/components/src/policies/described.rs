@@ -33,7 +33,7 @@ impl Described {
     /// Loads a component and asks it for its manifest.
     pub async fn of(loader: &Loader, origin: &Origin, pin: Option<&str>) -> Result<Described, Vec<String>> {
         let prepared = loader.prepare(origin, pin, World::Policy, Haste::Whole).await?;
-        let prepared = prepared.ok_or_else(|| vec!["it is not available".to_owned()])?;
+        let prepared = prepared.ok_or_else(|| vec!["its component is not available".to_owned()])?;
         Described::prepared(loader, prepared)
     }
 

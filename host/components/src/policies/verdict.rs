@@ -71,7 +71,7 @@ impl Cause {
             Cause::Crash => "crashed",
             Cause::CannotJudge => "could not judge the call",
             Cause::BadAmendment => "changed the arguments to values that the tool does not accept",
-            Cause::Host => "could not be asked",
+            Cause::Host => "could not be called, because the host failed",
         }
     }
 }

@@ -42,7 +42,9 @@ impl Scope {
         let Some(declared) = spec.input_schema.remove(SCOPE) else {
             return match folds {
                 None => Ok(None),
-                Some(_) => Err(format!("{FOLDS}: it says how {SCOPE} is read, but there is none")),
+                Some(_) => Err(format!(
+                    "{FOLDS} has no effect without {SCOPE}; add {SCOPE}, or remove {FOLDS}"
+                )),
             };
         };
         let folds = match folds {

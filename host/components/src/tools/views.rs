@@ -116,7 +116,7 @@ pub(super) fn take(pack: &str, spec: &mut ToolSpec) -> Result<Option<View>, Stri
     let mut required = required.into_iter().flatten().filter_map(Value::as_str);
     if let Some(missing) = required.find(|name| !named.clone().any(|known| known == name)) {
         return Err(format!(
-            "{VIEWS}: the page does not give the required argument {missing}"
+            "{VIEWS}: the page has no value for the required argument {missing}; add it to `arguments` or `asks`"
         ));
     }
     Ok(Some(View {
@@ -149,7 +149,9 @@ pub(crate) fn check_opens(pack: &str, tools: &[ToolSpec], view: &View) -> Result
         .iter()
         .find(|asked| !opens.arguments.contains_key(*asked))
     {
-        Some(missing) => Err(format!("{VIEWS}: the page of `{name}` asks for {missing}")),
+        Some(missing) => Err(format!(
+            "{VIEWS}: the page of `{name}` asks for {missing}; add it to `opens.arguments`"
+        )),
         None => Ok(()),
     }
 }

@@ -97,8 +97,8 @@ impl WorkspaceOf {
         };
         read().ok_or_else(|| {
             format!(
-                "{WORKSPACE}: it must be {{\"argument\", \"table\", \"key\", \"column\"}}, with a table of the pack's own, and \
-                 may have {{\"table\", \"key\", \"column\"}} as `then`, at most {MAX_ROWS} rows in all"
+                "{WORKSPACE}: it must have `argument`, `table`, `key` and `column`, and the table must belong to the pack; \
+                 `then` may name the next row with `table`, `key` and `column`, at most {MAX_ROWS} rows in total"
             )
         })
     }

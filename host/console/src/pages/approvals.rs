@@ -87,7 +87,7 @@ pub(crate) async fn list(
         refreshes: false,
         waiting: all,
         body: html! {
-            (layout::title("Approvals", "Calls and steps that continue once a person allows them: the oldest of each caller first."))
+            (layout::title("Approvals", "Calls and steps that wait for a person's answer. The oldest request of each caller comes first."))
             (viewer_hint(&viewer))
             p #changed role="status" hidden { a href="/console/approvals" { "The list has changed. Show it." } }
             @if waiting.is_empty() {

@@ -264,7 +264,7 @@ fn circles(whole: &Whole) -> Option<Markup> {
             p {
                 strong { "✗" (number) " " (visible::short(words, 100)) }
                 " failed " (seen) " times"
-                @if whole.card.no_progress { ", and the edits in between did not change that" }
+                @if whole.card.no_progress { ", although files were edited in between" }
                 "."
             }
         }
@@ -275,7 +275,7 @@ fn circles(whole: &Whole) -> Option<Markup> {
 fn legend() -> Markup {
     html! {
         p.legend {
-            span { b.key.edit { "A" } " edit; the same letter is the same content, and A the content at the start where that is known" }
+            span { b.key.edit { "A" } " edit; equal letters mean equal content; A is the content at the start, if known" }
             span { b.key.edit.observed { "A" } " edit that no call made" }
             span { b.key.failed { "✗1" } " tests failed; the same number is the same failure" }
             span { b.key.passed { "✓" } " tests passed" }

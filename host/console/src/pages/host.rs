@@ -74,7 +74,7 @@ fn chain(head: &Head, oldest: Option<i64>, pruned: i64) -> Markup {
     html! {
         section.card aria-labelledby="chain-title" {
             header { h2 #chain-title { "Chain" } }
-            @if head.seq == 0 { (layout::empty("The ledger is empty.", "Its first row begins the chain.")) }
+            @if head.seq == 0 { (layout::empty("The ledger is empty.", "The first call adds the first row.")) }
             @else {
                 dl.facts {
                     dt { "Head" } dd { a href=(format!("/console/operations/{}", head.seq)) { "#" (layout::number(head.seq)) } }
@@ -83,7 +83,7 @@ fn chain(head: &Head, oldest: Option<i64>, pruned: i64) -> Markup {
                     dt { "Pruned rows" } dd { (layout::number(pruned)) }
                 }
             }
-            p { a.button href="/console/host?check#doctor-title" { "Follow the chain now" } }
+            p { a.button href="/console/host?check#doctor-title" { "Verify the ledger" } }
             p.hint { "Keep a signed head somewhere else: " code { "tollgate ledger export --sign --head-only" } }
         }
     }
@@ -96,7 +96,7 @@ fn doctor(facts: &HostFacts, checked: Option<&[Finding]>) -> Markup {
             ul.findings {
                 @for finding in checked.unwrap_or_default().iter().chain(&facts.findings) { (line(finding)) }
             }
-            @if facts.findings.is_empty() && checked.is_none() { (layout::empty("Packs and policies are as they should be.", "Follow the chain to check the database, too.")) }
+            @if facts.findings.is_empty() && checked.is_none() { (layout::empty("No problem with packs and policies.", "Verify the ledger to check the database, too.")) }
             p.hint { code { "tollgate doctor" } " checks everything." }
         }
     }

@@ -121,7 +121,7 @@ pub(crate) fn newest_of(session: &Session, failing: Vec<FailingSum>) -> StoreRes
 pub(crate) fn counted_from(seq: Option<i64>) -> Markup {
     html! {
         @if let Some(seq) = seq {
-            p.hint { "Counted from #" (seq) " on so far. The older rows are being counted." }
+            p.hint { "Counts include rows from #" (seq) " on. Older rows are still being counted." }
         }
     }
 }

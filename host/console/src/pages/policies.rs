@@ -46,7 +46,7 @@ pub(crate) async fn show(State(console): State<Arc<Console>>, Extension(viewer):
         refreshes: false,
         waiting,
         body: html! {
-            (layout::title("Policies", "They judge calls before they run, and results before they leave. The last 14 days."))
+            (layout::title("Policies", "Policies judge calls before they run, and results before they are returned. Figures of the last 14 days."))
             section.card aria-labelledby="policies-title" {
                 header { h2 #policies-title { "Verdicts" } }
                 @if configured.is_empty() && lines.is_empty() {

@@ -72,7 +72,7 @@ fn calls(text: &mut String, tools: &[Reading]) {
 
 fn durations(text: &mut String, tools: &[Reading]) {
     let name = "tollgate_call_duration_seconds";
-    let help = "Time from the gate to the reply.";
+    let help = "Duration of calls, from admission to reply.";
     figure(text, name, "histogram", help, &[]);
     for reading in tools {
         let labels = format!("pack=\"{}\",tool=\"{}\"", reading.pack, reading.tool);
@@ -143,7 +143,7 @@ mod tests {
             # TYPE tollgate_calls_total counter
             tollgate_calls_total{pack="gsd",tool="slice_show",outcome="ok"} 2
             tollgate_calls_total{pack="gsd",tool="slice_show",outcome="error"} 1
-            # HELP tollgate_call_duration_seconds Time from the gate to the reply.
+            # HELP tollgate_call_duration_seconds Duration of calls, from admission to reply.
             # TYPE tollgate_call_duration_seconds histogram
             tollgate_call_duration_seconds_bucket{pack="gsd",tool="slice_show",le="0.0005"} 1
             tollgate_call_duration_seconds_bucket{pack="gsd",tool="slice_show",le="0.005"} 2

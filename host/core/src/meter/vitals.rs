@@ -75,7 +75,7 @@ impl Vitals {
         };
         gauge(
             "tollgate_writer_queue_jobs",
-            "Jobs that wait for the writer.",
+            "Jobs in the writer's queue.",
             self.writer_queue,
         );
         gauge(

@@ -228,7 +228,10 @@ impl Keys {
         };
         let metadata: Metadata = serde_json::from_slice(text).map_err(|err| answer(err.to_string()))?;
         if metadata.issuer != self.issuer {
-            return Err(answer(format!("it is the metadata of {}", metadata.issuer)));
+            return Err(answer(format!(
+                "it names the issuer {}, not the configured one",
+                metadata.issuer
+            )));
         }
         checked(&metadata.jwks_uri)?;
         Ok(metadata.jwks_uri)

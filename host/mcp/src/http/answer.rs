@@ -57,7 +57,9 @@ pub(super) fn stopping() -> Response {
 /// Response if a concurrency limit is reached.
 pub(super) fn too_many(status: StatusCode, code: &str, what: &str, limit: usize) -> Response {
     let err = ToolError::new(code, format!("the limit of {limit} {what} is reached"))
-        .remediation("Wait for answers or end what you no longer need, then try again.")
+        .remediation(
+            "Wait until earlier requests have ended, or close what you no longer need. Then try again.",
+        )
         .context("limit", limit);
     later(status, &err, Duration::from_secs(1))
 }

@@ -228,7 +228,7 @@ fn refusal(refused: Refused, headers: &HeaderMap) -> Response {
             ),
         ),
     };
-    tracing::debug!(code, "a request is not answered");
+    tracing::debug!(code, "a request was refused");
     answer::refusal(status, &ToolError::new(code, message).remediation(remediation))
 }
 

@@ -204,6 +204,6 @@ async fn refuse(connection: TcpStream, caps: Caps, limit: usize) {
         TowerToHyperService::new(service),
     );
     if let Err(err) = serving.await {
-        tracing::debug!(%err, "a connection without a slot failed");
+        tracing::debug!(%err, "refusing a connection beyond the limit failed");
     }
 }

@@ -312,7 +312,7 @@ impl Sessions {
         {
             tracing::debug!(
                 session = &**id,
-                "no client came back to a session; its calls are given up"
+                "no client returned to the session in time; its calls are cancelled"
             );
             std::mem::take(&mut owned.given_up).cancel();
         }

@@ -87,13 +87,13 @@ fn check_predicate(bundle: &Bundle) -> Result<(), String> {
         predicate_type: String,
     }
     let SignatureContent::DsseEnvelope(envelope) = &bundle.content else {
-        return Err("the bundle signs bytes and no statement, unlike those of `cosign sign`".to_owned());
+        return Err("the bundle signs raw bytes instead of a statement; sign with `cosign sign`".to_owned());
     };
     let statement: Statement = serde_json::from_slice(envelope.payload.as_bytes())
         .map_err(|_| "the statement of the bundle cannot be read".to_owned())?;
     if !PREDICATES.contains(&statement.predicate_type.as_str()) {
         return Err(format!(
-            "its statement is {}, which does not say who published it",
+            "the type of its statement is {}, which does not attest publication; sign with `cosign sign`",
             plain(&statement.predicate_type)
         ));
     }
@@ -167,6 +167,6 @@ mod tests {
     fn a_statement_about_something_else_does_not_count() {
         let digest = subject(&read(ATTESTATION).unwrap());
         let err = check_identity(&root(), ISSUER, "https://github.com/*", &digest, ATTESTATION).unwrap_err();
-        assert!(err.contains("does not say who published it"), "{err}");
+        assert!(err.contains("does not attest publication"), "{err}");
     }
 }

@@ -31,9 +31,7 @@ impl CryptoProvider for Ring {
             HashAlgorithm::Sha2384 => &SHA384,
             HashAlgorithm::Sha2512 => &SHA512,
             other => {
-                return Err(Error::UnsupportedAlgorithm(format!(
-                    "{other} is not computed here"
-                )));
+                return Err(Error::UnsupportedAlgorithm(format!("{other} is not supported")));
             }
         };
         Ok(Box::new(Hash(Context::new(algorithm))))

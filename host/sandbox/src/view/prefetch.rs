@@ -136,7 +136,7 @@ impl Prefetcher {
             None => match start() {
                 Ok(shared) => self.0.insert(shared),
                 Err(err) => {
-                    tracing::warn!(%err, "no thread to look ahead in workspaces");
+                    tracing::warn!(%err, "cannot start the thread that reads workspace files ahead");
                     return;
                 }
             },

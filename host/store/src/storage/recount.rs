@@ -45,7 +45,7 @@ impl Envelopes<'_> {
                     }
                     _ if self.is_of_earlier_version(&envelope.id, first_opening)? => {}
                     _ => faults.push(format!(
-                        "envelope {} has no row that opened it: it was added",
+                        "no ledger row opens envelope {}: it was added to the database",
                         envelope.id
                     )),
                 }
@@ -280,7 +280,7 @@ mod tests {
             ),
             (
                 "UPDATE core_envelopes SET mutation_count = 0 WHERE id = 'env_in'",
-                "env_in records 0 mutations, but its rows count 2",
+                "env_in has 0 mutations, but its ledger rows add up to 2",
             ),
             (
                 "UPDATE core_envelopes SET detached_until_ms = 9 WHERE id = 'env_in'",
@@ -296,11 +296,11 @@ mod tests {
             ),
             (
                 "UPDATE core_envelopes SET test_run_count = 9 WHERE id = 'env_in'",
-                "env_in records 9 test runs, but its rows count 0",
+                "env_in has 9 test runs, but its ledger rows add up to 0",
             ),
             (
                 "UPDATE core_envelopes SET edit_count = 3 WHERE id = 'env_in'",
-                "env_in records 3 edits, but its rows count 0",
+                "env_in has 3 edits, but its ledger rows add up to 0",
             ),
             (
                 "UPDATE core_envelopes SET max_edits = 1000 WHERE id = 'env_in'",
@@ -368,7 +368,7 @@ mod tests {
             ),
             (
                 "UPDATE core_envelopes SET id = 'env_other', opened_at = '2020-01-01T00:00:00.000Z' WHERE id = 'env_in'",
-                "env_other has no row that opened it",
+                "no ledger row opens envelope env_other",
             ),
         ] {
             let (_place, session) = story();

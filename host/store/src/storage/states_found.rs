@@ -115,7 +115,7 @@ impl WorkTrees<'_> {
                     "state {id} of a work tree, found by {op_id}, is not in row {seq}: it was added or changed"
                 )),
                 (_, Some(seq)) if !is_pruned && !self.has_call_of(&found, seq)? => faults.push(format!(
-                    "state {id} of a work tree is not one that {op_id} found: it was added"
+                    "state {id} of a work tree is not among those that {op_id} found: it was added to the database"
                 )),
                 _ => {}
             }
@@ -281,7 +281,9 @@ mod tests {
             session.engine.run(sql, sql![state, op_id]).unwrap();
             next(&session, "k", 9);
             let found = faults(&session);
-            let says = format!("state 4 of a work tree is not one that {op_id} found: it was added");
+            let says = format!(
+                "state 4 of a work tree is not among those that {op_id} found: it was added to the database"
+            );
             assert_eq!(found, [says]);
         }
     }

@@ -112,13 +112,13 @@ pub(crate) fn closed(job: &Job, step: &Step, is_there: impl Fn(&str) -> bool) ->
     let closed: Vec<String> = settings.iter().chain(&tests).cloned().collect();
     let way = match (settings.is_empty(), tests.is_empty()) {
         (true, true) => return None,
-        (false, true) => "if the step is to write it, name it in expected_outputs",
+        (false, true) => "if the step must change them, name them in expected_outputs",
         _ => {
-            "if the step is to change existing tests, give it another gate, for example changed_files_allowlist"
+            "if the step must change existing tests, give it another gate, for example changed_files_allowlist"
         }
     };
     Some(format!(
-        "step {}: gate tests_unchanged will refuse {}, which the step's texts name; {way}",
+        "step {}: the gate tests_unchanged will reject changes of {}, although the step's texts name these files; {way}",
         step.step_id,
         decide::some(&closed)
     ))
@@ -141,8 +141,8 @@ pub(crate) fn unlimited(steps: &[Step]) -> Option<String> {
         .collect();
     (!ids.is_empty()).then(|| {
         format!(
-            "{}: tests_unchanged guards tests, not other files that tests load, such as helpers outside of test folders; \
-             changed_files_allowlist limits what a step may change",
+            "{}: tests_unchanged protects tests, but not other files that tests load, such as helpers outside of test folders; \
+             to limit what a step may change, add changed_files_allowlist",
             ids.join(", ")
         )
     })

@@ -158,7 +158,7 @@ fn with_all(facts: &Facts, judge: impl Fn(&GitFacts) -> Option<String>) -> Optio
         judge(&view(own.cloned().collect())).or_else(|| {
             judge(&view(all.clone())).map(|why| {
                 format!(
-                    "{why}; changes of the steps before, whose gates do not look at changes, count as well"
+                    "{why}; this counts changes of earlier steps too, because the gates of those steps did not check changes"
                 )
             })
         })
@@ -215,8 +215,8 @@ fn unreachable(facts: &Facts, paths: &[String]) -> Option<String> {
             let lone: Vec<String> = paths.iter().filter(is_lone).cloned().collect();
             (!lone.is_empty()).then(|| {
                 format!(
-                    "nothing names {}, which only starts itself; import it, or name it in a manifest, a configuration \
-                     or a registered command",
+                    "no code, manifest, configuration or registered command refers to {}; import it, or add such a \
+                     reference",
                     some(&lone)
                 )
             })

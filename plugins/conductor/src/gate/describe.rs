@@ -19,30 +19,29 @@ impl Gate {
             }
             Gate::TestsFail(Some(command)) => {
                 format!(
-                    "tests_run names the tests, tests_passed is false, and a test of `{}` fails; write that test, and break no \
-                     code for it",
+                    "tests_run names the tests, tests_passed is false, and a test of `{}` fails. Write that test; do not break \
+                     working code to make it fail",
                     shell(command)
                 )
             }
-            Gate::FailToPass(None) => "tests_run names the tests, tests_passed is true, and tests that \
-                failed when they last ran before this step pass now, because code changed since"
+            Gate::FailToPass(None) => "tests_run names the tests, tests_passed is true, and tests pass now. \
+                These tests must have failed in their last run before this step, and code must have changed since"
                 .to_owned(),
             Gate::FailToPass(Some(command)) => {
                 format!(
-                    "tests_run names the tests, tests_passed is true, and `{}`, which failed when it last ran before this step, passes now \
-                     because code changed since",
+                    "tests_run names the tests, tests_passed is true, and `{}` passes now. It must have failed in its last run before \
+                     this step, and code must have changed since",
                     shell(command)
                 )
             }
             Gate::TestsUnchanged(paths) if paths == TEST_FILES => {
-                "files with tests that existed before this step do not change, nor data that they name and settings of tests; \
-                 new tests are welcome"
+                "existing test files, data files that they name, and test settings do not change; new test files are allowed"
                     .to_owned()
             }
             Gate::TestsUnchanged(paths) => {
                 format!(
-                    "these files do not change, if they existed before this step, nor data that they name and settings of \
-                     tests: {}",
+                    "data files that existing tests name, test settings, and these files do not change if they existed before \
+                     this step: {}",
                     paths.join(", ")
                 )
             }

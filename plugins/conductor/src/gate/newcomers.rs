@@ -123,9 +123,8 @@ pub(super) fn found(scene: &Scene<'_, '_>, new: &BTreeSet<&String>) -> BTreeMap<
         } else if let Some(why) = places::replaces(form, &old, &orders) {
             add(shown, form, Kind::Place, why);
         } else if let Some(target) = target_of(form, &targets, &old) {
-            let why = format!(
-                "make takes it for the target {target}, and does not run the commands of that target"
-            );
+            let why =
+                format!("make treats it as the target {target} and then skips the commands of that target");
             add(shown, form, Kind::Target, why);
         }
         let is_module = form.rsplit('.').next().is_some_and(|end| MODULES.contains(&end));

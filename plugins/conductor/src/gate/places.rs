@@ -117,7 +117,9 @@ fn package(path: &str, old: &BTreeSet<&str>) -> Option<String> {
     }
     let mut tests = direct(directory, old).filter(|path| path.ends_with(".py") && is_usual_test(path));
     let test = tests.next()?;
-    Some(format!("it runs before {test}, and decides what that imports"))
+    Some(format!(
+        "it runs before {test}, and can change what {test} imports"
+    ))
 }
 
 /// A manifest that tells which file of a directory is loaded, and how.

@@ -194,8 +194,8 @@ pub(super) fn no_test(command: &str, facts: &Facts) -> Option<String> {
         .collect();
     (!has_test && !code.is_empty()).then(|| {
         format!(
-            "no test is new or changed, but {} changed since the tests passed: code that is broken shows no fault; put \
-             it back, and write the test that fails",
+            "{} changed since the tests last passed, but no test is new or changed; breaking working code does not count as \
+             a failing test. Restore the code, and write a test that fails because the work is missing",
             some(&code)
         )
     })
@@ -217,7 +217,9 @@ pub(super) fn no_fix(command: &str, facts: &Facts) -> Option<String> {
         .filter(|change| !change.undone && is_code(&change.path))
         .collect();
     if code.is_empty() {
-        return Some("nothing but tests and documents changed, so it shows no fix".to_owned());
+        return Some(
+            "only tests and documents changed, so the passing run shows no fix; change the code".to_owned(),
+        );
     }
     let passed = between?.passed.as_ref().filter(|_| since_failed.is_some())?;
     let is_back = |change: &&Change| {
@@ -232,7 +234,8 @@ pub(super) fn no_fix(command: &str, facts: &Facts) -> Option<String> {
     let back: Vec<String> = back.iter().map(|change| change.path.clone()).collect();
     is_none.then(|| {
         format!(
-            "{} is as it was when the tests passed before, so it puts back what was broken and shows no fix",
+            "{} has the same content as when the tests last passed; restoring code that was broken in between does not count \
+             as a fix",
             some(&back)
         )
     })

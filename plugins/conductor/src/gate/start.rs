@@ -104,7 +104,7 @@ fn late(known: &Facts) -> Vec<String> {
     let late = runs.filter(|(_, run)| matches!(run, Ok(Run { exit: None, .. })));
     late.map(|(words, _)| {
         format!(
-            "`{}` did not end within {} s, so its tests are compared only from the first accepted step on",
+            "`{}` did not end within {} s, so its tests are unknown; they are compared from the first accepted step on",
             words.join(" "),
             TIME.as_secs()
         )
@@ -123,13 +123,15 @@ fn rewriting(touched: &BTreeSet<String>) -> Vec<String> {
     let mut warnings = Vec::new();
     if !others.is_empty() {
         warnings.push(format!(
-            "the registered tests write {} with the same content, so an exchange of these files while gates run cannot be seen",
+            "the registered tests rewrite {} with the same content; if something swaps these files while gates run, that cannot \
+             be detected",
             some(&others)
         ));
     }
     if !tests.is_empty() {
         warnings.push(format!(
-            "the registered tests write {}, which are tests: gates that run them will refuse, until they leave these files alone",
+            "the registered tests rewrite the test files {}; gates that run these tests will reject submissions until the tests \
+             stop writing them",
             some(&tests)
         ));
     }
@@ -152,7 +154,7 @@ fn allowed(
         return Ok(None);
     }
     let change = format!(
-        "{} starts with tests that are not those of the agreed plan: {}",
+        "the tests or test commands of {} have changed since the plan was agreed: {}",
         job.id,
         changed.join("; ")
     );

@@ -77,7 +77,8 @@ fn fewer(now: &Tally, before: &Tally) -> Option<String> {
         |now: Option<u64>, before: Option<u64>| Some((before?, now?)).filter(|(before, now)| now < before);
     if let (None, Some(before)) = (now.total, before.total.filter(|total| *total > 0)) {
         return Some(format!(
-            "it printed no numbers of tests, but ran {before} tests when the step began; let it run them"
+            "its output contains no test count, but it ran {before} tests when the step began; run these tests and print \
+             the count"
         ));
     }
     if let Some((before, now)) = lost(now.total, before.total) {
@@ -113,7 +114,10 @@ pub(super) fn fail_to_pass(run: &Run, command: &[String], facts: &Facts) -> Opti
     }
     match facts.before.get(&command.join(" ")) {
         Some(before) if before.failed => red::no_fix(&command.join(" "), facts),
-        Some(_) => Some("it passed when it last ran before this step as well, so it shows no fix".to_owned()),
+        Some(_) => Some(
+            "it already passed in its last run before this step, so it shows no fix; use a test that failed before"
+                .to_owned(),
+        ),
         None => Some(
             "no failing run was recorded before this step; job_start and a step with the gate tests_fail record one"
                 .to_owned(),

@@ -29,7 +29,7 @@ pub(super) fn tests_differing(git: &GitFacts, globs: &[String]) -> Vec<(String, 
     });
     let mut reasons = Vec::new();
     if !changed.is_empty() {
-        let way = "put them back and test in new files, or let a person give the step another gate with plan_refine_steps";
+        let way = "restore them and test in new files, or let a person give the step another gate with plan_refine_steps";
         reasons.push((
             format!("existing tests changed: {}", some(&changed)),
             way.to_owned(),
@@ -40,10 +40,11 @@ pub(super) fn tests_differing(git: &GitFacts, globs: &[String]) -> Vec<(String, 
     if !owed.is_empty() {
         reasons.push((
             format!(
-                "an earlier step changed tests or how they run, which its texts do not say: {}",
+                "an earlier step changed these tests or test settings without being asked to: {}",
                 some(&owed)
             ),
-            "put them back, or let a person name them in expected_outputs of this step with plan_refine_steps".to_owned(),
+            "restore them, or let a person name them in expected_outputs of this step with plan_refine_steps"
+                .to_owned(),
         ));
     }
     let data = git
@@ -56,7 +57,8 @@ pub(super) fn tests_differing(git: &GitFacts, globs: &[String]) -> Vec<(String, 
     if !data.is_empty() {
         reasons.push((
             format!("data that tests read changed: {}", some(&data)),
-            "if that is the work, the plan must name the file".to_owned(),
+            "restore these files, or let a person name them in expected_outputs of the step with plan_refine_steps"
+                .to_owned(),
         ));
     }
     if !decide.is_empty() {
@@ -71,7 +73,7 @@ pub(super) fn tests_differing(git: &GitFacts, globs: &[String]) -> Vec<(String, 
         };
         reasons.push((
             format!("files that decide how tests run changed: {}", some(&parts)),
-            format!("put that back, or let a person {way} with plan_refine_steps"),
+            format!("restore these files, or let a person {way} with plan_refine_steps"),
         ));
     }
     reasons.extend(newcomers(git, &decide));
@@ -100,9 +102,7 @@ fn newcomers(git: &GitFacts, known: &[String]) -> Option<(String, String)> {
         newcomer.is_some_and(|newcomer| newcomer.kind == Kind::Alone)
     };
     let hint = match newcomers.iter().any(is_alone) {
-        true => {
-            "import a module that is needed in code or in a test of it, or name it in a manifest; otherwise "
-        }
+        true => "import each needed module in code or in its test, or name it in a manifest; otherwise ",
         false => "",
     };
     Some((

@@ -68,7 +68,7 @@ fn check_steps(bundle: &Bundle, refusals: &mut Refusals) {
     let ids: BTreeSet<&str> = steps.iter().map(|step| step.step_id.as_str()).collect();
     if ids.len() < steps.len() || steps.iter().any(|step| !is_step(&step.step_id)) {
         refusals.add(Reason::Bundle(
-            "the step ids are not S1, S2, … each once".to_owned(),
+            "the step ids must have the form S1, S2, … and be unique".to_owned(),
         ));
     }
     for (place, step) in steps.iter().enumerate() {
@@ -112,7 +112,8 @@ fn check_acceptance(bundle: &Bundle, refusals: &mut Refusals) {
     let done: BTreeSet<&str> = done.map(|step| step.step_id.as_str()).collect();
     if accepted != done {
         refusals.add(Reason::Bundle(
-            "the steps that are done are not those with an accepted submission".to_owned(),
+            "each step with status DONE needs an accepted submission, and no other step may have one"
+                .to_owned(),
         ));
     }
     if accepted.len() < all.len() {
@@ -120,7 +121,7 @@ fn check_acceptance(bundle: &Bundle, refusals: &mut Refusals) {
     }
     if all.iter().any(|attempt| attempt.model_claim != Claim::Met) {
         refusals.add(Reason::Bundle(
-            "a submission was accepted that does not claim MET".to_owned(),
+            "an accepted submission has a model_claim other than MET".to_owned(),
         ));
     }
     let mut covered = bundle.batches.iter().flat_map(|batch| &batch.steps);
@@ -276,7 +277,7 @@ fn check_repository(bundle: &Bundle, refusals: &mut Refusals) {
     let numbers: BTreeSet<u32> = repository.snapshots.iter().map(|taken| taken.sequence).collect();
     if numbers.len() < repository.snapshots.len() || numbers.contains(&0) {
         refusals.add(Reason::Bundle(
-            "the snapshots are not numbered from 1, each once".to_owned(),
+            "the snapshot numbers must be at least 1 and unique".to_owned(),
         ));
     }
     for (path, text) in &repository.descriptions {

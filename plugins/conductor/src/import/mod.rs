@@ -109,7 +109,7 @@ fn mark(bundle: &mut Bundle, given: &JobId) -> String {
         attempt.notes.insert(0, ELSEWHERE.to_owned());
     }
     format!(
-        "{IMPORTED} as {}: the job was {given} there, with {count} accepted submissions that this host did not judge",
+        "{IMPORTED} as {}: the job's id in the bundle is {given}; this host did not judge its {count} accepted submissions",
         bundle.job.status
     )
 }

@@ -128,7 +128,8 @@ pub(super) fn criteria(material: &Material<'_>) -> String {
     if !closed.is_empty() {
         let _ = writeln!(
             text,
-            "- refused all the same, until a person names it in expected_outputs with plan_refine_steps: {}",
+            "- changes of these test settings are rejected until a person names the files in expected_outputs with \
+             plan_refine_steps: {}",
             closed.join(", ")
         );
     }

@@ -319,7 +319,10 @@ impl RepoFileDescriptionsUpdate {
     fn check(&self, cx: &Cx<'_>, job: &Job, known: &Known) -> Result<(), ToolError> {
         let mut refusals = Refusals::default();
         if self.descriptions.is_empty() && self.remove.is_empty() {
-            refusals.add(Reason::argument("descriptions", "and remove are both empty"));
+            refusals.add(Reason::argument(
+                "descriptions",
+                "is empty, and so is remove; pass at least one of them",
+            ));
         }
         refusals.at_most("descriptions", self.descriptions.len(), AT_ONCE, "paths");
         refusals.at_most("remove", self.remove.len(), AT_ONCE, "paths");

@@ -206,9 +206,11 @@ impl Tool for PlanRefineSteps {
             })?;
         let underway = matches!(job.status, Status::Executing | Status::Paused);
         if underway && steps.iter().all(|step| step.status == StepStatus::Done) {
-            return Err(
-                Reason::argument("edits", "leave no open step; submit the last step to end the job").into(),
-            );
+            return Err(Reason::argument(
+                "edits",
+                "would leave no open step; keep one, or submit the open steps to end the job",
+            )
+            .into());
         }
         if underway {
             ready_still(&context::ids(&cx.db, &job.id)?, &steps)?;

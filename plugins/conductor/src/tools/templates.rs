@@ -227,7 +227,7 @@ impl Tool for TemplateSave {
         for name in self.variables.keys().filter(|name| !found.contains(name)) {
             refusals.add(Reason::argument(
                 format!("variables.{name}"),
-                "stands for a text that the job's plan does not contain",
+                "has a text that does not occur in the plan of the job",
             ));
         }
         refusals.finish()?;

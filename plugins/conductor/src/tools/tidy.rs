@@ -322,9 +322,9 @@ fn cleanup_step(
     }
     let step = json!({
         "title": "Clean up",
-        "instruction_prompt": "Look at each file with repo_map_query and importers_of before it goes. Delete or merge \
-            it. If something needs it, a person takes it out of the step's gates with plan_refine_steps. Change nothing \
-            else.",
+        "instruction_prompt": "Before you delete or merge a file, find its importers with importers_of of repo_map_query. \
+            If something needs a file, let a person remove the file from the step's gates with plan_refine_steps. Change \
+            nothing else.",
         "acceptance_criteria": criteria,
         "required_evidence": {"changed_files": "array", "tests_passed": "boolean", "criteria_checklist": "object"},
         "remediation_prompt": "Restore the files that are still needed, and keep them.",

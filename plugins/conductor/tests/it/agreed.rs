@@ -47,10 +47,7 @@ fn tests_that_change_before_the_start_need_a_person() {
         bench.as_person();
         bench.reply("job_start", json!({}));
         let view = bench.reply("job_get", json!({})).to_string();
-        assert!(
-            view.contains("starts with tests that are not those of the agreed plan"),
-            "{view}"
-        );
+        assert!(view.contains("have changed since the plan was agreed"), "{view}");
     }
 }
 

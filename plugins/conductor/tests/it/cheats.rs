@@ -447,10 +447,10 @@ fn a_new_file_that_only_starts_itself_is_not_wired() {
     }
     caught(
         &bench,
-        "nothing names app/new.py, which only starts itself; import it, or name it in a manifest",
+        "no code, manifest, configuration or registered command refers to app/new.py; import it, or add such a reference",
     );
     bench.write("README.md", "Run app/new.py.\n");
-    caught(&bench, "nothing names app/new.py");
+    caught(&bench, "refers to app/new.py");
     bench.write("Procfile", "web: python app/new.py\n");
     accepted(&bench);
 }

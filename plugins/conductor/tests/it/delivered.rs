@@ -86,7 +86,7 @@ fn data_that_tests_read_is_a_part_of_the_tests() {
     guarded.write("golden/other.json", "4\n");
     caught(
         &guarded,
-        "data that tests read changed: golden/total.json (named in tests/t.py); if that is the work, the plan must name",
+        "data that tests read changed: golden/total.json (named in tests/t.py); restore these files, or let a person name",
     );
     guarded.write("golden/total.json", "3\n");
     accepted(&guarded);

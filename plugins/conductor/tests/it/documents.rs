@@ -137,7 +137,10 @@ fn a_root_below_the_top_gets_no_documents_and_the_refusal_says_so() {
         .unwrap_err();
     assert_eq!(refused.code, "WRITE_DENIED", "{refused:?}");
     assert!(refused.message.contains("shop/DEVLOG.md"), "{refused:?}");
-    assert!(refused.remediation.contains("top of a workspace"), "{refused:?}");
+    assert!(
+        refused.remediation.contains("top of the workspace"),
+        "{refused:?}"
+    );
     assert!(!bench.path("shop/DEVLOG.md").exists() && !bench.path("DEVLOG.md").exists());
 }
 

@@ -63,14 +63,14 @@ fn steps_follow_each_other_to_the_end() {
         ok step_id="S1" place=1 steps=2 attempts_left=3
         "NEXT_STEP_AVAILABLE" null [] []
         ok status="EXECUTING" current_step_index=1 steps.0.status="DONE" steps.1.status="PENDING"
-        err STEP_NOT_ACTIVE: the prompt of step S2 was not requested yet
-          - STEP_NOT_ACTIVE (step_id): the prompt of step S2 was not requested yet -> job_next_step_prompt {"job_id":"JOB"}
+        err STEP_NOT_ACTIVE: the prompt of step S2 has not been requested yet
+          - STEP_NOT_ACTIVE (step_id): the prompt of step S2 has not been requested yet -> job_next_step_prompt {"job_id":"JOB"}
         err WRONG_STEP: step S1 is not the current one, which is S2 {"current_step_id":"S2"}
           - WRONG_STEP (step_id): step S1 is not the current one, which is S2 -> job_next_step_prompt {"job_id":"JOB"}
         ok step_id="S2"
         "JOB_COMPLETE" "COMPLETE" "job_export_bundle"
-        err WRONG_STATUS: there is no prompt of a step while the job is COMPLETE {"status":"COMPLETE","allowed_statuses":["EXECUTING"]}
-          - WRONG_STATUS: there is no prompt of a step while the job is COMPLETE -> job_export_bundle {"job_id":"JOB"}
+        err WRONG_STATUS: no step prompt is available while the job is COMPLETE {"status":"COMPLETE","allowed_statuses":["EXECUTING"]}
+          - WRONG_STATUS: no step prompt is available while the job is COMPLETE -> job_export_bundle {"job_id":"JOB"}
         err WRONG_STATUS: the job cannot be paused while the job is COMPLETE {"status":"COMPLETE","allowed_statuses":["EXECUTING"]}
           - WRONG_STATUS: the job cannot be paused while the job is COMPLETE -> job_get {"job_id":"JOB"}
         err WRONG_STATUS: the job cannot be given up while the job is COMPLETE {"status":"COMPLETE","allowed_statuses":["PLANNING","READY","EXECUTING","PAUSED"]}
@@ -79,8 +79,8 @@ fn steps_follow_each_other_to_the_end() {
         ok from="COMPLETE" status="ARCHIVED"
         err WRONG_STATUS: the job cannot be archived while the job is ARCHIVED {"status":"ARCHIVED","allowed_statuses":["PLANNING","COMPLETE","FAILED"]}
           - WRONG_STATUS: the job cannot be archived while the job is ARCHIVED
-        err WRONG_STATUS: there is no prompt of a step while the job is ARCHIVED {"status":"ARCHIVED","allowed_statuses":["EXECUTING"]}
-          - WRONG_STATUS: there is no prompt of a step while the job is ARCHIVED -> job_get {"job_id":"JOB"}
+        err WRONG_STATUS: no step prompt is available while the job is ARCHIVED {"status":"ARCHIVED","allowed_statuses":["EXECUTING"]}
+          - WRONG_STATUS: no step prompt is available while the job is ARCHIVED -> job_get {"job_id":"JOB"}
         err WRONG_STATUS: no step can be submitted while the job is ARCHIVED {"status":"ARCHIVED","allowed_statuses":["EXECUTING"]}
           - WRONG_STATUS: no step can be submitted while the job is ARCHIVED -> job_get {"job_id":"JOB"}
         err MAP_MISSING: there is no map of the repository yet
@@ -166,13 +166,13 @@ fn a_step_that_is_rejected_too_often_waits_for_a_person_or_fails_the_job() {
         "PAUSE_FOR_HUMAN" "PAUSED" 0
         err WRONG_STATUS: no step can be submitted while the job is PAUSED {"status":"PAUSED","allowed_statuses":["EXECUTING"]}
           - WRONG_STATUS: no step can be submitted while the job is PAUSED -> job_resume {"job_id":"JOB"}
-        err WRONG_STATUS: there is no prompt of a step while the job is PAUSED {"status":"PAUSED","allowed_statuses":["EXECUTING"]}
-          - WRONG_STATUS: there is no prompt of a step while the job is PAUSED -> job_resume {"job_id":"JOB"}
+        err WRONG_STATUS: no step prompt is available while the job is PAUSED {"status":"PAUSED","allowed_statuses":["EXECUTING"]}
+          - WRONG_STATUS: no step prompt is available while the job is PAUSED -> job_resume {"job_id":"JOB"}
         ok status="EXECUTING" next_call.tool="job_next_step_prompt"
         ok changed=["retry_exhausted_action"]
         ok status="EXECUTING" unreadied=false
-        err STEP_NOT_ACTIVE: the prompt of step S1 was not requested yet
-          - STEP_NOT_ACTIVE (step_id): the prompt of step S1 was not requested yet -> job_next_step_prompt {"job_id":"JOB"}
+        err STEP_NOT_ACTIVE: the prompt of step S1 has not been requested yet
+          - STEP_NOT_ACTIVE (step_id): the prompt of step S1 has not been requested yet -> job_next_step_prompt {"job_id":"JOB"}
         ok attempts_left=1
         "FAIL_JOB" "FAILED"
         ok status="FAILED" status_reason="S1 is not accepted (stage claim) and was rejected too often: the job has failed. Stop and tell the user the reasons. Last reasons: the claim is NOT_MET: fix what is missing and submit again"
@@ -284,8 +284,8 @@ fn a_person_approves_before_the_gate_lets_it_pass() {
         err NOT_FOUND: there is no step S7
           - NOT_FOUND: there is no step S7
         "JOB_COMPLETE" null [] []
-        err WRONG_STATUS: no approval can change while the job is COMPLETE {"status":"COMPLETE","allowed_statuses":["PLANNING","READY","EXECUTING","PAUSED"]}
-          - WRONG_STATUS: no approval can change while the job is COMPLETE -> job_get {"job_id":"JOB"}
+        err WRONG_STATUS: approvals cannot be given or revoked while the job is COMPLETE {"status":"COMPLETE","allowed_statuses":["PLANNING","READY","EXECUTING","PAUSED"]}
+          - WRONG_STATUS: approvals cannot be given or revoked while the job is COMPLETE -> job_get {"job_id":"JOB"}
     "#]]
     .assert_eq(&log);
 }

@@ -43,7 +43,7 @@ fn gates_that_say_nothing_about_tests_do_not_take_them_over() {
         bench.write("docs/a.md", "text\n");
         bench.commit_all("S1: docs");
         accepted(&bench);
-        let word = "an earlier step changed tests or how they run, which its texts do not say: tests/t.py";
+        let word = "an earlier step changed these tests or test settings without being asked to: tests/t.py";
         let reasons = second(&bench);
         assert!(reasons.contains(word), "{reasons}");
         bench.write("tests/t.py", "assert total == 3\n");
@@ -180,7 +180,7 @@ fn scripts_and_targets_that_tests_do_not_come_to_are_free() {
         (
             "Makefile",
             makefile.replace("echo '3", "echo '4"),
-            "decide how tests run changed: Makefile; put that back",
+            "decide how tests run changed: Makefile; restore these files",
         ),
         (
             "package.json",

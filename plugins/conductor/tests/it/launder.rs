@@ -31,7 +31,7 @@ fn changes_in_a_step_without_gates_count_for_the_next_guarded_one() {
     bench.run("- job_next_step_prompt {}");
     let reply = bench.reply("job_submit_step_result", result("S2"));
     for word in [
-        "changed outside of b.txt: secret.py, tests/t.py; changes of the steps before",
+        "changed outside of b.txt: secret.py, tests/t.py; this counts changes of earlier steps too",
         "existing tests changed: tests/t.py",
     ] {
         assert!(reasons(&reply).contains(word), "{reply}");
@@ -150,7 +150,7 @@ fn a_fix_changes_more_than_tests_and_notes() {
     bench.write("NOTES.md", "fixed\n");
     let reply = submit("S2", true);
     assert!(
-        reasons(&reply).contains("nothing but tests and documents changed"),
+        reasons(&reply).contains("only tests and documents changed"),
         "{reply}"
     );
     bench.write("total.py", "fixed\n");
@@ -180,7 +180,7 @@ fn a_run_that_prints_no_numbers_any_more_is_refused() {
     );
     for silent in ["", "all is well\n"] {
         bench.write("said", silent);
-        told(&bench, "it printed no numbers of tests, but ran 3 tests");
+        told(&bench, "its output contains no test count, but it ran 3 tests");
     }
     bench.write("said", "3 passed in 1s\n");
     told(&bench, "");

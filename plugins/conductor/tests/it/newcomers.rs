@@ -512,7 +512,7 @@ fn files_that_make_takes_for_targets_are_seen() {
         bench.write(path, "");
         caught(
             &bench,
-            &format!("new files may change how tests run: {path} (make takes it"),
+            &format!("new files may change how tests run: {path} (make treats it"),
         );
         match path.split_once('/') {
             Some((directory, _)) => std::fs::remove_dir_all(bench.path(directory)).unwrap(),
@@ -571,7 +571,7 @@ fn modules_that_the_plan_wants_may_wait_for_their_importers() {
     bench.write_all(&files);
     caught(
         &bench,
-        "stats/__init__.py (no code and no test imports stats); import a module that is needed",
+        "stats/__init__.py (no code and no test imports stats); import each needed module",
     );
     // A package that is a program needs no importer, and a configuration may name a module.
     bench.write("stats/__main__.py", "print(1)\n");
@@ -603,7 +603,7 @@ fn a_plan_whose_gate_refuses_what_its_texts_name_gets_a_warning() {
         bench.reply("job_set_ready", json!({}))["warnings"].to_string()
     };
     let told = "Add tests/unit/test_n.py and a fixture in `tests/unit/conftest.py`.";
-    let line = "step S1: gate tests_unchanged will refuse tests/unit/conftest.py";
+    let line = "step S1: the gate tests_unchanged will reject changes of tests/unit/conftest.py";
     let found = warnings(json!({"instruction_prompt": told}));
     assert!(found.contains(line), "{found}");
     for change in [
@@ -612,6 +612,6 @@ fn a_plan_whose_gate_refuses_what_its_texts_name_gets_a_warning() {
         json!({"instruction_prompt": "Add tests/unit/test_n.py."}),
     ] {
         let found = warnings(change);
-        assert!(!found.contains("will refuse"), "{found}");
+        assert!(!found.contains("will reject"), "{found}");
     }
 }

@@ -333,7 +333,7 @@ fn a_longer_plan_needs_a_search_for_faults() {
     expect![[r#"
         ok status="READY" warnings=[]
         err PLAN_INCOMPLETE: the plan has 1 gap
-          - FAULTS_MISSING (answers): the plan was not examined for faults: failure_modes, hidden_dependencies, smallest_proof, decide_now are not answered -> conductor_answer {"job_id":"JOB","answers":{"failure_modes":["<one finding per entry, or an empty list>"],"hidden_dependencies":["<one finding per entry, or an empty list>"],"smallest_proof":["<one finding per entry, or an empty list>"],"decide_now":["<one finding per entry, or an empty list>"]}}
+          - FAULTS_MISSING (answers): questions about how the plan can fail are open: failure_modes, hidden_dependencies, smallest_proof, decide_now are not answered -> conductor_answer {"job_id":"JOB","answers":{"failure_modes":["<one finding per entry, or an empty list>"],"hidden_dependencies":["<one finding per entry, or an empty list>"],"smallest_proof":["<one finding per entry, or an empty list>"],"decide_now":["<one finding per entry, or an empty list>"]}}
         answers.failure_modes[0] is still a placeholder; say what it stands for; and 3 more reasons
         ok complete=true
         ok status="READY"

@@ -279,8 +279,8 @@ fn descriptions_are_kept_whole_or_not_at_all() {
         "#,
     );
     expect![[r#"
-        err INVALID_ARGUMENTS: descriptions and remove are both empty
-          - INVALID_ARGUMENTS (descriptions): descriptions and remove are both empty
+        err INVALID_ARGUMENTS: descriptions is empty, and so is remove; pass at least one of them
+          - INVALID_ARGUMENTS (descriptions): descriptions is empty, and so is remove; pass at least one of them
         err DESCRIPTION_REFUSED: ../x is not a file of the repository; and 3 more reasons
           - DESCRIPTION_REFUSED (descriptions): ../x is not a file of the repository
           - DESCRIPTION_REFUSED (descriptions): shop/cort.py is not a file of the repository

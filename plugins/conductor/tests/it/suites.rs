@@ -121,7 +121,7 @@ fn a_fix_without_a_failing_test_is_none() {
     let bench = begun(&libtest(3, 0, 0), &[json!([{"gate": "fail_to_pass"}])]);
     caught(
         &submit(&bench, "S1", true),
-        "it passed when it last ran before this step as well",
+        "it already passed in its last run before this step",
     );
 }
 

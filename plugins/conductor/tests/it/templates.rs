@@ -93,8 +93,8 @@ fn a_finished_job_becomes_a_template() {
           - INVALID_ARGUMENTS (job_id): job_id is a job in status EXECUTING, but must be a finished one
         err TEMPLATE_EXISTS: template docs already exists and is built in
           - TEMPLATE_EXISTS (name): template docs already exists and is built in
-        err INVALID_ARGUMENTS: variables.none stands for a text that the job's plan does not contain
-          - INVALID_ARGUMENTS (variables.none): variables.none stands for a text that the job's plan does not contain
+        err INVALID_ARGUMENTS: variables.none has a text that does not occur in the plan of the job
+          - INVALID_ARGUMENTS (variables.none): variables.none has a text that does not occur in the plan of the job
         ok variables=["how","what"] steps=["Export {{what}} as {{how}}"]
         err TEMPLATE_EXISTS: template export already exists
           - TEMPLATE_EXISTS (name): template export already exists

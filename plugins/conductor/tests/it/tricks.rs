@@ -48,7 +48,7 @@ fn working_code_that_is_broken_is_no_red_test() {
     bench.write("total.py", "wrong\n");
     says(
         &claim(&bench, "S1", false),
-        "no test is new or changed, but total.py changed since the tests passed",
+        "total.py changed since the tests last passed, but no test is new or changed",
     );
     // A note does not help; a test does.
     bench.write("NOTES.md", "it fails\n");
@@ -67,7 +67,7 @@ fn code_that_is_put_back_is_no_fix() {
     bench.write("total.py", "wrong\n");
     assert_eq!(claim(&bench, "S1", false), "");
     bench.write("total.py", "right\n");
-    let back = "total.py is as it was when the tests passed before";
+    let back = "total.py has the same content as when the tests last passed";
     says(&claim(&bench, "S2", true), back);
     // Neither a comment, nor another test, nor a new file makes it one.
     bench.write("total.py", "# fixed\nright\n\n");
@@ -308,11 +308,11 @@ fn a_forged_history_is_marked_as_imported() {
     assert_eq!(view["status"], json!("COMPLETE"));
     says(
         view["imported"].as_str().unwrap(),
-        "imported from a bundle as COMPLETE: the job was ",
+        "imported from a bundle as COMPLETE: the job's id in the bundle is ",
     );
     says(
         view["imported"].as_str().unwrap(),
-        "1 accepted submissions that this host did not judge",
+        "this host did not judge its 1 accepted submissions",
     );
     assert_eq!(view["steps"][0]["judged_elsewhere"], json!(true), "{view:#}");
     let note = "imported: this host did not judge this submission";

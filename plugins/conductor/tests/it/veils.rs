@@ -164,7 +164,7 @@ fn files_that_are_exchanged_while_the_gates_run_and_put_back_are_seen() {
         let bench = planned(bench, json!([{"gate": "command_exit_0", "command": ["swap"]}]));
         caught(
             &bench,
-            "written while the commands of the gates ran, though with the same content afterwards: tests/t.py",
+            "these tracked files were rewritten with the same content while the commands of the gates ran: tests/t.py",
         );
     }
 }
@@ -188,7 +188,7 @@ fn what_the_tests_write_themselves_is_known_unless_it_is_a_test() {
     caught_with(
         &bench,
         json!({"evidence": evidence}),
-        "with the same content afterwards: fixtures/f",
+        "with the same content while the commands of the gates ran: fixtures/f",
     );
     bench.git(&["rm", "--cached", "--quiet", "-r", "fixtures"]);
     std::fs::remove_dir_all(bench.path("fixtures")).unwrap();

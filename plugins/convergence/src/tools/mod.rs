@@ -287,7 +287,7 @@ fn verdict(tested: &Tested<'_>, known: &Known, oscillation: Option<u32>, now: Ti
         (known.verdict.non_progress && is_sure, "no progress"),
         (
             known.verdict.non_progress && !is_sure,
-            "no progress, or another assertion with the same expectation",
+            "no progress, unless another assertion with the same expectation failed",
         ),
         (
             repetition.same_test_other_failure,

@@ -33,7 +33,10 @@ impl Assertions {
         let ran = reply(&self.session, "test_run", json!({}));
         let flags = ["non_progress", "same_test_other_failure"];
         let set: Vec<&str> = flags.into_iter().filter(|flag| ran[*flag] == true).collect();
-        let unsure = ran["message"].as_str().unwrap().contains("or another assertion");
+        let unsure = ran["message"]
+            .as_str()
+            .unwrap()
+            .contains("unless another assertion");
         format!("{}{}", set.join(" "), if unsure { " unsure" } else { "" })
     }
 }

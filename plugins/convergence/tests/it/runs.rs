@@ -343,7 +343,7 @@ fn a_run_of_ones_own_is_reported_with_what_one_has() {
         "failed" [] 1
         "failed: 1 passed, 1 failed, 0 skipped" ["two"] 1
         "failed" ["x"] 1
-        NOTHING_REPORTED: the report has no result of the run
+        NOTHING_REPORTED: the report contains no result of a test run
     "#]]
     .assert_eq(&log);
 }

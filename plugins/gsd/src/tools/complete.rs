@@ -193,14 +193,15 @@ impl CompleteTask {
             if evidence.exit_code != 0 {
                 let command = short(&evidence.command);
                 faults.push(format!(
-                    "has `{command}`, which exited with {}",
+                    "has `{command}` as evidence, which exited with {}",
                     evidence.exit_code
                 ));
             }
             if let Some(operation) = &evidence.operation_id {
                 runs += 1;
                 faults.extend(
-                    doubt(act, operation, Look::Now).map(|why| format!("has {operation}, which {why}")),
+                    doubt(act, operation, Look::Now)
+                        .map(|why| format!("has {operation} as evidence, which {why}")),
                 );
             }
         }
@@ -347,7 +348,7 @@ impl Change for CompleteSlice {
             let is_done = |(_, _, status): &(_, _, Status)| *status == Status::Complete;
             let is_required = act.config.requires_evidence(act.workspace());
             if is_required && !tasks.is_empty() && !tasks.iter().any(is_done) {
-                let fault = "has no complete task, so nothing proves it".to_owned();
+                let fault = "has no complete task, but this workspace requires evidence".to_owned();
                 let unit = act.unit.clone();
                 refusals.extend([Violation::Unproven { unit, fault }]);
             }

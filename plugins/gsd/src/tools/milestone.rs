@@ -69,7 +69,7 @@ impl Change for CompleteMilestone {
             let is_done = |(_, status): &(_, Status)| *status == Status::Complete;
             let is_required = act.config.requires_evidence(act.workspace());
             if is_required && !slices.is_empty() && !slices.iter().any(is_done) {
-                let fault = "has no complete slice, so nothing proves it".to_owned();
+                let fault = "has no complete slice, but this workspace requires evidence".to_owned();
                 let unit = act.unit.clone();
                 refusals.extend([Violation::Unproven { unit, fault }]);
             }

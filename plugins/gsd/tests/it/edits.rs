@@ -120,7 +120,7 @@ fn an_empty_value_empties_nothing_and_is_told() {
         &session,
         r#"gsd_plan_milestone {"milestone_id": "M02", "vision": " ", "depends_on": [], "slices": [{"slice_id": "S01", "goal": "", "depends": []}]}"#,
     );
-    expect![[r#"["vision of M02 was empty in the call and stays as it is; to empty it, name it in clear","depends_on of M02 was empty in the call and stays as it is; to empty it, name it in clear","slices[0].goal of M02/S01 was empty in the call and stays as it is; to empty it, name it in slices[0].clear"]"#]]
+    expect![[r#"["vision of M02 was not changed, because the call passed an empty value; to empty it, name it in clear","depends_on of M02 was not changed, because the call passed an empty value; to empty it, name it in clear","slices[0].goal of M02/S01 was not changed, because the call passed an empty value; to empty it, name it in slices[0].clear"]"#]]
         .assert_eq(&planned["warnings"].to_string());
     assert_eq!(stored(&session), before);
 }
@@ -171,7 +171,7 @@ fn a_unit_is_named_by_its_key_or_by_its_ids() {
         ),
         (
             r#"{"unit": "M02/S01/T01", "slice_id": "S02"}"#,
-            "unit is M02/S01/T01, which contradicts the ids beside it",
+            "unit is M02/S01/T01, but milestone_id, slice_id or task_id names another unit; pass only one of the two forms",
         ),
         (r#"{}"#, "unit is missing; pass a key, for example M01/S01/T01"),
     ] {

@@ -51,13 +51,13 @@ fn ids_that_are_none_or_the_same_twice() {
         ),
     );
     expect![[r#"
-        err INVALID_ARGUMENTS: milestone_id writes M01 as M001
-        err INVALID_ARGUMENTS: slice_id writes S01 as S001; and 1 more reason
-          - INVALID_ARGUMENTS (slice_id): slice_id writes S01 as S001
+        err INVALID_ARGUMENTS: milestone_id spells M01 as M001; use M01
+        err INVALID_ARGUMENTS: slice_id spells S01 as S001; use S01; and 1 more reason
+          - INVALID_ARGUMENTS (slice_id): slice_id spells S01 as S001; use S01
           - INVALID_ARGUMENTS (slice_id): slice_id names S03 twice
-        err INVALID_ARGUMENTS: task_id writes T01 as T001; and 1 more reason
-          - INVALID_ARGUMENTS (task_id): task_id writes T01 as T001
-          - INVALID_ARGUMENTS (task_id): task_id writes T05 as T005
+        err INVALID_ARGUMENTS: task_id spells T01 as T001; use T01; and 1 more reason
+          - INVALID_ARGUMENTS (task_id): task_id spells T01 as T001; use T01
+          - INVALID_ARGUMENTS (task_id): task_id spells T05 as T005; use T05
         err SLICE_DEPENDENCY_OPEN: Slice S06 depends on slice S77, which does not exist; and 1 more reason
           - SLICE_DEPENDENCY_OPEN: Slice S06 depends on slice S77, which does not exist
           - DEPENDENCY_CYCLE: The dependencies form a cycle: M01/S03 → M01/S03
@@ -173,7 +173,7 @@ fn a_unit_that_is_none_is_refused_with_its_field_and_a_next_call() {
         INVALID_ARGUMENTS: unit is missing; pass a key, for example M01/S01 or M01/S01/T01 [Some("unit")] {"tool":"gsd_status","arguments":{"workspace":"app"}}
         INVALID_ARGUMENTS: unit is M01/S01, not a task such as M01/S01/T01 [Some("unit")] {"tool":"gsd_status","arguments":{"workspace":"app"}}
         INVALID_ARGUMENTS: unit is `T01`, not a key such as M01/S01/T01 [Some("unit")] {"tool":"gsd_status","arguments":{"workspace":"app"}}
-        INVALID_ARGUMENTS: unit is M01/S01, which contradicts the ids beside it [Some("unit")] {"tool":"gsd_status","arguments":{"workspace":"app"}}
+        INVALID_ARGUMENTS: unit is M01/S01, but milestone_id, slice_id or task_id names another unit; pass only one of the two forms [Some("unit")] {"tool":"gsd_status","arguments":{"workspace":"app"}}
         INVALID_ARGUMENTS: unit is M01/S01/T01, not a slice such as M01/S01 [Some("unit")] {"tool":"gsd_status","arguments":{"workspace":"app"}}
         INVALID_ARGUMENTS: unit is M01, not a task such as M01/S01/T01 [Some("unit")] {"tool":"gsd_status","arguments":{}}
     "#]].assert_eq(&log);

@@ -65,12 +65,12 @@ fn where_evidence_is_required_only_a_run_on_the_work_tree_of_now_completes_a_tas
     let failed = TYPED.replace(r#""exit_code": 0"#, r#""exit_code": 2"#);
     assert_eq!(
         messages(&strict, &complete("T01", &format!("{RUN}, {failed}"))),
-        ["Task T01 has `make test`, which exited with 2 (M01/S01/T01)"]
+        ["Task T01 has `make test` as evidence, which exited with 2 (M01/S01/T01)"]
     );
     let invented = RUN.replace("op_1", "op_2");
     assert_eq!(
         messages(&strict, &complete("T01", &invented)),
-        ["Task T01 has op_2, which is not in the ledger (M01/S01/T01)"]
+        ["Task T01 has op_2 as evidence, which is not in the ledger (M01/S01/T01)"]
     );
     reply(&strict, &complete("T01", &format!("{RUN}, {TYPED}")));
     for (result, tree, why) in [
@@ -99,7 +99,7 @@ fn where_evidence_is_required_only_a_run_on_the_work_tree_of_now_completes_a_tas
         ),
     ] {
         let strict = session("required", result, tree);
-        let expected = format!("Task T01 has op_1, which {why} (M01/S01/T01)");
+        let expected = format!("Task T01 has op_1 as evidence, which {why} (M01/S01/T01)");
         assert_eq!(messages(&strict, &complete("T01", RUN)), [expected]);
     }
 }
@@ -127,7 +127,7 @@ fn a_milestone_whose_slices_are_all_skipped_is_not_complete() {
             &strict,
             r#"gsd_milestone_complete {"milestone_id": "M01", "one_liner": "x", "narrative": "y", "verification_passed": true}"#
         ),
-        ["Milestone M01 has no complete slice, so nothing proves it (M01)"]
+        ["Milestone M01 has no complete slice, but this workspace requires evidence (M01)"]
     );
     let lax = session("optional", TestResult::Passed, current());
     run(
@@ -144,6 +144,6 @@ fn a_slice_whose_tasks_are_all_skipped_is_not_complete() {
     let close = script(&strict).refusal("close M01/S01");
     assert_eq!(
         close.message,
-        "Slice S01 has no complete task, so nothing proves it (M01/S01)"
+        "Slice S01 has no complete task, but this workspace requires evidence (M01/S01)"
     );
 }

@@ -81,7 +81,7 @@ impl Policy for LoopBreaker {
         if self.repeats == 0 && self.turns == 0 && self.results() == 0 {
             problems.push(Problem::new(
                 "repeats",
-                "and `turns` are 0, so the policy has no effect",
+                "is 0, like `turns` and `results`, so the policy has no effect",
             ));
         }
         if !(2..=MOST_CALLS).contains(&self.rotation) {

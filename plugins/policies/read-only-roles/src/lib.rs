@@ -35,7 +35,10 @@ impl Policy for ReadOnlyRoles {
 
     fn problems(&self) -> Vec<Problem> {
         if self.roles.is_empty() && self.identities.is_empty() {
-            return vec![Problem::new("roles", "and `identities` are both empty")];
+            return vec![Problem::new(
+                "roles",
+                "is empty, like `identities`, so the policy has no effect",
+            )];
         }
         Vec::new()
     }

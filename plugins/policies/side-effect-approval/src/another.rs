@@ -71,11 +71,13 @@ pub(crate) fn check(
             format!("`{}` requested this and may not answer it", answers.name),
         )
         .remediation("Let another person answer.")),
-        Some(Objection::Unknown) => Err(
-            Denial::new("ASKER_UNKNOWN", "the requester is not proven").remediation(format!(
-                "Request and answer over connections with a proven identity, and apply the policy to {REQUEST}."
-            )),
-        ),
+        Some(Objection::Unknown) => Err(Denial::new(
+            "ASKER_UNKNOWN",
+            "the identity of the requester is not proven",
+        )
+        .remediation(format!(
+            "Request and answer over connections with a proven identity, and apply the policy to {REQUEST}."
+        ))),
     })
 }
 

@@ -236,15 +236,15 @@ fn a_circuit_is_reset_so_often_and_then_a_person_decides() {
         ",
     );
     expect![[r#"
-        ok task.circuit_resets=2 pending=[{"code":"CIRCUIT_OPEN","message":"the circuit is open","next_call":{"tool":"task_request_approval","arguments":{"task_id":"tsk_1","attempt_id":"att_3","requested_action":"Close the circuit and allow further attempts","side_effect_kind":"circuit_reset","idempotency_key":"att_3","actor":"orchestrator","actor_role":"orchestrator"}}}] transitions.0.unmet=[{"code":"RESETS_EXHAUSTED","message":"the circuit has used all resets that need no approval","next_call":{"tool":"task_request_approval","arguments":{"task_id":"tsk_1","attempt_id":"att_3","requested_action":"Close the circuit and allow further attempts","side_effect_kind":"circuit_reset","idempotency_key":"att_3","actor":"orchestrator","actor_role":"orchestrator"}}}]
-        err RESETS_EXHAUSTED: the circuit has used all resets that need no approval
-          - RESETS_EXHAUSTED: the circuit has used all resets that need no approval -> task_request_approval {"task_id":"tsk_1","attempt_id":"att_3","requested_action":"Close the circuit and allow further attempts","side_effect_kind":"circuit_reset","idempotency_key":"att_3","actor":"boss","actor_role":"orchestrator"}
+        ok task.circuit_resets=2 pending=[{"code":"CIRCUIT_OPEN","message":"the circuit is open","next_call":{"tool":"task_request_approval","arguments":{"task_id":"tsk_1","attempt_id":"att_3","requested_action":"Close the circuit and allow further attempts","side_effect_kind":"circuit_reset","idempotency_key":"att_3","actor":"orchestrator","actor_role":"orchestrator"}}}] transitions.0.unmet=[{"code":"RESETS_EXHAUSTED","message":"the circuit was reset as often as is allowed without an approval","next_call":{"tool":"task_request_approval","arguments":{"task_id":"tsk_1","attempt_id":"att_3","requested_action":"Close the circuit and allow further attempts","side_effect_kind":"circuit_reset","idempotency_key":"att_3","actor":"orchestrator","actor_role":"orchestrator"}}}]
+        err RESETS_EXHAUSTED: the circuit was reset as often as is allowed without an approval
+          - RESETS_EXHAUSTED: the circuit was reset as often as is allowed without an approval -> task_request_approval {"task_id":"tsk_1","attempt_id":"att_3","requested_action":"Close the circuit and allow further attempts","side_effect_kind":"circuit_reset","idempotency_key":"att_3","actor":"boss","actor_role":"orchestrator"}
         err CIRCUIT_OPEN: the circuit is open
           - CIRCUIT_OPEN: the circuit is open -> task_request_approval {"task_id":"tsk_1","attempt_id":"att_3","requested_action":"Close the circuit and allow further attempts","side_effect_kind":"circuit_reset","idempotency_key":"att_3","actor":"boss","actor_role":"orchestrator"}
         # The suggested call asks a person, and nobody else can grant it.
         ok approval.status="pending"
-        err RESETS_EXHAUSTED: the circuit has used all resets that need no approval -> task_recover {"task_id":"tsk_1"}
-          - RESETS_EXHAUSTED: the circuit has used all resets that need no approval
+        err RESETS_EXHAUSTED: the circuit was reset as often as is allowed without an approval -> task_recover {"task_id":"tsk_1"}
+          - RESETS_EXHAUSTED: the circuit was reset as often as is allowed without an approval
         err ROLE_FORBIDDEN: gateway may not call task_resolve_approval to approve a circuit_reset {"role":"gateway","tool":"task_resolve_approval","allowed_roles":["human"]} -> task_recover {"task_id":"tsk_1"}
           - ROLE_FORBIDDEN (actor_role): gateway may not call task_resolve_approval to approve a circuit_reset
         ok approval.status="approved"

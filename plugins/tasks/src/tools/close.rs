@@ -246,7 +246,8 @@ pub(crate) fn confirm(
     let notes = checkpoints.denials();
     let changes = !newly.is_empty() || !withdrawn.is_empty() || step.required != located.record.required;
     if !changes && !notes.is_empty() {
-        let text = "nothing was withdrawn, so the note was not stored; keep it with tasks_note";
+        let text =
+            "no confirmed checkpoint was withdrawn, so the note was not stored; store it with tasks_note";
         write.warnings.push(Warning::new("NOTE_NOT_KEPT", text));
     }
     if changes {

@@ -290,8 +290,8 @@ fn stated(write: &Write<'_>, kept: &[Evidence]) -> Option<Warning> {
     let is_stated = kept.iter().any(|evidence| evidence.operation.is_none());
     let is_required = write.scope.config.requires_evidence(&write.scope.workspace);
     (is_stated && is_required).then(|| {
-        let message = "evidence without an operation_id is kept as stated and proves no checkpoint here; run test_run \
-                       and attach its operation_id";
+        let message = "evidence without an operation_id is stored, but does not count for checkpoints in this workspace; \
+                       run test_run and attach its operation_id";
         Warning::new("STATED_EVIDENCE", message.to_owned())
     })
 }

@@ -227,7 +227,7 @@ pub(super) fn grant(
         Some(Until::Connection) => Some(write.scope.cx.connection().ok_or_else(|| {
             Reason::input(
                 "until",
-                "is connection, but no later call comes over this one; leave it out",
+                "is connection, but this client has no lasting connection; omit until",
             )
         })?),
     };

@@ -133,7 +133,7 @@ fn redo_makes_nothing_depend_on_what_is_gone() {
         reasons(&err),
         [reason(
             "DEPENDENCY_MISSING",
-            "TASK-001 would depend on TASK-002, which does not exist"
+            "TASK-001 depends on TASK-002, which would no longer exist"
         )]
     );
     follow(&session, &err.next_call.unwrap());
@@ -200,11 +200,11 @@ fn what_finished_work_depends_on_is_reopened_after_it() {
             reason("NOT_OPEN", "PLAN-001 is DONE"),
             reason(
                 "DEPENDENT_DONE",
-                "TASK-003 is DONE and depends on TASK-002, which would be open"
+                "TASK-002 would become open, but TASK-003, which is DONE, depends on it"
             ),
             reason(
                 "DEPENDENT_DONE",
-                "TASK-002 is DONE and depends on TASK-001, which would be open"
+                "TASK-001 would become open, but TASK-002, which is DONE, depends on it"
             ),
         ]
     );
@@ -381,8 +381,8 @@ fn my_own_change_is_undone_although_others_wrote_after_it() {
         ),
     );
     let err = refused(&session, &by("ann", "undo {\"task\": \"TASK-001\"}"));
-    assert!(err.message.contains("would not exist"), "{}", err.message);
-    assert!(err.message.ends_with("of bob made it"), "{}", err.message);
+    assert!(err.message.contains("would no longer exist"), "{}", err.message);
+    assert!(err.message.ends_with("of bob created it"), "{}", err.message);
     follow(&session, &err.next_call.unwrap());
     ok(&session, &by("bob", "undo {\"task\": \"TASK-001\"}"));
     ok(&session, &by("ann", "undo {\"task\": \"TASK-001\"}"));

@@ -256,7 +256,7 @@ fn what_a_caller_types_is_kept_as_stated_and_proves_nothing_where_evidence_is_re
         assert!(said.len() >= 2, "{line}: {said:?}");
         assert!(
             said.iter()
-                .all(|said| said.contains("has only stated evidence: ")),
+                .all(|said| said.contains("has only evidence that is not from test_run: ")),
             "{said:?}"
         );
     }
@@ -381,7 +381,7 @@ fn parts_that_go_and_tasks_that_are_canceled_are_no_way_around_required_evidence
     let done = r#"complete {"task": "PLAN-001"}"#;
     assert_eq!(
         refused(&strict, done).message,
-        "no task of PLAN-001 is DONE, so nothing proves it"
+        "PLAN-001 cannot become DONE, because none of its tasks is DONE and this workspace requires evidence"
     );
     let empty = done.replace('}', r#", "allow_empty": true}"#);
     assert_eq!(refused(&strict, &empty).code, "EVIDENCE_REQUIRED");

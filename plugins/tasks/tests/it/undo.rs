@@ -287,7 +287,7 @@ fn a_refused_undo_says_whose_operation_is_in_the_way() {
     let err = refused(&session, r#"undo {"actor": "bob"}"#);
     assert!(
         err.message
-            .ends_with("which would not exist; operation 6 of ann made it"),
+            .ends_with("which would no longer exist; operation 6 of ann created it"),
         "{}",
         err.message
     );

@@ -296,6 +296,6 @@ fn a_focus_that_is_gone_is_said_to_be_the_focus() {
     let err = refused(&session, "radar {}");
     assert_eq!(
         err.message,
-        "task is missing, and TASK-002, which has the focus, does not exist"
+        "task is missing, and the focus is on TASK-002, which does not exist"
     );
 }

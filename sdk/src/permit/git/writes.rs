@@ -61,10 +61,10 @@ impl GitCommand {
             TreeWrites::Nothing => Ok(()),
             TreeWrites::Below(paths) => self.restores(paths, bounds, ask),
             TreeWrites::To(target) => {
-                let commit = self.resolved(target, "commit", bounds, ask)?;
+                let commit = self.resolved(target, "commit", ask)?;
                 let words = "diff-tree -r --raw -z --abbrev=4 --no-commit-id --no-renames --no-relative \
                              --ignore-submodules=none HEAD";
-                let printed = self.told(ask, words, &[&commit], &[], bounds)?;
+                let printed = self.told(ask, words, &[&commit], &[])?;
                 if printed.stdout.is_cut() {
                     return Err(self.outside("more files than can be checked", bounds));
                 }
@@ -95,7 +95,7 @@ impl GitCommand {
     /// Refuses to remove files behind a link: `git rm` follows links in the middle of a path.
     fn removes(&self, paths: &[String], bounds: Bounds<'_>, ask: Ask<'_>) -> Result<(), ProcessError> {
         let paths: Vec<&str> = paths.iter().map(String::as_str).collect();
-        let listed = self.told(ask, "ls-files -z --full-name", &[], &paths, bounds)?;
+        let listed = self.told(ask, "ls-files -z --full-name", &[], &paths)?;
         if listed.stdout.is_cut() {
             return Err(self.outside("more files than can be checked: pass fewer paths; it", bounds));
         }
@@ -132,11 +132,11 @@ impl GitCommand {
         for path in paths.iter().filter(|path| !strictly(path)) {
             let path = if path.is_empty() { "." } else { path };
             if let Some(source) = &self.source {
-                let tree = self.resolved(source, "tree", bounds, ask)?;
-                let listed = self.told(ask, "ls-tree -z --full-name", &[&tree], &[path], bounds)?;
+                let tree = self.resolved(source, "tree", ask)?;
+                let listed = self.told(ask, "ls-tree -z --full-name", &[&tree], &[path])?;
                 self.look_at_list(&listed.stdout.bytes, bounds)?;
             }
-            let listed = self.told(ask, "ls-files -s -z --full-name", &[], &[path], bounds)?;
+            let listed = self.told(ask, "ls-files -s -z --full-name", &[], &[path])?;
             let printed = &listed.stdout.bytes;
             // An entry of exactly this path comes before those below it, so the first entries suffice.
             let end = match listed.stdout.is_cut() {
@@ -177,8 +177,8 @@ impl GitCommand {
         let is_prefix = bounds.prefixes.iter().any(|prefix| plain(prefix) == inside);
         if is_prefix && LEADING.contains(&kind) {
             return Err(ProcessError::Denied(format!(
-                "`git {}` would create a link or a submodule at {}, a path in the workspace's `write`: files written \
-                 there would go elsewhere; use a revision in which it is a file or a directory",
+                "`git {}` would create a link or a submodule at {}, a path in the workspace's `write`, so files would be \
+                 written elsewhere; use a revision in which this path is a file or a directory",
                 self.name,
                 shown.escape_debug()
             )));
@@ -187,17 +187,11 @@ impl GitCommand {
     }
 
     /// Resolves a name to a hash as git does: a branch of exactly that name takes precedence.
-    fn resolved(
-        &self,
-        name: &str,
-        kind: &str,
-        bounds: Bounds<'_>,
-        ask: Ask<'_>,
-    ) -> Result<String, ProcessError> {
+    fn resolved(&self, name: &str, kind: &str, ask: Ask<'_>) -> Result<String, ProcessError> {
         // Git expands these to a branch name first, and then searches for that.
         if name == "@" || name.contains("@{") {
             return Err(ProcessError::Denied(format!(
-                "`{}` may refer to a branch or a tag of another name; where `write` allows only some files, pass the branch \
+                "`{}` may stand for a branch or tag with another name; where `write` allows only some files, pass the branch \
                  or the commit itself",
                 name.escape_debug()
             )));
@@ -207,7 +201,7 @@ impl GitCommand {
         let object = match exact.ending {
             Ending::Exited(0) => exact.stdout.text().trim().to_owned(),
             Ending::Exited(1 | 128) => name.to_owned(),
-            _ => return Err(self.untold(&exact, bounds)),
+            _ => return Err(self.untold(&exact)),
         };
         let peeled = format!("{object}^{{{kind}}}");
         let words = "rev-parse --verify --quiet --end-of-options";
@@ -229,12 +223,11 @@ impl GitCommand {
         words: &str,
         revisions: &[&str],
         paths: &[&str],
-        bounds: Bounds<'_>,
     ) -> Result<Outcome, ProcessError> {
         let outcome = ask(&self.question(words, revisions, Some(paths)))?;
         match outcome.succeeded() {
             true => Ok(outcome),
-            false => Err(self.untold(&outcome, bounds)),
+            false => Err(self.untold(&outcome)),
         }
     }
 
@@ -268,9 +261,12 @@ impl GitCommand {
         Ok(())
     }
 
-    fn untold(&self, outcome: &Outcome, bounds: Bounds<'_>) -> ProcessError {
-        let told = self.denial("files that cannot be determined", bounds);
-        ProcessError::Denied(format!("{told}: {}", outcome.stderr.text().trim()))
+    fn untold(&self, outcome: &Outcome) -> ProcessError {
+        ProcessError::Denied(format!(
+            "`git {}` cannot be checked: the files that it would change cannot be determined: {}",
+            self.name,
+            outcome.stderr.text().trim()
+        ))
     }
 
     fn outside(&self, path: &str, bounds: Bounds<'_>) -> ProcessError {

@@ -18,7 +18,7 @@ const MOST: f64 = 50.0;
 /// Maximum time until the console has counted everything that its figures show.
 const COUNTED: Duration = Duration::from_secs(300);
 /// Text with which a page shows that counting is not finished.
-const COUNTING: &str = "are being counted";
+const COUNTING: &str = "are still being counted";
 
 /// Measures the pages, in turns on two hosts.
 pub(crate) fn measure(setup: &Setup, report: &mut Report) -> anyhow::Result<()> {

@@ -214,7 +214,7 @@ async fn required_evidence_is_a_run_on_the_work_tree_of_now() {
     let kept = ann.ok("tasks_evidence_capture", step(typed)).await;
     assert_eq!(kept["warnings"][0]["code"], "STATED_EVIDENCE", "{kept:#}");
     let said = refused("tasks_close_step", close()).await;
-    assert!(said.contains("only stated evidence"), "{said}");
+    assert!(said.contains("only evidence that is not from test_run"), "{said}");
 
     // An edit that no call tells of counts at once, and undoing it as well.
     ann.ok("tasks_evidence_capture", capture(&run("w", "default").await))

@@ -43,7 +43,7 @@ impl Verify {
         if let Some(exported) = &exported {
             match exported.check(&self.public_key) {
                 Ok(key) => keys.extend(key),
-                Err(err) => bail!("the exported head proves nothing: {err}"),
+                Err(err) => bail!("the exported head cannot be used: {err}"),
             }
         }
         // A signed head contains the key to trust. The key in the data directory could have been replaced by whoever
@@ -113,13 +113,13 @@ fn tell(verified: &Verified, exported: Option<&ExportedHead>) -> String {
     );
     if verified.pruned > 0 {
         text.push_str(&format!(
-            "\n{} rows were pruned, under signed anchors",
+            "\n{} older rows were pruned; signed anchors replace them",
             verified.pruned
         ));
     }
     if let (Some(exported), Some(pruned)) = (exported, verified.pruned_before_head) {
         text.push_str(&format!(
-            "\nnothing before the {} head {} was changed",
+            "\nthe rows up to the {} head {} are unchanged",
             exported.seal.as_ref().map_or("exported", |_| "signed"),
             exported.head.seq
         ));

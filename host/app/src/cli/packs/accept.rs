@@ -29,11 +29,14 @@ impl Accept {
             out::print_json(&json!({ "pack": self.name, "accepted": accepted }));
         } else if accepted == 0 {
             out::print(&format!(
-                "the tools of {} are those that were accepted",
+                "the tools of {} have not changed since they were accepted; nothing to accept",
                 self.name
             ));
         } else {
-            out::print(&format!("accepted {accepted} tools of {} as they are", self.name));
+            out::print(&format!(
+                "accepted the current definitions of {accepted} tools of {}",
+                self.name
+            ));
         }
         Ok(ExitCode::SUCCESS)
     }

@@ -38,9 +38,11 @@ impl Accept {
         if global.json {
             out::print_json(&json!({ "policy": name, "accepted": was_other }));
         } else if was_other {
-            out::print(&format!("accepted {name} as it is"));
+            out::print(&format!("accepted the current component of {name}"));
         } else {
-            out::print(&format!("{name} has not changed since it was accepted"));
+            out::print(&format!(
+                "{name} has not changed since it was accepted; nothing to accept"
+            ));
         }
         Ok(ExitCode::SUCCESS)
     }
@@ -61,11 +63,11 @@ fn accept_missing(global: &Global, config: &Config) -> anyhow::Result<ExitCode> 
         out::print_json(&json!({ "config": path, "accepted": missing.protections }));
     } else if missing.protections.is_empty() {
         out::print(&format!(
-            "{} has every protection that other configurations set",
+            "{} lacks no protection that another configuration sets; nothing to accept",
             path.display()
         ));
     } else {
-        out::print(&format!("accepted: {} {missing}", path.display()));
+        out::print(&format!("accepted that {} {missing}", path.display()));
     }
     Ok(ExitCode::SUCCESS)
 }

@@ -60,7 +60,7 @@ impl Backtest {
         let data_dir = config.data_dir(global.data_dir.as_deref())?;
         ensure!(
             global.server(&config)?.is_some() || data_dir.join(DATABASE).is_file(),
-            "{} has no ledger, so there are no calls to show; run a host there first, or name its directory with --data-dir",
+            "{} has no ledger, so there are no calls to replay; run a host there first, or name its directory with --data-dir",
             data_dir.display()
         );
         let site = Site::frozen(&data_dir, cli::authority(global, &config)?)?;
@@ -154,19 +154,19 @@ fn tell(replay: &Replay) -> String {
 /// Notes below the table.
 fn notes(replay: &Replay) -> Vec<String> {
     let calls: u64 = replay.tools.iter().map(|tool| tool.calls).sum();
-    let mut notes = vec![format!("{calls} calls since {} were shown to it.", replay.since)];
+    let mut notes = vec![format!("Replayed {calls} calls since {}.", replay.since)];
     let missing: u64 = replay.missing.values().sum();
     if missing > 0 {
         let why = replay
             .missing
             .iter()
             .map(|(why, count)| format!("  {count} {}", why.phrase()));
-        notes.push(format!("{missing} calls could not be shown to it:"));
+        notes.push(format!("{missing} calls could not be replayed:"));
         notes.extend(why);
     }
     if replay.without_result > 0 {
         notes.push(format!(
-            "Of {} calls it did not see the result, which was not recorded or is not the tool's own.",
+            "For {} calls, only the request was judged: the result was not recorded, or does not come from the tool.",
             replay.without_result
         ));
     }

@@ -79,7 +79,7 @@ impl Remove {
             out::print_json(&json!({ "forgotten": name, "config": path }));
         } else {
             out::print(&format!(
-                "[policies.{name}] had already been removed from {}; servers now start without it",
+                "{} has no [policies.{name}]; its removal is confirmed, so servers start without it",
                 path.display()
             ));
         }

@@ -185,7 +185,7 @@ fn refuse_others(data: &DataDir, server: &Server, host: Option<&Host>) -> anyhow
     let others = hosts_at_work(data, Some(server), host.map(Host::id))?;
     ensure!(
         others.is_empty(),
-        "{} running; stop all hosts of both databases first, and connections of clients that start them",
+        "{} running; stop all hosts of both databases, and close clients that start hosts",
         match others.len() {
             1 => format!("{} is", others[0]),
             _ => format!("{} are", others.join(", ")),
@@ -207,8 +207,8 @@ async fn load(global: &Global, config: &Config, site: &Site) -> anyhow::Result<s
 
 fn told(copied: &Transferred) -> String {
     format!(
-        "copied {} rows of {} tables; every table has the same SHA-256 on both sides, and {} ledger rows verified up \
-         to {}:{}",
+        "copied {} rows of {} tables; every table has the same SHA-256 on both sides; {} ledger rows verified; the head is \
+         {}:{}",
         copied.rows,
         copied.tables.len(),
         copied.ledger_rows,
@@ -221,13 +221,13 @@ fn next(way: Way, data: &DataDir) -> String {
     let file = data.database();
     match way {
         Way::ToServer => format!(
-            "configure the server for all hosts (storage.url, TOLLGATE_DATABASE) before one starts: without it they continue with \
-             {0}. Then move {0} away with its -wal and -shm, and keep it until the server has a backup",
+            "before a host starts, set storage.url or TOLLGATE_DATABASE on every machine; a host without it continues to use {0}. \
+             Then move {0}, {0}-wal and {0}-shm away, and keep them until the server has a backup",
             file.display()
         ),
         Way::FromServer => format!(
-            "remove the server from the configuration (storage.url, TOLLGATE_DATABASE) before a host starts: with it, hosts continue to use \
-             the server. The database is now {}",
+            "before a host starts, remove storage.url and TOLLGATE_DATABASE on every machine; a host that still has one continues to \
+             use the server. The database is now {}",
             file.display()
         ),
     }

@@ -80,8 +80,8 @@ impl Init {
             _ => "the password of the role, which was not changed".to_owned(),
         };
         format!(
-            "role {}: {}\ndatabase {}: {}\nschema {}: {}\n\nURL of the database, with {password}, in place of PASSWORD:\n  {}\n\
-             put it into a file that only you can read, and set storage.url = \"file:PATH\"; then run tollgate storage check",
+            "role {}: {}\ndatabase {}: {}\nschema {}: {}\n\nURL of the database (replace PASSWORD with {password}):\n  {}\n\
+             Store it in a file that only you can read, and set storage.url = \"file:PATH\". Then run tollgate storage check",
             self.role,
             is_made(made.role_made),
             self.name,
@@ -135,7 +135,7 @@ fn make_tables(global: &Global, config: &Config) -> anyhow::Result<ExitCode> {
         out::print_json(&json!({ "place": server.to_string(), "head": head }));
     } else {
         out::print(&format!(
-            "{server} has the host's tables; its ledger ends at row {}. Components create theirs when a host starts",
+            "the host's tables exist on {server}; the head of the ledger is row {}. Components create their tables when a host starts",
             head.seq
         ));
     }

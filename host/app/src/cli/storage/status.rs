@@ -138,7 +138,7 @@ impl Found {
         }
         if let Some((bytes, log)) = self.file {
             let told = format!(
-                "{} KiB, and {} KiB of its log",
+                "{} KiB, plus {} KiB of write-ahead log",
                 bytes.div_ceil(1024),
                 log.div_ceil(1024)
             );
@@ -198,7 +198,7 @@ fn of_status(status: &DatabaseStatus) -> Vec<(&'static str, String)> {
     lines.push(("envelopes", format!("{} are open", status.open_envelopes)));
     lines.extend(status.migrations.iter().map(|applied| {
         let steps = format!(
-            "{}: {} steps, up to {}",
+            "{}: {} migrations, the newest is {}",
             applied.owner, applied.steps, applied.newest
         );
         ("migrations", steps)

@@ -47,7 +47,7 @@ fn another_file_says_the_same_of_a_policy_and_an_edit_need_not() {
     let other = read("[policies.a]\ntools = [\"y\"]\n");
     assert!(!one.is_subset(&other));
     assert_eq!(lost(&one, &other), BTreeSet::new());
-    assert_eq!(describe(one.difference(&other)), "what policies.a says");
+    assert_eq!(describe(one.difference(&other)), "policies.a with the same value");
     assert!(read("[server]\nread_only = false\n").is_empty());
 }
 
@@ -85,7 +85,10 @@ fn another_file_has_the_same_values() {
         read("[approvals]\napprovers = [\"a\"]\n"),
         read("[approvals]\napprovers = []\n"),
     );
-    assert_eq!(describe(own.difference(&other)), "what approvals.approvers says");
+    assert_eq!(
+        describe(own.difference(&other)),
+        "approvals.approvers with the same value"
+    );
 }
 
 #[test]
@@ -106,7 +109,7 @@ fn a_policy_that_only_watches_protects_less() {
     assert_eq!(describe(&stronger), "policies.a");
     assert_eq!(
         describe(enforced.difference(&protections("[policies.a]\nmode = \"audit\"\n"))),
-        "policies.a mode enforce"
+        "policies.a.mode = \"enforce\""
     );
 }
 

@@ -348,15 +348,14 @@ fn failure(run: &NewestRun, runs: &[NewestRun]) -> String {
     let seq = format!("(#{}{})", run.seq, part.collect::<String>());
     let what = match &run.test {
         Some(test) if run.tree.is_back => format!(
-            "test {} did not pass when it last ran in the state to which the work tree{} has returned {seq}",
+            "test {} did not pass in its last run on the current state of the work tree{} {seq}",
             clean(test),
             place.replacen(" in ", " of ", 1)
         ),
         Some(test) => format!("the newest run of test {}{place} {seq} did not pass", clean(test)),
         None if run.is_claim => {
             format!(
-                "the caller reported a failing test run{place} {seq}, and no test that the host has run there since \
-                 then passed"
+                "no test that the host ran{place} has passed since the caller reported a failing test run {seq}"
             )
         }
         None => format!("the newest test run{place} {seq} did not pass"),
@@ -394,7 +393,8 @@ fn edit(one: &Untested, runs: &[NewestRun]) -> String {
         (Some(test), Some(seq)) => {
             let test = clean(test);
             format!(
-                "test {test} did not run after {edits} of {workspace}; its last run (#{seq}) passed before{claim}"
+                "test {test} was not run again after {edits} of {workspace}; its last run (#{seq}), before these edits, \
+                 passed{claim}"
             )
         }
         (None, Some(seq)) => {
@@ -414,7 +414,7 @@ fn claim(runs: &[NewestRun], workspace: Option<&str>, seq: i64) -> String {
         run.is_claim && run.passed && is_here && run.seq > seq
     });
     match claimed {
-        Some(run) => format!("; only the caller reports that tests pass (#{})", run.seq),
+        Some(run) => format!("; a passing run (#{}) was only reported by the caller", run.seq),
         None => String::new(),
     }
 }

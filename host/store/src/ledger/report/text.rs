@@ -191,7 +191,7 @@ fn tell_unseen(unseen: &Unseen) -> String {
 
 fn tell_circle(circle: &Circle) -> String {
     format!(
-        "{} was edited back to an earlier state {}, the last time after {}",
+        "{} returned to an earlier state {}, the last time after {}",
         named(&circle.workspace),
         times(circle.count),
         counted(circle.period, "edit")
@@ -259,7 +259,7 @@ fn limits(text: &mut String, envelope: &Envelope, boot_ms: i64) {
         parts.push(if standing.state == State::Open {
             format!("{} of {limit} s", standing.open_sec(boot_ms))
         } else {
-            format!("{limit} s at most")
+            format!("at most {limit} s")
         });
     }
     let _ = writeln!(text, "Limits: {}.", parts.join(", "));
@@ -280,7 +280,7 @@ fn summary(text: &mut String, story: &Story) {
     if story.asked > 0 {
         let _ = write!(
             text,
-            " {} with a policy's question to the user.",
+            " {} because a policy asked the user.",
             match story.asked {
                 1 => "1 ended".to_owned(),
                 many => format!("{many} ended"),

@@ -147,7 +147,7 @@ impl Told {
             let is_right = found == counted || (is_busy && found > counted);
             if !is_right {
                 faults.push(format!(
-                    "envelope {id} records {found} {what}, but its rows count {counted}"
+                    "envelope {id} has {found} {what}, but its ledger rows add up to {counted}"
                 ));
             }
         }

@@ -242,7 +242,7 @@ fn make_tables(
         .map_err(|(owner, err)| of_tables(&owner, err))?;
     if let Engine::Sqlite(sqlite) = &target.engine {
         let lifted = sqlite.drop_limit();
-        lifted.map_err(Side::Target.failed("lifting the quota of its migrations"))?;
+        lifted.map_err(Side::Target.failed("removing the growth limit of the database"))?;
     }
     for &(namespace, steps) in components {
         let pack = namespace.pack();

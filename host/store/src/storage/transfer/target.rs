@@ -120,7 +120,7 @@ pub(super) fn set_numbers(session: &Session, table: &Table<'_>) -> Result<(), Tr
     let Engine::Postgres(_) = session.engine else {
         return Ok(());
     };
-    set_numbers_of(session, table).map_err(Side::Target.failed("setting the next number of a key"))
+    set_numbers_of(session, table).map_err(Side::Target.failed("setting the next value of a numbered key"))
 }
 
 fn set_numbers_of(session: &Session, table: &Table<'_>) -> StoreResult<()> {

@@ -89,7 +89,7 @@ fn a_story_reads_like_one() {
         Envelope env_1 "fix the parser" in notes
         Opened 2026-03-01T23:59:00.000Z, closed 2026-03-02T00:05:30.500Z after 7 min, as failed: its mutations were used up.
         The repository was at aaaa before, and at bbbb after.
-        Limits: 3 of 3 mutations, 2 test runs (no limit), 600 s at most.
+        Limits: 3 of 3 mutations, 2 test runs (no limit), at most 600 s.
         7 operations, which took 10 ms together; 3 were refused or failed. The outcome of 2 is unknown: the host ended during the call.
 
         What happened:
@@ -141,7 +141,7 @@ fn a_question_of_a_policy_is_told_as_asked_and_not_as_refused() {
     assert_eq!((story.operations, story.asked, story.failed), (4, 2, 1));
     let text = story.text(&envelope(), 0);
     for line in [
-        "; 1 was refused or failed. 2 ended with a policy's question to the user.\n",
+        "; 1 was refused or failed. 2 ended because a policy asked the user.\n",
         "#1     edit by ada: asked the user\n",
         "NOT_ALLOWED, once: edit (#4)",
         "careful asked about edit 4 times (NOT_ALLOWED)",
@@ -204,8 +204,7 @@ fn a_run_in_the_present_state_outweighs_newer_ones_in_others() {
     );
     assert_eq!(
         runs_in(&[("A", failed), ("B", passed)], "A"),
-        "test default did not pass when it last ran in the state to which the work tree of shop has returned (#1): \
-         failed"
+        "test default did not pass in its last run on the current state of the work tree of shop (#1): failed"
     );
     assert_eq!(runs_in(&[("A", failed), ("B", passed), ("A", passed)], "A"), "");
     // A state in which nothing ran.
@@ -309,8 +308,7 @@ fn a_success_that_no_test_run_shows_is_told() {
     let (passed, failed) = (Some(Ran::Passed), Some(Ran::Failed));
     let success = |rows: &[(&str, Option<Ran>)]| told(rows, &[], State::ClosedSuccess);
     let of_default = "the newest run of test default in shop (#1) did not pass: failed";
-    let claimed = "the caller reported a failing test run in shop (#1), and no test that the host has run there since \
-                   then passed: failed";
+    let claimed = "no test that the host ran in shop has passed since the caller reported a failing test run (#1): failed";
     // Another command, another workspace and a claim prove nothing of the one that fails.
     assert_eq!(
         success(&[("shop/default", failed), ("shop/lint", passed)]),
@@ -322,7 +320,7 @@ fn a_success_that_no_test_run_shows_is_told() {
     );
     assert_eq!(
         success(&[("shop/default", failed), ("claim", passed)]),
-        format!("{of_default}; only the caller reports that tests pass (#2).")
+        format!("{of_default}; a passing run (#2) was only reported by the caller.")
     );
     assert_eq!(success(&[("shop/default", failed), ("shop/default", passed)]), "");
     assert_eq!(
@@ -333,7 +331,7 @@ fn a_success_that_no_test_run_shows_is_told() {
     // The caller alone says that it is mended.
     assert_eq!(
         success(&[("claim", failed), ("claim", passed)]),
-        format!("{claimed}; only the caller reports that tests pass (#2).")
+        format!("{claimed}; a passing run (#2) was only reported by the caller.")
     );
     assert_eq!(success(&[("claim", failed), ("shop/lint", passed)]), "");
     assert_eq!(success(&[("unnamed", None), ("shop/lint", passed)]), "");
@@ -351,7 +349,8 @@ fn a_success_that_no_test_run_shows_is_told() {
     };
     let success =
         |rows: &[(&str, Option<Ran>)], untested: &[Untested]| told(rows, untested, State::ClosedSuccess);
-    let of_default = "test default did not run after 2 edits of shop; its last run (#1) passed before";
+    let of_default =
+        "test default was not run again after 2 edits of shop; its last run (#1), before these edits, passed";
     let default = Some(("default", 1));
     assert_eq!(
         success(&[("shop/default", passed)], &[edited(default)]),
@@ -367,12 +366,12 @@ fn a_success_that_no_test_run_shows_is_told() {
     );
     assert_eq!(
         success(&[("shop/default", passed), ("claim", passed)], &[edited(default)]),
-        format!("{of_default}; only the caller reports that tests pass (#2).")
+        format!("{of_default}; a passing run (#2) was only reported by the caller.")
     );
     assert_eq!(
         success(&[("claim", passed)], &[edited(None)]),
-        "the host ran no test in shop, although its work tree was edited; only the caller reports that tests \
-         pass (#1)."
+        "the host ran no test in shop, although its work tree was edited; a passing run (#1) was only \
+         reported by the caller."
     );
     assert_eq!(
         success(&[], &[edited(None)]),
@@ -413,12 +412,12 @@ fn an_envelope_whose_time_is_over_is_not_open() {
         (
             State::ClosedFailed,
             "DURATION_EXCEEDED",
-            "closed as failed: its time ran out. 600 s at most.",
+            "closed as failed: its time ran out. at most 600 s.",
         ),
         (
             State::ClosedInterrupted,
             "PARENT_CLOSED",
-            "closed as interrupted: the time of an enclosing envelope ran out. 600 s at most.",
+            "closed as interrupted: the time of an enclosing envelope ran out. at most 600 s.",
         ),
     ] {
         envelope.standing.state = state;
@@ -456,7 +455,7 @@ fn calls_of_another_workspace_and_parts_and_circles_are_named() {
         "#2     test_run in js by ada, 2 times: done",
         "failure ffffffffffff 2 times over 3 mutations, by test_run",
         "failure ffffffffffff 2 times over 1 mutation in js, by test_run",
-        "js was edited back to an earlier state 2 times, the last time after 2 edits",
+        "js returned to an earlier state 2 times, the last time after 2 edits",
         "env_2 as interrupted (its enclosing envelope was closed), 0 mutations, 1 test run, 0 observed edits",
     ] {
         assert!(text.contains(line), "{line}: {text}");

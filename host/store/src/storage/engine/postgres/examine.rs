@@ -120,7 +120,7 @@ impl Server {
         let said = wire.ask(OF_THE_ROLE)?;
         let mut found: Vec<Examined> = judged.iter().map(|judged| of_judgement(judged, &said)).collect();
         found.push(match locks_wait(self, wire)? {
-            true => Examined::ok("advisory locks", "a second connection waits for the first"),
+            true => Examined::ok("advisory locks", "work: a second connection waits for the first"),
             false => Examined::fail("advisory locks", &ServerError::NoLocks),
         });
         let has_tables = has_tables(wire)?;
@@ -138,7 +138,7 @@ impl Server {
             // A proxy terminates TLS before the server.
             (None, true) => Examined::warn(
                 "transport",
-                "TLS ends before the server, which sees an unencrypted connection",
+                "a proxy ends TLS, and the server sees an unencrypted connection",
                 "give the URL of the server itself",
             ),
         }
@@ -162,7 +162,7 @@ fn of_settings(said: &[Option<String>], has_tables: bool) -> Vec<Examined> {
     let mut found = vec![match text(1) {
         "off" => Examined::warn(
             "synchronous_commit",
-            "off for this role; host sessions turn it on for themselves",
+            "off for this role; host sessions set it to on",
             "turn it on for the role: ALTER ROLE … SET synchronous_commit = on",
         ),
         how => Examined::ok("synchronous_commit", how),
@@ -175,10 +175,10 @@ fn of_settings(said: &[Option<String>], has_tables: bool) -> Vec<Examined> {
     ] {
         found.push(match (text(at), is_fatal) {
             ("" | "0", _) => Examined::ok(name, "none"),
-            (ms, false) => Examined::ok(name, format!("{ms} ms, which host sessions turn off")),
+            (ms, false) => Examined::ok(name, format!("{ms} ms; host sessions set it to 0")),
             (ms, true) => Examined::warn(
                 name,
-                format!("{ms} ms for this role, after which the server ends host sessions"),
+                format!("{ms} ms for this role; the server ends host sessions after this time"),
                 format!("turn it off for the role: ALTER ROLE … SET {name} = 0"),
             ),
         });
@@ -275,7 +275,7 @@ mod tests {
             worst.map(|found| (found.about, found.what))
         };
         assert_eq!(said(0, "17.0"), None);
-        assert_eq!(said(2, "500"), None, "sessions turn it off");
+        assert_eq!(said(2, "500"), None, "sessions set it to 0");
         for (at, text, about, says) in [
             (1, "off", "synchronous_commit", "off for this role"),
             (3, "60000", "transaction_timeout", "60000 ms for this role"),

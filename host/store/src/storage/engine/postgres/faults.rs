@@ -153,7 +153,7 @@ impl Postgres {
             .prepare(text)?
             .all(&[], |row| Ok((row.get(0)?, row.get(1)?, row.get(2)?)))?;
         let is_the_end = ends == [(0, seq, hash.to_owned())];
-        Ok((!is_the_end).then(|| "core_streams records a different end than the rows".to_owned()))
+        Ok((!is_the_end).then(|| "core_streams does not match the last row of the ledger".to_owned()))
     }
 }
 
@@ -168,7 +168,7 @@ fn differences(found: &[Made], made: &[Made]) -> Vec<Misplaced> {
         };
         wrong.push(misplaced(
             wanted,
-            format!("{why}: the host's own tables were unprotected"),
+            format!("{why}, so the host's own tables were not protected"),
         ));
     }
     let added = found

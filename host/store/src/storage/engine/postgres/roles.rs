@@ -101,8 +101,8 @@ impl State {
         match (self.exists, self.is_more, self.may_take) {
             (false, ..) => Some("does not exist"),
             (true, true, _) => Some(
-                "may log in, inherits, has rights of its own or is a member of another role, unlike the roles that a \
-                 host creates",
+                "has LOGIN, INHERIT, another attribute or a membership in another role, which roles of components must \
+                 not have",
             ),
             (true, false, false) => Some("is not granted to the role of the URL"),
             (true, false, true) => None,

@@ -107,8 +107,8 @@ pub enum ServerError {
     NoTriggers,
     /// Advisory locks have no effect on the server.
     #[error(
-        "advisory locks do not wait on this server, so calls would not run one after another; use PostgreSQL itself, \
-         and its own port instead of a pooler's"
+        "advisory locks have no effect on this server, so calls would not run one after another; connect to PostgreSQL \
+         directly, not through a pooler"
     )]
     NoLocks,
     /// The server has too few free connections.

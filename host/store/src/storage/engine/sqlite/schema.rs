@@ -126,7 +126,7 @@ fn fault(object: &Object, owners: &Owners, targets: &[String], core: &[Object]) 
     let concerns_core = mentioned.is_some() || targets.iter().any(|target| is_core(target));
     let why = match (owner, owners.folded(name)) {
         _ if kind == "view" || kind == "trigger" => format!("is a {kind}, which no component may have"),
-        (None, Some(folded)) => format!("has the prefix of {folded} in another case"),
+        (None, Some(folded)) => format!("has the prefix of {folded}, but in different letter case"),
         (None, None) => "belongs to no component".to_owned(),
         (Some(owner), _) if owners.of(table) != Some(owner) => {
             format!("of {owner} is on {}, which is not its own", plain(table))
@@ -189,7 +189,10 @@ fn changed_core(found: &[Object], core: &[Object]) -> Vec<Misplaced> {
         };
         wrong.push(Misplaced {
             cure,
-            ..wanted.misplaced(format!("{why}: the host's own tables were unprotected"), true)
+            ..wanted.misplaced(
+                format!("{why}, so the host's own tables were not protected"),
+                true,
+            )
         });
     }
     let known = |object: &Object| core.iter().any(|wanted| is_it(object, wanted));
