@@ -8,6 +8,7 @@ mod boundary;
 mod budgets;
 mod cancellation;
 mod checks;
+mod classes;
 mod cli;
 mod clients;
 mod closing;
