@@ -7,6 +7,7 @@ pub mod clock;
 pub mod deadline;
 pub mod effect;
 pub mod envelope;
+pub mod failure_class;
 pub mod file;
 pub mod git_head;
 pub mod hash;

@@ -6,6 +6,7 @@ use serde_json::{Map, Value};
 use tollgate_components::catalog::ToolEntry;
 use tollgate_sdk::{Blocker, ToolError};
 
+use super::failure::Failure;
 use super::fields;
 
 /// Size limit of arguments, in bytes of JSON.
@@ -51,33 +52,33 @@ pub(super) fn check(
     arguments: &Value,
     text: &str,
     malformed: &[String],
-) -> Result<(), ToolError> {
+) -> Result<(), Failure> {
+    let error =
+        |code: &str, message: &str| ToolError::new(code, message).context("tool", tool.spec.name.as_str());
     if !malformed.is_empty() {
         let blockers = malformed
             .iter()
             .map(|problem| Blocker::new("MALFORMED", problem.clone()));
-        return Err(refusal(
-            tool,
-            "MALFORMED_ARGUMENTS",
-            "the arguments are not well-formed JSON",
-        )
-        .remediation("Send the arguments as a JSON object in valid UTF-8.")
-        .blockers(blockers));
+        return Err(Failure::refused(
+            error("MALFORMED_ARGUMENTS", "the arguments are not well-formed JSON")
+                .remediation("Send the arguments as a JSON object in valid UTF-8.")
+                .blockers(blockers),
+        ));
     }
     if text.len() > MAX_BYTES {
-        return Err(
-            refusal(tool, "ARGUMENTS_TOO_LARGE", "the arguments are too large")
+        return Err(Failure::refused(
+            error("ARGUMENTS_TOO_LARGE", "the arguments are too large")
                 .remediation("Send less at once, or refer to a file or artifact.")
                 .context("bytes", text.len())
                 .context("limit", MAX_BYTES),
-        );
+        ));
     }
     if is_deeper(arguments, MAX_DEPTH) {
-        return Err(
-            refusal(tool, "ARGUMENTS_TOO_DEEP", "the arguments are nested too deeply")
+        return Err(Failure::refused(
+            error("ARGUMENTS_TOO_DEEP", "the arguments are nested too deeply")
                 .remediation("Send flatter arguments.")
                 .context("limit", MAX_DEPTH),
-        );
+        ));
     }
     let mut places = Vec::new();
     if text.contains("\\u0000") {
@@ -86,16 +87,20 @@ pub(super) fn check(
     if !places.is_empty() {
         let what = "it contains the character U+0000, which the database cannot store";
         let blockers = places.iter().take(MAX_PROBLEMS);
-        return Err(refusal(
-            tool,
-            "INVALID_ARGUMENTS",
-            "the arguments hold a character that cannot be stored",
-        )
-        .remediation("Leave the character out; send binary data as base64 or as a file.")
-        .blockers(blockers.map(|at| problem(at, what.to_owned()))));
+        return Err(Failure::refused(
+            error(
+                "INVALID_ARGUMENTS",
+                "the arguments hold a character that cannot be stored",
+            )
+            .remediation("Leave the character out; send binary data as base64 or as a file.")
+            .blockers(blockers.map(|at| problem(at, what.to_owned()))),
+        ));
     }
     let Some(validator) = tool.arguments() else {
-        return Err(refusal(tool, "HOST_FAILED", "the arguments cannot be checked"));
+        return Err(Failure::host(error(
+            "HOST_FAILED",
+            "the arguments cannot be checked",
+        )));
     };
     if validator.is_valid(arguments) {
         return Ok(());
@@ -105,11 +110,11 @@ pub(super) fn check(
         .flat_map(|err| problems(&err, &tool.spec.input_schema))
         .take(MAX_PROBLEMS)
         .collect();
-    Err(
-        refusal(tool, "INVALID_ARGUMENTS", "the arguments do not fit the tool")
+    Err(Failure::refused(
+        error("INVALID_ARGUMENTS", "the arguments do not fit the tool")
             .remediation("Correct every field named in blockers and call again.")
             .blockers(blockers),
-    )
+    ))
 }
 
 /// Records the places of all texts and names that contain a NUL.
@@ -135,10 +140,6 @@ fn note_nuls(value: &Value, at: String, places: &mut Vec<String>) {
         }
         _ => {}
     }
-}
-
-fn refusal(tool: &ToolEntry, code: &str, message: &str) -> ToolError {
-    ToolError::new(code, message).context("tool", tool.spec.name.as_str())
 }
 
 /// Problems of an error, one for each affected field.

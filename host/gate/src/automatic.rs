@@ -5,10 +5,10 @@ use std::sync::Arc;
 use serde_json::{Map, Value, json};
 use tollgate_components::catalog::{Body, ToolEntry};
 use tollgate_core::effect::Effect;
-use tollgate_sdk::ToolError;
+use tollgate_core::failure_class::FailureClass;
 
 use super::call::{Call, Caller};
-use super::settled::answer;
+use super::failure::Failure;
 use super::{Gate, Generation, admission, workspace_name};
 use crate::telemetry::Method;
 
@@ -25,7 +25,7 @@ impl Gate {
         generation: &Arc<Generation>,
         tool: &ToolEntry,
         call: &Call,
-    ) -> Result<(), ToolError> {
+    ) -> Result<(), Failure> {
         if !generation.envelopes.auto || !wants_envelope(tool, call) {
             return Ok(());
         }
@@ -51,7 +51,11 @@ impl Gate {
         };
         let opening = Call::new(OPEN, arguments, caller);
         let opened = Box::pin(self.pass(generation, open, opening, Method::Tool)).await;
-        let reply = answer(opened.result)?;
+        let reply = opened.result.map_err(|error| match opened.cause {
+            // The tool's own error is the reason for which the host refuses this call.
+            None | Some(FailureClass::ToolError) => Failure::refused(error),
+            Some(class) => Failure { class, error },
+        })?;
         let structured = Value::Object(reply.structured());
         if let Some(id) = structured.get("id").and_then(Value::as_str) {
             self.connections.opened(connection, id);

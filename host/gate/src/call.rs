@@ -10,6 +10,7 @@ use tollgate_core::budget::Budget;
 use tollgate_core::client_name;
 use tollgate_core::deadline::Cancel;
 use tollgate_core::envelope::Standing;
+use tollgate_core::failure_class::FailureClass;
 use tollgate_core::identity::Identity;
 use tollgate_core::share::Share;
 use tollgate_sandbox::progress::{Line, Progress};
@@ -135,6 +136,9 @@ pub struct Outcome {
     pub op_id: String,
     /// Reply or refusal.
     pub result: Result<Reply, ToolError>,
+    /// Class of the failure, whether the call was admitted or not. `None` if the call succeeded, and for the stored
+    /// reply of a task.
+    pub(crate) cause: Option<FailureClass>,
     /// Time from the call's arrival at the gate to the reply.
     pub duration: Duration,
     /// Envelope of the call.

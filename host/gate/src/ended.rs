@@ -20,6 +20,7 @@ use tollgate_store::storage::PolicyRow;
 
 use super::callable::{self, Callable};
 use super::elicit;
+use super::failure::Failure;
 use super::guest_call::GuestCall;
 use super::reply::{self, Reply};
 use super::told::Told;
@@ -32,7 +33,7 @@ const MAX_BLOCKERS: usize = 200;
 /// Outcome of a guest, with its additions to the operation's record.
 #[derive(Debug, Clone)]
 pub(super) struct Ended {
-    pub(super) result: Result<Reply, ToolError>,
+    pub(super) result: Result<Reply, Failure>,
     pub(super) additions: Annotations,
     /// True if the host cut it short, so that nothing from the guest is sent.
     pub(super) cut_short: bool,
@@ -49,7 +50,7 @@ pub(super) struct Ended {
 }
 
 impl Ended {
-    pub(super) fn of(result: Result<Reply, ToolError>) -> Ended {
+    pub(super) fn of(result: Result<Reply, Failure>) -> Ended {
         Ended {
             result,
             additions: Annotations::default(),
@@ -62,7 +63,7 @@ impl Ended {
         }
     }
 
-    pub(super) fn failed(failure: ToolError) -> Ended {
+    pub(super) fn failed(failure: Failure) -> Ended {
         Ended {
             cut_short: true,
             ..Ended::of(Err(failure))
@@ -73,13 +74,14 @@ impl Ended {
     pub(super) fn refusal(&self) -> Option<&ToolError> {
         match &self.result {
             Ok(reply) => reply.refusal.as_deref(),
-            Err(refusal) => Some(refusal),
+            Err(failure) => Some(&failure.error),
         }
     }
 
     /// True if the call ran out of time or was cancelled.
     pub(super) fn is_given_up(&self) -> bool {
-        let code = self.result.as_ref().err().map(|err| err.code.as_str());
+        let failure = self.result.as_ref().err();
+        let code = failure.map(|failure| failure.error.code.as_str());
         matches!(code, Some("DEADLINE_EXCEEDED" | "CANCELLED"))
     }
 
@@ -117,7 +119,7 @@ pub(super) fn conclude(
             refusal: Some(Box::new(read_error(err, pack))),
             ..Reply::default()
         }),
-        Ok(Err(err)) => Err(read_error(err, pack)),
+        Ok(Err(err)) => Err(Failure::of_tool(read_error(err, pack))),
         Err(trap) => Err(name_trap(call, pack, &trap, state, deadline)),
     };
     Ended {
@@ -135,7 +137,7 @@ fn name_trap(
     trap: &Stopped,
     state: &CallState,
     deadline: &Deadline,
-) -> ToolError {
+) -> Failure {
     let limits = &pack.limits;
     let pack = pack.manifest.name.as_str();
     tracing::warn!(
@@ -149,7 +151,8 @@ fn name_trap(
         return cancelled(call, Changed::by(call, state));
     }
     let changed = Changed::by(call, state);
-    let err = match (state.exceeded(), trap.reason()) {
+    let late = || late(call, changed).map(|error| error.context("pack", pack));
+    let error = match (state.exceeded(), trap.reason()) {
         (Some(Exceeded::Memory), _) => {
             ToolError::new("MEMORY_LIMIT", format!("pack `{pack}` exceeded its memory limit"))
                 .remediation("Ask for less at once; the operator can raise limits.memory_mib of the pack.")
@@ -174,16 +177,16 @@ fn name_trap(
             "limit_ms",
             u64::try_from(limits.write.as_millis()).unwrap_or(u64::MAX),
         ),
-        (None, StopReason::Interrupt) => late(call, changed),
+        (None, StopReason::Interrupt) => return late(),
         (None, StopReason::StackOverflow) => {
             ToolError::new("STACK_OVERFLOW", format!("pack `{pack}` recursed too deeply"))
                 .remediation("Send flatter arguments, or report the case to the pack's author.")
         }
-        _ if deadline.is_over() => late(call, changed),
+        _ if deadline.is_over() => return late(),
         _ => ToolError::new("GUEST_TRAPPED", format!("pack `{pack}` crashed; {changed}"))
             .remediation("Report the operation's id to the pack's author; the host's log has the trace."),
     };
-    err.context("pack", pack)
+    Failure::trap(error.context("pack", pack))
 }
 
 /// Effects of a call that remain although it was stopped.
@@ -220,8 +223,8 @@ impl fmt::Display for Changed {
 }
 
 /// Error of a call that ran out of time.
-pub(super) fn late(call: &GuestCall, changed: Changed) -> ToolError {
-    ToolError::new(
+pub(super) fn late(call: &GuestCall, changed: Changed) -> Failure {
+    let error = ToolError::new(
         "DEADLINE_EXCEEDED",
         format!("the call ran out of time; {changed}"),
     )
@@ -236,11 +239,12 @@ pub(super) fn late(call: &GuestCall, changed: Changed) -> ToolError {
     .context(
         "limit_ms",
         u64::try_from(call.time.as_millis()).unwrap_or(u64::MAX),
-    )
+    );
+    Failure::timeout(error)
 }
 
 /// Error of a call that was cancelled.
-pub(super) fn cancelled(call: &GuestCall, changed: Changed) -> ToolError {
+pub(super) fn cancelled(call: &GuestCall, changed: Changed) -> Failure {
     let reason = call.cancel.reason();
     let why = reason.map_or("the caller cancelled the call", |reason| reason.message.as_str());
     let mut err =
@@ -248,10 +252,10 @@ pub(super) fn cancelled(call: &GuestCall, changed: Changed) -> ToolError {
     if let Changed::Committed(_) = changed {
         err = err.remediation("Check what the call was meant to change before you call it again.");
     }
-    match reason {
+    Failure::cancelled(match reason {
         Some(reason) => err.context("cause", reason.code),
         None => err,
-    }
+    })
 }
 
 fn read_error(said: wit::ToolError, pack: &Pack) -> ToolError {

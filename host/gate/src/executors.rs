@@ -10,6 +10,7 @@ use std::time::{Duration, Instant};
 
 use crossbeam_channel::Sender;
 use tokio::sync::oneshot;
+use tollgate_core::effect::Effect;
 use tollgate_core::meter::Totals;
 use tollgate_sdk::{Timestamp, ToolError};
 use tollgate_store::data_dir::{DATABASE, DataDir};
@@ -17,6 +18,7 @@ use tollgate_store::ledger::heads;
 use tollgate_store::storage::{Database, HeadOf, Session, StoredApproval, TaskEnd};
 
 use super::backlog::Backlog;
+use super::failure::Failure;
 use super::guest_call::GuestCall;
 use super::job::{Job, Work};
 use super::judged::{Judged, Waiting};
@@ -125,7 +127,7 @@ impl Executors {
                 answer.await
             }
         };
-        answered.unwrap_or_else(|_| Judged::Settled(Settled::refused(stopping()), Recording::default()))
+        answered.unwrap_or_else(|_| Judged::Settled(Settled::failed(stopping()), Recording::default()))
     }
 
     /// Runs a call in a transaction that is committed with its row.
@@ -136,14 +138,14 @@ impl Executors {
             draft: Box::new(draft),
             reply: Waiting::Caller(reply),
         });
-        answer.await.unwrap_or_else(|_| Settled::refused(stopping()))
+        answer.await.unwrap_or_else(|_| Settled::failed(stopping()))
     }
 
     /// Runs a call outside any transaction. The call is admitted before, and its row is on disk before the reply. The
     /// row is written even if the caller leaves.
     pub(super) async fn run(&self, guest: GuestCall, draft: PendingOperation) -> Settled {
         let Some(writes) = self.writes.clone() else {
-            return Settled::refused(stopping());
+            return Settled::failed(stopping());
         };
         let runner = Runner {
             database: self.database.clone(),
@@ -159,7 +161,7 @@ impl Executors {
         };
         tokio::spawn(run)
             .await
-            .unwrap_or_else(|_| Settled::refused(stopping()))
+            .unwrap_or_else(|_| Settled::failed(stopping()))
     }
 
     /// Scans the work tree after a call's files were written, and stores its state as the result of the call.
@@ -250,17 +252,21 @@ impl Executors {
     /// Records a call that read, before its reply leaves.
     pub(super) async fn settle(&self, draft: PendingOperation, settled: Settled) -> Settled {
         let Some(writes) = &self.writes else {
-            return Settled::refused(stopping());
+            return Settled::failed(stopping());
         };
         match record(writes, draft, &settled).await {
-            Err(failure) if settled.result.is_ok() => Settled::refused(failure),
+            Err(failure) if settled.result.is_ok() => Settled::failed(failure),
             _ => settled,
         }
     }
 
-    /// Records a call that was refused before any guest ran.
-    pub(super) async fn refuse(&self, draft: PendingOperation, refusal: ToolError) -> Settled {
-        let settled = Settled::refused(refusal);
+    /// Records a call that ended before any guest ran. Calls that read cost nothing and need no admission, so their
+    /// rows keep the class of the failure.
+    pub(super) async fn refuse(&self, draft: PendingOperation, failure: Failure) -> Settled {
+        let settled = match draft.operation.effect {
+            Effect::Read => Settled::failed(failure),
+            Effect::Write | Effect::Run => Settled::turned_away(failure),
+        };
         if let Some(writes) = &self.writes {
             // The refusal holds anyway; the host's log shows that the ledger lacks the row.
             let _ = record(writes, draft, &settled).await;
@@ -418,7 +424,7 @@ async fn looked(runtime: &Runtime, database: &Database, draft: PendingOperation)
 }
 
 /// Records a call, and waits until its row is on disk. Fails if that is impossible.
-async fn record(writes: &Sender<Job>, draft: PendingOperation, settled: &Settled) -> Result<(), ToolError> {
+async fn record(writes: &Sender<Job>, draft: PendingOperation, settled: &Settled) -> Result<(), Failure> {
     record_with(writes, draft, settled, None).await
 }
 
@@ -428,7 +434,7 @@ async fn record_with(
     draft: PendingOperation,
     settled: &Settled,
     task: Option<(TaskSlot, TaskEnd)>,
-) -> Result<(), ToolError> {
+) -> Result<(), Failure> {
     let (done, recorded) = oneshot::channel();
     let _ = writes.send(Job::Record {
         share: draft.share.clone(),
@@ -446,7 +452,7 @@ fn thread(name: &str, work: impl FnOnce() + Send + 'static) -> JoinHandle<()> {
         .expect("a thread can be started")
 }
 
-fn stopping() -> ToolError {
-    ToolError::new("HOST_STOPPING", "the host is stopping; nothing was changed")
-        .remediation("Call again once it is back.")
+fn stopping() -> Failure {
+    let error = ToolError::new("HOST_STOPPING", "the host is stopping; nothing was changed");
+    Failure::host(error.remediation("Call again once it is back."))
 }

@@ -21,13 +21,13 @@ use tollgate_store::storage::{AskedBy, Session, StoreResult};
 
 use super::Generation;
 use super::ended::{Changed, Ended, cancelled, conclude, late};
-use super::failure::lost_transaction;
+use super::failure::{Failure, lost_transaction};
 use super::guest_call::GuestCall;
 use super::pending_operation::PendingOperation;
 use super::reply::{self, Reply};
 use super::runtime::Runtime;
 use super::told::Told;
-use crate::core_tools::{self, CoreCx};
+use crate::core_tools::{self, CoreCx, CoreError};
 
 /// State in which a call left its worker, with the session that it borrowed unless the host panicked.
 pub(super) type Finished = (Option<Box<Session>>, Ended);
@@ -95,11 +95,11 @@ impl Runtime {
                     tool = call.tool,
                     "the host panicked during a call"
                 );
-                let failure = ToolError::new(
+                let error = ToolError::new(
                     "HOST_FAILED",
                     "the host failed during the call; nothing was changed",
                 );
-                (None, Ended::failed(failure))
+                (None, Ended::failed(Failure::host(error)))
             }
         }
     }
@@ -125,7 +125,7 @@ impl Runtime {
         call: &GuestCall,
         tool: &HostTool,
         session: Box<Session>,
-    ) -> (Box<Session>, Result<Reply, ToolError>, Told) {
+    ) -> (Box<Session>, Result<Reply, Failure>, Told) {
         let deadline = Deadline::after(call.time, call.cancel.clone());
         session.limit_time(&deadline);
         let cx = CoreCx {
@@ -151,22 +151,24 @@ impl Runtime {
             seen: call.seen.as_ref().and_then(|seen| seen.as_deref().ok()),
             closing: &call.closing,
         };
-        let result = core_tools::run(tool.name, &cx, &call.arguments).and_then(|reply| {
-            let said = wit::Reply {
-                structured: reply.structured,
-                text: reply.text,
-                content: Vec::new(),
-            };
-            reply::read(core_tools::PACK, said)
-        });
+        let said = core_tools::run(tool.name, &cx, &call.arguments);
         let told = cx.told.take();
         session.leave();
-        // A statement that was cut short fails like any other.
-        let result = result.map_err(|err| match err.code.as_str() {
-            "STORAGE_FAILED" if deadline.is_cancelled() => cancelled(call, Changed::Nothing),
-            "STORAGE_FAILED" if deadline.is_over() => late(call, Changed::Nothing),
-            _ => err,
-        });
+        let result = match said {
+            Ok(reply) => {
+                let said = wit::Reply {
+                    structured: reply.structured,
+                    text: reply.text,
+                    content: Vec::new(),
+                };
+                reply::read(core_tools::PACK, said)
+            }
+            Err(CoreError::Tool(error)) => Err(Failure::of_tool(error)),
+            // A statement that was cut short fails like any other.
+            Err(CoreError::Statement(_)) if deadline.is_cancelled() => Err(cancelled(call, Changed::Nothing)),
+            Err(CoreError::Statement(_)) if deadline.is_over() => Err(late(call, Changed::Nothing)),
+            Err(CoreError::Statement(error) | CoreError::Host(error)) => Err(Failure::host(error)),
+        };
         (session, result, told)
     }
 

@@ -12,6 +12,7 @@ use tollgate_core::share::Share;
 use tollgate_store::storage::StoreResult;
 
 use super::ended::Ended;
+use super::failure::Failure;
 use super::job::Job;
 use super::settled::Settled;
 use super::turns::Turns;
@@ -59,7 +60,7 @@ impl Pending {
     }
 
     /// Has a call recorded as failed instead of run again.
-    pub(super) fn fail(&mut self, failure: &tollgate_sdk::ToolError) {
+    pub(super) fn fail(&mut self, failure: &Failure) {
         self.settled = None;
         if matches!(self.job, Job::Call { .. }) {
             let failed = || Ended::failed(failure.clone());

@@ -4,9 +4,9 @@ use std::time::Duration;
 
 use tokio::sync::oneshot;
 use tollgate_core::share::Share;
-use tollgate_sdk::ToolError;
 use tollgate_store::storage::{Admitted, Operation, Session, StoreResult, TaskEnd};
 
+use crate::failure::Failure;
 use crate::guest_call::GuestCall;
 use crate::judged::Waiting;
 use crate::pending_operation::PendingOperation;
@@ -42,7 +42,7 @@ pub(super) enum Job {
         operation: Box<Operation>,
         /// End of the task that the call may have become.
         task: Option<Box<(TaskSlot, TaskEnd)>>,
-        done: oneshot::Sender<Result<(), ToolError>>,
+        done: oneshot::Sender<Result<(), Failure>>,
     },
     /// Makes a change for the host. Answers with the time that it held the writer.
     Maintain {

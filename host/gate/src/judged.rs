@@ -2,8 +2,8 @@
 
 use tokio::sync::oneshot;
 use tollgate_components::policies::Question;
-use tollgate_sdk::ToolError;
 
+use crate::failure::Failure;
 use crate::guest_call::GuestCall;
 use crate::pending_operation::{PendingOperation, Recording};
 use crate::settled::Settled;
@@ -20,8 +20,8 @@ pub(super) enum Judged {
     Unrecorded(Box<PendingOperation>, Box<Settled>, Recording),
     /// The policies let it through. It must run outside any transaction.
     Passed(Box<GuestCall>, Box<PendingOperation>),
-    /// Policies denied the result or could not be asked. Nothing is recorded yet.
-    Denied(Box<PendingOperation>, ToolError),
+    /// Policies denied the call or could not be asked. Nothing is recorded yet.
+    Denied(Box<PendingOperation>, Failure),
     /// Policies let the result through if the client's user agrees.
     Asked(Box<GuestCall>, Box<PendingOperation>, Question),
 }

@@ -12,6 +12,7 @@ use tollgate_store::storage::PolicyRow;
 
 use super::admission::Connections;
 use super::callable::{self, Callable};
+use super::failure::Failure;
 use super::guest_call::GuestCall;
 use super::judged::Judged;
 use super::judging::Judging;
@@ -44,6 +45,7 @@ impl Gate {
         let names_envelope = admission::names_envelope(&call);
         let unready = prepare::code(generation, tool, &mut call).await.err();
         let unready = unready.or_else(|| self.check_workspace(generation, tool, &call).err());
+        let unready = unready.map(Failure::refused);
         let unready = match unready {
             None => self.open_automatically(generation, tool, &call).await.err(),
             unready => unready,
@@ -57,13 +59,13 @@ impl Gate {
         let envelope_id = draft.operation.envelope_id.clone();
         let started = draft.started;
         let (settled, recording) = match admitted {
-            Err(refusal) => {
+            Err(failure) => {
                 let mut draft = draft;
                 // No policy has judged its words.
                 if generation.catalog.policies().judges_words_of(&tool.spec) {
                     draft.forget_words();
                 }
-                self.refuse(draft, refusal).await
+                self.refuse(draft, failure).await
             }
             Ok(guest) => self.let_through_seen(guest, draft, consent).await,
         };
@@ -88,6 +90,7 @@ impl Gate {
             self.announce(tool);
         }
         let callable = Callable::new(&generation.catalog, calls);
+        let cause = settled.cause();
         let mut result = answer(settled.result).map_err(|refusal| {
             let refusal = match names_envelope {
                 true => refusal,
@@ -116,6 +119,7 @@ impl Gate {
             approvals: settled.approvals,
             is_overtaken: settled.is_overtaken,
             lines: settled.lines,
+            cause,
             result,
         }
     }
@@ -159,16 +163,17 @@ impl Gate {
                 Judged::Unrecorded(draft, settled, recording) => {
                     return (self.lanes.settle(*draft, *settled).await, recording);
                 }
-                Judged::Denied(mut draft, refusal) => {
+                Judged::Denied(mut draft, failure) => {
                     draft.forget_words();
-                    return self.refuse(*draft, refusal).await;
+                    return self.refuse(*draft, failure).await;
                 }
                 Judged::Passed(judged, drafted) => (guest, draft) = (*judged, *drafted),
                 Judged::Asked(judged, drafted, question) => {
                     (guest, draft) = (*judged, *drafted);
                     if let Err(pending) = approval::check(consent.as_ref(), &question, &mut draft) {
                         draft.forget_words();
-                        let (mut refused, recording) = self.refuse(draft, question.otherwise).await;
+                        let refusal = Failure::refused(question.otherwise);
+                        let (mut refused, recording) = self.refuse(draft, refusal).await;
                         refused.question = pending;
                         return (refused, recording);
                     }
@@ -191,9 +196,9 @@ impl Gate {
     async fn read_once(&self, guest: GuestCall, mut draft: PendingOperation) -> (Settled, Recording) {
         let permits = std::mem::take(&mut draft.permits);
         let op_id = draft.operation.op_id.clone();
-        if let Err(refusal) = self.take_permits(&permits, &mut draft).await {
-            let is_overtaken = refusal.code == permits::PERMIT_USED;
-            let (mut refused, recording) = self.refuse(draft, refusal).await;
+        if let Err(failure) = self.take_permits(&permits, &mut draft).await {
+            let is_overtaken = failure.error.code == permits::PERMIT_USED;
+            let (mut refused, recording) = self.refuse(draft, failure).await;
             refused.is_overtaken = is_overtaken;
             return (refused, recording);
         }
@@ -202,11 +207,11 @@ impl Gate {
             Judged::Unrecorded(draft, settled, recording) => {
                 (self.lanes.settle(*draft, *settled).await, recording)
             }
-            Judged::Denied(draft, refusal) => self.refuse(*draft, refusal).await,
+            Judged::Denied(draft, failure) => self.refuse(*draft, failure).await,
             // It was judged already and is not judged again.
             Judged::Passed(_, draft) | Judged::Asked(_, draft, _) => {
                 let lost = ToolError::new("HOST_FAILED", "the host failed; nothing was run");
-                self.refuse(*draft, lost).await
+                self.refuse(*draft, Failure::host(lost)).await
             }
         };
         if settled.refusal().is_some() {
@@ -230,16 +235,16 @@ impl Gate {
         }
     }
 
-    async fn refuse(&self, draft: PendingOperation, refusal: ToolError) -> (Settled, Recording) {
+    async fn refuse(&self, draft: PendingOperation, failure: Failure) -> (Settled, Recording) {
         let recording = draft.recording.clone();
         let approvals = open_approvals(&draft);
-        let mut refused = self.lanes.refuse(draft, refusal).await;
+        let mut refused = self.lanes.refuse(draft, failure).await;
         refused.approvals = approvals;
         (refused, recording)
     }
 
     /// Stores the content that the call's row names, after the writer is done.
-    async fn store_content(&self, recording: Recording, result: &Result<Reply, ToolError>) {
+    async fn store_content(&self, recording: Recording, result: &Result<Reply, Failure>) {
         let result = recording.keeps_result().then(|| content(result).into_owned());
         let Recording {
             artifacts, arguments, ..
@@ -304,7 +309,7 @@ impl Gate {
         generation: &Arc<Generation>,
         tool: &Arc<ToolEntry>,
         mut call: Call,
-    ) -> (PendingOperation, Result<GuestCall, ToolError>) {
+    ) -> (PendingOperation, Result<GuestCall, Failure>) {
         let correlated = admission::correlate(
             tool,
             &mut call.arguments,
@@ -325,18 +330,24 @@ impl Gate {
         let checked = admission::first(&call.caller)
             .and_then(|()| admission::may_call(tool, &call.caller))
             .and(correlated)
-            .and_then(|_| {
-                takes_tasks?;
+            .and(takes_tasks)
+            .map_err(Failure::refused)
+            .and_then(|()| {
+                let describing =
+                    |error| admission::describing(error, tool, &generation.catalog, &call.caller);
                 arguments::check(tool, &arguments, &text, &call.malformed)
-                    .and_then(|()| batch::find(&generation.catalog, tool, &mut arguments))
-                    .map_err(|refusal| {
-                        admission::describing(refusal, tool, &generation.catalog, &call.caller)
+                    .and_then(|()| {
+                        batch::find(&generation.catalog, tool, &mut arguments).map_err(Failure::refused)
                     })
+                    .map_err(|failure| failure.map(describing))
             })
-            .and_then(|members| Ok((members, self.outstanding.enter(&draft.share, text.len())?)));
+            .and_then(|members| {
+                let ticket = self.outstanding.enter(&draft.share, text.len());
+                Ok((members, ticket.map_err(Failure::refused)?))
+            });
         let (members, ticket) = match checked {
             Ok(checked) => checked,
-            Err(refusal) => return (draft, Err(refusal)),
+            Err(failure) => return (draft, Err(failure)),
         };
         if !members.is_empty() {
             draft.describe(&arguments);

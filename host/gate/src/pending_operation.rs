@@ -10,17 +10,19 @@ use tollgate_components::catalog::{Body, ToolEntry};
 use tollgate_components::policies::Verdict;
 use tollgate_core::effect::Effect;
 use tollgate_core::envelope::Charge;
+use tollgate_core::failure_class::FailureClass;
 use tollgate_core::hash;
 use tollgate_core::share::Share;
 use tollgate_sandbox::annotations::Annotations;
 use tollgate_sandbox::permit::Permit;
 use tollgate_sandbox::work_tree::Change;
-use tollgate_sdk::{Timestamp, ToolError};
+use tollgate_sdk::Timestamp;
 use tollgate_store::artifacts::{Artifact, ArtifactKind, CallArtifacts};
 use tollgate_store::storage::{OpType, Operation, Outcome, PolicyRow, Ran, TestRun, claimed_actor, started};
 
 use super::call::Caller;
 use super::envelope_settings::Window;
+use super::failure::Failure;
 use super::reply::Reply;
 use super::seen::{LookedAt, Seen};
 use super::settled::Settled;
@@ -80,10 +82,10 @@ pub(super) struct Recording {
 }
 
 /// Stored form of a result: what the component wrote, or the error.
-pub(super) fn content(result: &Result<Reply, ToolError>) -> Cow<'_, str> {
+pub(super) fn content(result: &Result<Reply, Failure>) -> Cow<'_, str> {
     match result {
         Ok(reply) => Cow::Borrowed(&reply.json),
-        Err(err) => Cow::Owned(serde_json::json!({ "error": err }).to_string()),
+        Err(failure) => Cow::Owned(serde_json::json!({ "error": failure.error }).to_string()),
     }
 }
 
@@ -234,18 +236,8 @@ impl PendingOperation {
             operation.repo_after_hash.clone_from(&operation.repo_before_hash);
         }
         operation.result_hash = done.map(|reply| reply.hash());
-        let code = refusal.map(|err| err.code.as_str());
-        operation.error_code = code.map(str::to_owned);
-        let mut said = self.verdicts.iter().chain(&settled.verdicts);
-        let was_denied = said.any(|verdict| verdict.denies(operation.error_code.as_deref()));
-        operation.failure_class = code.map(|code| {
-            let class = if was_denied || settled.is_turned_away {
-                "refused"
-            } else {
-                failure_class(code)
-            };
-            class.to_owned()
-        });
+        operation.error_code = refusal.map(|err| err.code.clone());
+        operation.failure_class = settled.failure_class().map(|class| class.as_str().to_owned());
         operation.verdicts = verdicts(&self.verdicts, &settled.verdicts);
         let is_other = |row: &PolicyRow| !matches!(row, PolicyRow::Remember(_));
         operation.policy_rows.retain(is_other);
@@ -260,7 +252,7 @@ impl PendingOperation {
         // The call itself succeeded; the tests that it ran failed.
         let ran_tests = operation.op_type == OpType::TestRun || operation.outcome.is_some();
         if refusal.is_none() && ran_tests && operation.failure_fingerprint.is_some() {
-            operation.failure_class = Some("test_failure".to_owned());
+            operation.failure_class = Some(FailureClass::TestFailure.as_str().to_owned());
         }
         operation.artifacts = self.recording.kept(&settled.result);
         let ids: Vec<&str> = operation
@@ -310,7 +302,7 @@ impl Recording {
     }
 
     /// All content that is stored for a call that ended like this.
-    fn kept(&self, result: &Result<Reply, ToolError>) -> Vec<Artifact> {
+    fn kept(&self, result: &Result<Reply, Failure>) -> Vec<Artifact> {
         let mut kept = self.artifacts.kept();
         kept.extend(self.diffs.kept());
         kept.extend(self.arguments.iter().map(|(artifact, _)| artifact.clone()));
@@ -416,39 +408,4 @@ fn limit_of_others(code: &str) -> Option<&'static str> {
     ["WINDOW_EXHAUSTED", "BUDGET_EXHAUSTED"]
         .into_iter()
         .find(|limit| *limit == code)
-}
-
-/// Failure class of an error code.
-pub(super) fn failure_class(code: &str) -> &'static str {
-    match code {
-        "DEADLINE_EXCEEDED" => "timeout",
-        "CANCELLED" => "cancelled",
-        "GUEST_TRAPPED" | "MEMORY_LIMIT" | "TABLE_LIMIT" | "HANDLE_LIMIT" | "STACK_OVERFLOW"
-        | "BAD_REPLY" => "trap",
-        "HOST_FAILED"
-        | "HOST_STOPPING"
-        | "STORAGE_FAILED"
-        | "STORAGE_FULL"
-        | "STORAGE_BUSY"
-        | "STORAGE_MOVED"
-        | "STORAGE_UNREACHABLE"
-        | "OUTCOME_UNKNOWN" => "host",
-        "INVALID_ARGUMENTS"
-        | "MALFORMED_ARGUMENTS"
-        | "ARGUMENTS_TOO_LARGE"
-        | "ARGUMENTS_TOO_DEEP"
-        | "ENVELOPE_REQUIRED"
-        | "ENVELOPE_CONFLICT"
-        | "ENVELOPE_CLOSED"
-        | "UNKNOWN_ENVELOPE"
-        | "MUTATION_BUDGET_EXHAUSTED"
-        | "TEST_BUDGET_EXHAUSTED"
-        | "EDIT_BUDGET_EXHAUSTED"
-        | "DURATION_EXCEEDED"
-        | "WINDOW_EXHAUSTED"
-        | "PERMIT_USED"
-        | "TOO_MANY_CALLS"
-        | "WRONG_HOST" => "refused",
-        _ => "tool_error",
-    }
 }

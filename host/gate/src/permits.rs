@@ -7,12 +7,14 @@ use std::sync::{Arc, Mutex, PoisonError};
 use tollgate_components::policies::Verdict;
 use tollgate_core::budget::Budget;
 use tollgate_core::effect::Effect;
+use tollgate_core::failure_class::FailureClass;
 use tollgate_core::text;
 use tollgate_sandbox::permit::{Permit, Slot, Terms};
 use tollgate_sdk::ToolError;
 use tollgate_store::storage::{Namespace, Operation, Reservation, Session, Slots, StoreResult};
 
 use super::Gate;
+use super::failure::Failure;
 use super::pending_operation::PendingOperation;
 use super::settled::Settled;
 
@@ -92,16 +94,16 @@ impl Overtaken {
     /// End of a call that did not run.
     pub(super) fn settled(self) -> Settled {
         let is_overtaken = self.refusal.code == PERMIT_USED;
-        let mut settled = Settled::refused(self.refusal);
+        let mut settled = Settled::failed(Failure::refused(self.refusal));
         settled.is_overtaken = is_overtaken;
         settled.verdicts.extend(self.verdict);
         settled
     }
 
     /// Refusal of a call that has no commit of its own.
-    pub(super) fn refuse(self, draft: &mut PendingOperation) -> ToolError {
+    pub(super) fn refuse(self, draft: &mut PendingOperation) -> Failure {
         draft.verdicts.extend(self.verdict);
-        self.refusal
+        Failure::refused(self.refusal)
     }
 }
 
@@ -205,12 +207,18 @@ fn slots<'a>(permit: &'a Permit, slot: &Slot) -> Slots<'a> {
     }
 }
 
+/// Codes of the errors that a component gets if a function of the host failed or was cut short. A tool that returns
+/// one may have done its work before.
+const PERHAPS_DONE: [&str; 4] = ["CANCELLED", "DEADLINE_EXCEEDED", "STORAGE_FAILED", "STORAGE_FULL"];
+
 /// True if a call of a `run` tool that ended this way certainly did not do its work, because its tool says so. A call
 /// that was cut short, or whose result was withheld, may have done its work.
 pub(super) fn gives_back(operation: &Operation) -> bool {
+    let code = operation.error_code.as_deref().unwrap_or_default();
     operation.effect == Effect::Run
         && operation.success == Some(false)
-        && operation.failure_class.as_deref() == Some("tool_error")
+        && operation.failure_class.as_deref() == Some(FailureClass::ToolError.as_str())
+        && !PERHAPS_DONE.contains(&code)
 }
 
 impl Gate {
@@ -219,7 +227,7 @@ impl Gate {
         &self,
         permits: &[Permit],
         draft: &mut PendingOperation,
-    ) -> Result<(), ToolError> {
+    ) -> Result<(), Failure> {
         let (by_host, written): (Vec<&Permit>, Vec<&Permit>) = permits
             .iter()
             .partition(|permit| permit.slot().is_some_and(|slot| slot.reads_by_host));
@@ -291,10 +299,32 @@ pub(super) fn has_units(permits: &[Permit]) -> bool {
         .any(|permit| matches!(permit.terms, Terms::Units(_)))
 }
 
-fn unknown() -> ToolError {
-    ToolError::new(
+fn unknown() -> Failure {
+    let error = ToolError::new(
         "STORAGE_FAILED",
         "the permits that the call uses up could not be recorded; nothing was run",
-    )
-    .remediation("Call again; the host's log has the reason.")
+    );
+    Failure::host(error.remediation("Call again; the host's log has the reason."))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_run_gives_back_what_it_took_only_if_its_tool_says_that_nothing_was_done() {
+        let is_given_back = |class: FailureClass, code: &str| {
+            let mut operation = Operation::for_tests(1, None, "2026-03-01T00:00:00.000Z");
+            operation.effect = Effect::Run;
+            operation.success = Some(false);
+            operation.error_code = Some(code.to_owned());
+            operation.failure_class = Some(class.as_str().to_owned());
+            gives_back(&operation)
+        };
+        assert!(is_given_back(FailureClass::ToolError, "NOT_FOUND"));
+        assert!(is_given_back(FailureClass::ToolError, "INVALID_ARGUMENTS"));
+        assert!(!is_given_back(FailureClass::ToolError, "STORAGE_FAILED"));
+        assert!(!is_given_back(FailureClass::Refused, "NOT_FOUND"));
+        assert!(!is_given_back(FailureClass::Trap, "GUEST_TRAPPED"));
+    }
 }

@@ -12,6 +12,7 @@ use tollgate_sandbox::workspaces::DeferredWrite;
 use tollgate_sdk::{Content, ToolError};
 
 use super::elicit;
+use super::failure::Failure;
 
 /// Size limit of a component's reply, in bytes of JSON.
 const MAX_REPLY: usize = 1 << 20;
@@ -56,16 +57,14 @@ impl Reply {
 }
 
 /// Validated reply of a component.
-pub(super) fn read(pack: &str, said: wit::Reply) -> Result<Reply, ToolError> {
+pub(super) fn read(pack: &str, said: wit::Reply) -> Result<Reply, Failure> {
     let bad = |why: String| {
-        ToolError::new("BAD_REPLY", format!("pack `{pack}` sent an invalid reply: {why}"))
-            .remediation("Report the operation's id to the pack's author.")
+        let error = ToolError::new("BAD_REPLY", format!("pack `{pack}` sent an invalid reply: {why}"));
+        Failure::trap(error.remediation("Report the operation's id to the pack's author."))
     };
     if said.structured.len() > MAX_REPLY {
-        return Err(
-            bad(format!("{} bytes, more than {MAX_REPLY}", said.structured.len()))
-                .remediation("Ask for less at once, with a smaller limit."),
-        );
+        let failure = bad(format!("{} bytes, more than {MAX_REPLY}", said.structured.len()));
+        return Err(failure.map(|error| error.remediation("Ask for less at once, with a smaller limit.")));
     }
     let content = said.content.into_iter().map(elicit::content);
     let content: Vec<Content> = content.collect::<Result<_, _>>().map_err(bad)?;

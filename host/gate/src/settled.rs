@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use tollgate_components::policies::Verdict;
 use tollgate_core::budget::Budget;
 use tollgate_core::envelope::{Refusal, Standing};
+use tollgate_core::failure_class::FailureClass;
 use tollgate_sandbox::annotations::Annotations;
 use tollgate_sandbox::progress::Line;
 use tollgate_sdk::{NextCall, ToolError};
@@ -12,6 +13,7 @@ use tollgate_store::storage::{PolicyRow, TestRun};
 
 use super::consent::Pending;
 use super::ended::Ended;
+use super::failure::Failure;
 use super::mutation::Mutation;
 use super::reply::Reply;
 use super::told::Told;
@@ -19,7 +21,7 @@ use super::told::Told;
 /// End of a call, with everything that the ledger and the reply record besides the result.
 #[derive(Debug, Clone)]
 pub(super) struct Settled {
-    pub(super) result: Result<Reply, ToolError>,
+    pub(super) result: Result<Reply, Failure>,
     pub(super) standing: Option<Standing>,
     pub(super) limit: Option<Refusal>,
     /// Code of the limit that refused one of its programs, if the limit is not one of the envelope's own.
@@ -43,7 +45,8 @@ pub(super) struct Settled {
     pub(super) approvals: Vec<String>,
     /// True if another call used the permit that let the call pass, so that nothing ran.
     pub(super) is_overtaken: bool,
-    /// True if the call was not admitted, so that nothing ran and nothing was counted.
+    /// True if the call was not admitted, so that nothing ran and nothing was counted. Its row has the class
+    /// [`FailureClass::Refused`], whatever prevented the call.
     pub(super) is_turned_away: bool,
     /// Registered tests that the call started, with their results as observed by the host.
     pub(super) tests: Vec<TestRun>,
@@ -52,7 +55,7 @@ pub(super) struct Settled {
 }
 
 impl Settled {
-    pub(super) fn of(result: Result<Reply, ToolError>) -> Settled {
+    pub(super) fn of(result: Result<Reply, Failure>) -> Settled {
         Settled {
             result,
             standing: None,
@@ -89,15 +92,15 @@ impl Settled {
         }
     }
 
-    pub(super) fn refused(refusal: ToolError) -> Settled {
-        Settled::of(Err(refusal))
+    pub(super) fn failed(failure: Failure) -> Settled {
+        Settled::of(Err(failure))
     }
 
     /// End of a call that was not admitted.
-    pub(super) fn turned_away(refusal: ToolError) -> Settled {
+    pub(super) fn turned_away(failure: Failure) -> Settled {
         Settled {
             is_turned_away: true,
-            ..Settled::refused(refusal)
+            ..Settled::failed(failure)
         }
     }
 
@@ -105,8 +108,26 @@ impl Settled {
     pub(super) fn refusal(&self) -> Option<&ToolError> {
         match &self.result {
             Ok(reply) => reply.refusal.as_deref(),
-            Err(refusal) => Some(refusal),
+            Err(failure) => Some(&failure.error),
         }
+    }
+
+    /// Class of the failure, whether the call was admitted or not. `None` if the call succeeded.
+    pub(super) fn cause(&self) -> Option<FailureClass> {
+        match &self.result {
+            // Only a tool can be refused and keep its writes.
+            Ok(reply) => reply.refusal.as_ref().map(|_| FailureClass::ToolError),
+            Err(failure) => Some(failure.class),
+        }
+    }
+
+    /// Class of the failure for the call's row. `None` if the call succeeded.
+    pub(super) fn failure_class(&self) -> Option<FailureClass> {
+        let cause = self.cause()?;
+        Some(match self.is_turned_away {
+            true => FailureClass::Refused,
+            false => cause,
+        })
     }
 }
 
@@ -126,12 +147,44 @@ pub(super) fn name_envelope(mut refusal: ToolError, envelope: Option<&str>) -> T
 }
 
 /// Answer for the caller.
-pub(super) fn answer(result: Result<Reply, ToolError>) -> Result<Reply, ToolError> {
-    match result? {
+pub(super) fn answer(result: Result<Reply, Failure>) -> Result<Reply, ToolError> {
+    match result.map_err(|failure| failure.error)? {
         Reply {
             refusal: Some(refusal),
             ..
         } => Err(*refusal),
         reply => Ok(reply),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Class of the row, and class of the failure.
+    fn classes(settled: &Settled) -> (Option<FailureClass>, Option<FailureClass>) {
+        (settled.failure_class(), settled.cause())
+    }
+
+    #[test]
+    fn a_call_that_was_not_admitted_is_refused_whatever_prevented_it() {
+        let failure = || Failure::host(ToolError::new("STORAGE_FAILED", "storage failed"));
+        let (refused, host) = (Some(FailureClass::Refused), Some(FailureClass::Host));
+        assert_eq!(classes(&Settled::failed(failure())), (host, host));
+        assert_eq!(classes(&Settled::turned_away(failure())), (refused, host));
+    }
+
+    #[test]
+    fn an_error_of_a_tool_stays_its_own_whatever_its_code() {
+        let error = || ToolError::new("STORAGE_FAILED", "nothing was stored");
+        let own = Some(FailureClass::ToolError);
+        let failed = Settled::failed(Failure::of_tool(error()));
+        assert_eq!(classes(&failed), (own, own));
+        let kept = Settled::of(Ok(Reply {
+            refusal: Some(Box::new(error())),
+            ..Reply::default()
+        }));
+        assert_eq!(classes(&kept), (own, own));
+        assert_eq!(classes(&Settled::of(Ok(Reply::default()))), (None, None));
     }
 }

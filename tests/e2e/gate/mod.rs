@@ -3,6 +3,7 @@
 pub(crate) mod approvals;
 mod budgets;
 mod denied_calls;
+mod failure_classes;
 mod fairness;
 pub(crate) mod person;
 mod rate_limits;

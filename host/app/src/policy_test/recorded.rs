@@ -6,6 +6,7 @@ use serde::Serialize;
 use serde_json::Value;
 use tollgate_core::client_name;
 use tollgate_core::effect::Effect;
+use tollgate_core::failure_class::FailureClass;
 use tollgate_core::hash::sha256_hex;
 use tollgate_sandbox::bindings::policy::exports::tollgate::host::judge as wit;
 use tollgate_sandbox::bindings::tollgate::host::component;
@@ -13,15 +14,14 @@ use tollgate_sdk::Timestamp;
 use tollgate_store::artifacts::{ArtifactKind, ArtifactStore};
 use tollgate_store::storage::{Session, StoreResult, StoredOperation, claim};
 
-/// Codes of refusals by the gate itself, before any policy is evaluated.
-const BEFORE_POLICIES: [&str; 7] = [
-    "INVALID_ARGUMENTS",
-    "MALFORMED_ARGUMENTS",
-    "ARGUMENTS_TOO_LARGE",
-    "ARGUMENTS_TOO_DEEP",
+/// Codes of refusals by the gate that earlier versions recorded with the class of a tool's own error.
+const ONCE_OF_TOOLS: [&str; 6] = [
     "MEMBERS_REFUSED",
-    "ENVELOPE_REQUIRED",
-    "ENVELOPE_CONFLICT",
+    "PACK_FAILED",
+    "PREPARING",
+    "REQUEST_ID_REPEATED",
+    "SCOPE_MISSING",
+    "TASKS_REQUIRED",
 ];
 
 /// Reason why a recorded call cannot be evaluated again.
@@ -69,16 +69,13 @@ impl Records<'_> {
         row: &StoredOperation,
         effect: Effect,
     ) -> StoreResult<Result<wit::Request, Missing>> {
-        if row
-            .error_code
-            .as_deref()
-            .is_some_and(|code| BEFORE_POLICIES.contains(&code))
-        {
+        if was_refused_before(row) {
             return Ok(Err(Missing::RefusedBefore));
         }
+        let was_judged = !row.verdicts.is_empty();
         let kept = self.content(row, ArtifactKind::Arguments)?;
         let arguments = match kept {
-            Err(Missing::NotRecorded) if row.failure_class.as_deref() == Some("refused") => {
+            Err(Missing::NotRecorded) if was_judged && class_of(row) == Some(FailureClass::Refused) => {
                 Err(Missing::Denied)
             }
             Ok(bytes) if sha256_hex(&bytes) != row.args_hash => Err(Missing::Altered),
@@ -90,11 +87,7 @@ impl Records<'_> {
 
     /// A recorded result as policies saw it. `None` if it was not stored, or is not the tool's own.
     pub(super) fn outcome(&self, row: &StoredOperation) -> StoreResult<Option<wit::Outcome>> {
-        let of_host = ["refused", "timeout", "trap", "host", "cancelled", "interrupted"];
-        let is_own = row
-            .failure_class
-            .as_deref()
-            .is_none_or(|class| !of_host.contains(&class));
+        let is_own = class_of(row).is_none_or(FailureClass::is_of_tool);
         let (Some(success), true) = (row.success, is_own) else {
             return Ok(None);
         };
@@ -137,6 +130,22 @@ impl Records<'_> {
     }
 }
 
+fn class_of(row: &StoredOperation) -> Option<FailureClass> {
+    FailureClass::parse(row.failure_class.as_deref()?)
+}
+
+/// True if the gate refused a call before any policy was evaluated.
+fn was_refused_before(row: &StoredOperation) -> bool {
+    let code = row.error_code.as_deref().unwrap_or_default();
+    row.verdicts.is_empty()
+        && match class_of(row) {
+            // Limits refuse a call after the policies.
+            Some(FailureClass::Refused) => row.limit_triggered.is_none(),
+            Some(FailureClass::ToolError) => ONCE_OF_TOOLS.contains(&code),
+            _ => false,
+        }
+}
+
 fn request(row: &StoredOperation, effect: Effect, arguments: String) -> wit::Request {
     let claims = |name: &str| {
         let arguments: Value = serde_json::from_str(&arguments).unwrap_or_default();
@@ -169,5 +178,45 @@ fn request(row: &StoredOperation, effect: Effect, arguments: String) -> wit::Req
         notes: Vec::new(),
         settings: String::new(),
         arguments,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use tollgate_store::storage::SaidByPolicy;
+
+    use super::*;
+
+    fn row(class: &str, code: &str) -> StoredOperation {
+        StoredOperation {
+            failure_class: Some(class.to_owned()),
+            error_code: Some(code.to_owned()),
+            ..StoredOperation::default()
+        }
+    }
+
+    #[test]
+    fn a_row_tells_whether_a_call_was_refused_before_policies() {
+        for (class, code, is_refused) in [
+            ("refused", "SCOPE_MISSING", true),
+            ("refused", "ANY_OTHER", true),
+            ("tool_error", "ANY_OTHER", false),
+            ("host", "STORAGE_FAILED", false),
+            // Versions before the class told it.
+            ("tool_error", "SCOPE_MISSING", true),
+        ] {
+            assert_eq!(
+                was_refused_before(&row(class, code)),
+                is_refused,
+                "{class} {code}"
+            );
+        }
+        let mut denied = row("refused", "CLOSED");
+        denied.verdicts = vec![SaidByPolicy::default()];
+        assert!(!was_refused_before(&denied));
+        let mut exhausted = row("refused", "MUTATION_BUDGET_EXHAUSTED");
+        exhausted.limit_triggered.clone_from(&exhausted.error_code);
+        assert!(!was_refused_before(&exhausted));
+        assert!(!was_refused_before(&StoredOperation::default()));
     }
 }

@@ -14,6 +14,7 @@ use tollgate_components::catalog::Catalog;
 use tollgate_components::loading::Origin;
 use tollgate_components::policies::{Decision, Described, Phase, Source};
 use tollgate_core::effect::Effect;
+use tollgate_core::failure_class::FailureClass;
 use tollgate_gate::{Heard, Trial};
 use tollgate_sandbox::workspaces::Workspaces;
 use tollgate_store::storage::{Operation, OperationFilter, Session, StoredOperation};
@@ -145,7 +146,7 @@ impl Past<'_> {
         {
             operation.success = Some(false);
             operation.error_code = Some(code);
-            operation.failure_class = Some("refused".to_owned());
+            operation.failure_class = Some(FailureClass::Refused.as_str().to_owned());
             operation.result_hash = None;
             operation.mutation_fingerprint = None;
             operation.failure_fingerprint = None;

@@ -141,12 +141,6 @@ impl Verdict {
         }
     }
 
-    /// True if the verdict is the reason for which a call ended with this code.
-    pub fn denies(&self, code: Option<&str>) -> bool {
-        let can_deny = matches!(self.verdict, Word::Deny | Word::Ask | Word::Failed);
-        self.mode == Mode::Enforce && can_deny && !self.excused && self.code.as_deref() == code
-    }
-
     /// Denial of a call that a policy let through, because other calls took the last slots first.
     pub fn overtaken(policy: &str, code: &str) -> Verdict {
         Verdict {

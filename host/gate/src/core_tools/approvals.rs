@@ -10,7 +10,7 @@ use tollgate_sdk::approvals::{MAX_NAME, MAX_NOTE};
 use tollgate_sdk::{ApprovalStatus, Blocker, NextCall, Timestamp, ToolError};
 use tollgate_store::storage::{Answered, ApprovalFilter, StoredApproval};
 
-use super::{CoreCx, Tool, storage};
+use super::{CoreCx, CoreError, Tool, storage};
 
 /// Tool that answers. The gate replaces it by the component's own tool, if there is one.
 pub const RESOLVE: &str = "approval_resolve";
@@ -195,7 +195,7 @@ impl Tool for List {
     const TIER: Tier = Tier::Standard;
     type Output = Page;
 
-    fn run(self, cx: &CoreCx<'_>) -> Result<Page, ToolError> {
+    fn run(self, cx: &CoreCx<'_>) -> Result<Page, CoreError> {
         let answerer = cx.answerer();
         if let Some(id) = &self.approval_id {
             let found = cx.session.approvals().get(id).map_err(storage)?;
@@ -279,7 +279,7 @@ impl Tool for Resolve {
     const TIER: Tier = Tier::Standard;
     type Output = Resolved;
 
-    fn run(self, cx: &CoreCx<'_>) -> Result<Resolved, ToolError> {
+    fn run(self, cx: &CoreCx<'_>) -> Result<Resolved, CoreError> {
         let found = cx.session.approvals().get(&self.approval_id).map_err(storage)?;
         let answerer = cx.answerer();
         let found = found.filter(|found| answerer.sees(found, cx.approvals));
@@ -297,13 +297,13 @@ impl Tool for Resolve {
                     unchanged: true,
                 });
             }
-            _ => return Err(answered(&found, cx.now_ms)),
+            _ => return Err(answered(&found, cx.now_ms).into()),
         }
         if let Some(objection) = answerer.objection(&found, cx.approvals) {
-            return Err(objection);
+            return Err(objection.into());
         }
         if let Some(call) = self.decision.call(&found) {
-            return Err(not_here(&call));
+            return Err(not_here(&call).into());
         }
         let answer = Answered {
             status,
@@ -321,7 +321,7 @@ impl Tool for Resolve {
         let now = cx.session.approvals().get(&self.approval_id).map_err(storage)?;
         let now = now.ok_or_else(|| not_found(&self.approval_id))?;
         if !is_first {
-            return Err(answered(&now, cx.now_ms));
+            return Err(answered(&now, cx.now_ms).into());
         }
         Ok(Resolved {
             approval: View::of(now, cx),

@@ -13,7 +13,7 @@ use tollgate_sdk::{NextCall, ToolError};
 use tollgate_store::artifacts::ArtifactKind;
 use tollgate_store::storage::StoredArtifact;
 
-use super::{CoreCx, Tool, storage};
+use super::{CoreCx, CoreError, Tool, storage};
 use crate::failure::unreachable;
 
 /// Most bytes of one slice. As base64 it still fits into a reply.
@@ -98,14 +98,14 @@ impl Tool for Get {
     const TIER: Tier = Tier::Standard;
     type Output = Slice;
 
-    fn run(self, cx: &CoreCx<'_>) -> Result<Slice, ToolError> {
+    fn run(self, cx: &CoreCx<'_>) -> Result<Slice, CoreError> {
         let id = tollgate_core::text::clean(tollgate_core::text::cut(&self.artifact_id, 64));
         let (Some(store), Some(found)) = (cx.artifacts, found(cx, &id)?) else {
-            return Err(not_found(&id));
+            return Err(not_found(&id).into());
         };
         let artifact = &found.artifact;
         if found.collected || artifact.expires_at <= cx.now {
-            return Err(expired(&found));
+            return Err(expired(&found).into());
         }
         let limit = self.limit.clamp(1, MOST) as usize;
         let slice = store
@@ -118,13 +118,13 @@ impl Tool for Get {
             .map_err(|err| {
                 tracing::error!(%err, id, "an artifact cannot be read");
                 if err.kind() == ErrorKind::InvalidData {
-                    return changed(&found);
+                    return CoreError::Tool(changed(&found));
                 }
                 if err.kind() == ErrorKind::NotConnected {
-                    return unreachable();
+                    return CoreError::Host(unreachable().error);
                 }
-                ToolError::new("STORAGE_FAILED", "the artifact cannot be read")
-                    .remediation("Search the host's log for the operation's id.")
+                let error = ToolError::new("STORAGE_FAILED", "the artifact cannot be read");
+                CoreError::Statement(error.remediation("Search the host's log for the operation's id."))
             })?
             .ok_or_else(|| expired(&found))?;
         Ok(self.slice(found, slice))
@@ -136,7 +136,7 @@ impl Tool for Get {
 }
 
 /// Artifact that the caller may read: an identity may read only artifacts of its own operations.
-fn found(cx: &CoreCx<'_>, id: &str) -> Result<Option<StoredArtifact>, ToolError> {
+fn found(cx: &CoreCx<'_>, id: &str) -> Result<Option<StoredArtifact>, CoreError> {
     let Some(found) = cx.session.artifacts().get(id).map_err(storage)? else {
         return Ok(None);
     };

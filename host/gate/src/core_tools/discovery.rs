@@ -10,7 +10,7 @@ use tollgate_components::tools::Tier;
 use tollgate_core::effect::Effect;
 use tollgate_sdk::{Blocker, NextCall, ToolError};
 
-use super::{CoreCx, Tool};
+use super::{CoreCx, CoreError, Tool};
 
 /// Name of the tool that shows the arguments of other tools.
 pub(crate) const DESCRIBE: &str = "tool_describe";
@@ -87,7 +87,7 @@ impl Tool for Search {
     const DISCOVERS: bool = true;
     type Output = Found;
 
-    fn run(self, cx: &CoreCx<'_>) -> Result<Found, ToolError> {
+    fn run(self, cx: &CoreCx<'_>) -> Result<Found, CoreError> {
         let is_wanted = |tool: &&Arc<ToolEntry>| {
             !tool.is_discovery() && self.pack.as_deref().is_none_or(|pack| pack == tool.pack_name())
         };
@@ -102,7 +102,7 @@ impl Tool for Search {
                 .collect()
         };
         if fitting.is_empty() {
-            return Err(nothing_fits(cx.catalog, self.pack.as_deref()));
+            return Err(nothing_fits(cx.catalog, self.pack.as_deref()).into());
         }
         let start = self.cursor.or(self.offset).unwrap_or_default() as usize;
         let limit = self.limit.clamp(1, 50) as usize;
@@ -231,7 +231,7 @@ impl Tool for Describe {
     const DISCOVERS: bool = true;
     type Output = Described;
 
-    fn run(self, cx: &CoreCx<'_>) -> Result<Described, ToolError> {
+    fn run(self, cx: &CoreCx<'_>) -> Result<Described, CoreError> {
         let mut tools = Vec::new();
         let mut unknown = Vec::new();
         for (place, name) in self.tools.iter().take(MOST_DESCRIBED).enumerate() {
@@ -243,7 +243,7 @@ impl Tool for Describe {
         if unknown.is_empty() {
             Ok(Described { tools })
         } else {
-            Err(unknown_tools(cx.catalog, &unknown))
+            Err(unknown_tools(cx.catalog, &unknown).into())
         }
     }
 }
@@ -288,16 +288,16 @@ impl Tool for Relay {
     type Output = Map<String, Value>;
 
     /// Runs only if the gate found no tool to call in its place, and explains why.
-    fn run(self, cx: &CoreCx<'_>) -> Result<Map<String, Value>, ToolError> {
+    fn run(self, cx: &CoreCx<'_>) -> Result<Map<String, Value>, CoreError> {
         let name = tollgate_core::text::clean(tollgate_core::text::cut(&self.tool, 64));
-        match cx.catalog.find(&self.tool) {
-            None => Err(unknown_tools(cx.catalog, &[("tool".to_owned(), &self.tool)])),
+        let error = match cx.catalog.find(&self.tool) {
+            None => unknown_tools(cx.catalog, &[("tool".to_owned(), &self.tool)]),
             Some(tool) if tool.spec.name == RELAY => {
-                Err(ToolError::new("TOOL_CALL_NESTED", "tool_call cannot call itself")
+                ToolError::new("TOOL_CALL_NESTED", "tool_call cannot call itself")
                     .remediation("Name the tool itself.")
-                    .blocker(Blocker::new("INVALID_FIELD", "it must be another tool").field("tool")))
+                    .blocker(Blocker::new("INVALID_FIELD", "it must be another tool").field("tool"))
             }
-            Some(_) => Err(ToolError::new(
+            Some(_) => ToolError::new(
                 "INVALID_ARGUMENTS",
                 format!(
                     "the arguments of {name} are {}, not a JSON object",
@@ -306,8 +306,9 @@ impl Tool for Relay {
             )
             .remediation("Pass the arguments as an object, not as text.")
             .blocker(Blocker::new("INVALID_FIELD", "it is not a JSON object").field("arguments"))
-            .next_call(NextCall::new(Describe::NAME, json!({ "tools": [name] })))),
-        }
+            .next_call(NextCall::new(Describe::NAME, json!({ "tools": [name] }))),
+        };
+        Err(error.into())
     }
 }
 

@@ -13,7 +13,7 @@ use tollgate_store::storage::{Ending, Envelope, EnvelopeFilter, MAX_DEPTH, WORK_
 
 use super::envelope_view::EnvelopeView;
 use super::operations::{self, ReportView};
-use super::{CoreCx, EnvelopeChange, Tool, storage};
+use super::{CoreCx, CoreError, EnvelopeChange, Tool, storage};
 use crate::elsewhere::wrong_host;
 use crate::envelope_refusal::{refused, unknown};
 use crate::seen::LookedAt;
@@ -49,7 +49,7 @@ impl Tool for Open {
     const ENVELOPE: Option<EnvelopeChange> = Some(EnvelopeChange::Opened("/id"));
     type Output = EnvelopeView;
 
-    fn run(self, cx: &CoreCx<'_>) -> Result<EnvelopeView, ToolError> {
+    fn run(self, cx: &CoreCx<'_>) -> Result<EnvelopeView, CoreError> {
         let asked = self.limits.unwrap_or_default();
         let limits =
             Limits::granted(&asked, &cx.settings.default, &cx.settings.ceiling).map_err(|problems| {
@@ -102,7 +102,7 @@ impl Tool for Open {
 }
 
 /// Checks that an envelope can enclose a new one.
-fn check_parent(cx: &CoreCx<'_>, parent: &str) -> Result<(), ToolError> {
+fn check_parent(cx: &CoreCx<'_>, parent: &str) -> Result<(), CoreError> {
     find(cx, parent)?;
     if let Some((envelope, refusal)) = cx
         .session
@@ -110,17 +110,17 @@ fn check_parent(cx: &CoreCx<'_>, parent: &str) -> Result<(), ToolError> {
         .refusal_to_read(parent, cx.boot_ms)
         .map_err(storage)?
     {
-        return Err(refused(&envelope, refusal, cx.boot_ms));
+        return Err(refused(&envelope, refusal, cx.boot_ms).into());
     }
     let around = cx.session.envelopes().depth_of(parent).map_err(storage)?;
     if around < MAX_DEPTH {
         return Ok(());
     }
-    Err(ToolError::new(
+    let error = ToolError::new(
         "LIMIT_INVALID",
         format!("envelope {parent} is nested in {around} others, and the maximum is {MAX_DEPTH}"),
-    )
-    .remediation("Name an outer envelope as the parent."))
+    );
+    Err(error.remediation("Name an outer envelope as the parent.").into())
 }
 
 /// End of a detached envelope by the wall clock, which survives restarts.
@@ -189,16 +189,16 @@ impl Tool for Close {
     const ENVELOPE: Option<EnvelopeChange> = Some(EnvelopeChange::Closed("/envelope/id"));
     type Output = Closed;
 
-    fn run(self, cx: &CoreCx<'_>) -> Result<Closed, ToolError> {
+    fn run(self, cx: &CoreCx<'_>) -> Result<Closed, CoreError> {
         let envelope = find(cx, &self.envelope_id)?;
         if envelope.standing.state != State::Open {
             let state = envelope.standing.state;
-            return Err(refused(&envelope, Refusal::Closed(state), cx.boot_ms));
+            return Err(refused(&envelope, Refusal::Closed(state), cx.boot_ms).into());
         }
         if matches!(self.outcome, Outcome::Success)
             && let Some(refusal) = elsewhere_at_closing(cx, &envelope)
         {
-            return Err(refusal);
+            return Err(refusal.into());
         }
         let mut within_limit = true;
         for seen in cx.closing.iter().filter_map(|looked| looked.seen.as_ref().ok()) {
@@ -310,7 +310,7 @@ impl Tool for Get {
     const TIER: Tier = Tier::Standard;
     type Output = EnvelopeView;
 
-    fn run(self, cx: &CoreCx<'_>) -> Result<EnvelopeView, ToolError> {
+    fn run(self, cx: &CoreCx<'_>) -> Result<EnvelopeView, CoreError> {
         view(cx, look_at(cx, &self.envelope_id)?)?
             .with_flags(cx.session)
             .map_err(storage)
@@ -367,13 +367,13 @@ impl Tool for List {
     const LISTS_VALUES: bool = true;
     type Output = Page;
 
-    fn run(self, cx: &CoreCx<'_>) -> Result<Page, ToolError> {
+    fn run(self, cx: &CoreCx<'_>) -> Result<Page, CoreError> {
         let before = match &self.cursor {
             None => None,
             Some(id) => {
-                let last = look_at(cx, id).map_err(|refusal| match refusal.code.as_str() {
-                    "UNKNOWN_ENVELOPE" => no_page(),
-                    _ => refusal,
+                let last = look_at(cx, id).map_err(|err| match err {
+                    CoreError::Tool(_) => CoreError::Tool(no_page()),
+                    other => other,
                 })?;
                 Some((last.opened_at, last.id))
             }
@@ -407,17 +407,17 @@ pub(super) fn values() -> Value {
     json!({"tool": List::NAME, "arguments": {"limit": 100}, "items": "envelopes", "value": "id"})
 }
 
-fn view(cx: &CoreCx<'_>, envelope: Envelope) -> Result<EnvelopeView, ToolError> {
+fn view(cx: &CoreCx<'_>, envelope: Envelope) -> Result<EnvelopeView, CoreError> {
     EnvelopeView::of(cx.session, envelope, cx.boot_ms).map_err(storage)
 }
 
 /// An envelope of the caller by its id, as stored. The refusal says how to find it.
-fn find(cx: &CoreCx<'_>, id: &str) -> Result<Envelope, ToolError> {
+fn find(cx: &CoreCx<'_>, id: &str) -> Result<Envelope, CoreError> {
     visible(cx, id, cx.identity)
 }
 
 /// Envelope that the caller may read, even if it belongs to another caller, in its current state.
-pub(super) fn look_at(cx: &CoreCx<'_>, id: &str) -> Result<Envelope, ToolError> {
+pub(super) fn look_at(cx: &CoreCx<'_>, id: &str) -> Result<Envelope, CoreError> {
     let envelope = visible(cx, id, cx.looks_at())?;
     cx.session
         .envelopes()
@@ -425,13 +425,13 @@ pub(super) fn look_at(cx: &CoreCx<'_>, id: &str) -> Result<Envelope, ToolError> 
         .map_err(storage)
 }
 
-fn visible(cx: &CoreCx<'_>, id: &str, to: Option<&Identity>) -> Result<Envelope, ToolError> {
+fn visible(cx: &CoreCx<'_>, id: &str, to: Option<&Identity>) -> Result<Envelope, CoreError> {
     cx.session
         .envelopes()
         .get(id)
         .map_err(storage)?
         .filter(|envelope| envelope.is_visible(to))
-        .ok_or_else(|| unknown(id))
+        .ok_or_else(|| unknown(id).into())
 }
 
 /// Refusal because there is no page after this cursor.

@@ -129,9 +129,26 @@ trait Tool: DeserializeOwned + JsonSchema {
     /// Change to the envelope of its connection.
     const ENVELOPE: Option<EnvelopeChange> = None;
     type Output: Serialize + JsonSchema;
-    fn run(self, cx: &CoreCx<'_>) -> Result<Self::Output, ToolError>;
+    fn run(self, cx: &CoreCx<'_>) -> Result<Self::Output, CoreError>;
     fn text(_output: &Self::Output) -> Option<String> {
         None
+    }
+}
+
+/// Error of a core tool.
+#[derive(Debug)]
+pub(crate) enum CoreError {
+    /// Error of the tool itself.
+    Tool(ToolError),
+    /// A statement failed. The end of the call's time may have cut it short.
+    Statement(ToolError),
+    /// The host or its storage failed.
+    Host(ToolError),
+}
+
+impl From<ToolError> for CoreError {
+    fn from(error: ToolError) -> CoreError {
+        CoreError::Tool(error)
     }
 }
 
@@ -145,7 +162,7 @@ pub(crate) enum EnvelopeChange {
 }
 
 /// Parses the arguments, runs the tool, and returns the reply.
-type Call = fn(&CoreCx<'_>, &str) -> Result<Reply, ToolError>;
+type Call = fn(&CoreCx<'_>, &str) -> Result<Reply, CoreError>;
 
 macro_rules! tools {
     ($($tool:ty),+ $(,)?) => {
@@ -187,12 +204,10 @@ pub(crate) fn envelope_change(name: &str) -> Option<EnvelopeChange> {
 }
 
 /// Runs the tool with a name from [`TOOLS`].
-pub(crate) fn run(name: &str, cx: &CoreCx<'_>, arguments: &str) -> Result<Reply, ToolError> {
+pub(crate) fn run(name: &str, cx: &CoreCx<'_>, arguments: &str) -> Result<Reply, CoreError> {
     let Some((_, call)) = CALLS.iter().find(|(known, _)| *known == name) else {
-        return Err(ToolError::new(
-            "HOST_FAILED",
-            format!("the host has no tool {name}"),
-        ));
+        let error = ToolError::new("HOST_FAILED", format!("the host has no tool {name}"));
+        return Err(CoreError::Host(error));
     };
     call(cx, arguments)
 }
@@ -226,7 +241,7 @@ fn object(schema: Value) -> Map<String, Value> {
     }
 }
 
-fn call<T: Tool>(cx: &CoreCx<'_>, arguments: &str) -> Result<Reply, ToolError> {
+fn call<T: Tool>(cx: &CoreCx<'_>, arguments: &str) -> Result<Reply, CoreError> {
     let tool: T = serde_json::from_str(arguments).map_err(|err| {
         ToolError::new(
             "INVALID_ARGUMENTS",
@@ -235,8 +250,10 @@ fn call<T: Tool>(cx: &CoreCx<'_>, arguments: &str) -> Result<Reply, ToolError> {
     })?;
     let output = tool.run(cx)?;
     let text = T::text(&output);
-    let structured = serde_json::to_string(&output)
-        .map_err(|err| ToolError::new("HOST_FAILED", format!("the reply could not be written: {err}")))?;
+    let structured = serde_json::to_string(&output).map_err(|err| {
+        let message = format!("the reply could not be written: {err}");
+        CoreError::Host(ToolError::new("HOST_FAILED", message))
+    })?;
     Ok(Reply {
         structured,
         text,
@@ -245,18 +262,18 @@ fn call<T: Tool>(cx: &CoreCx<'_>, arguments: &str) -> Result<Reply, ToolError> {
 }
 
 /// Failure of the host's own storage, as the caller sees it.
-fn storage(err: StoreError) -> ToolError {
+fn storage(err: StoreError) -> CoreError {
     match err.failure() {
-        StoreFailure::Lost => return unreachable(),
+        StoreFailure::Lost => return CoreError::Host(unreachable().error),
         // Other transactions are in the way, and the call will usually run again.
         StoreFailure::Busy | StoreFailure::Conflict => {
             tracing::debug!(%err, "a core tool's statement timed out while waiting");
-            return storage_failed(&err);
+            return CoreError::Host(storage_failed(&err).error);
         }
         _ => tracing::error!(%err, "a core tool's statement failed"),
     }
-    ToolError::new("STORAGE_FAILED", "storage failed")
-        .remediation("Search the host's log for the operation's id.")
+    let error = ToolError::new("STORAGE_FAILED", "storage failed");
+    CoreError::Statement(error.remediation("Search the host's log for the operation's id."))
 }
 
 #[cfg(test)]

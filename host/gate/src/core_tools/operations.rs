@@ -15,7 +15,7 @@ use tollgate_store::storage::{Envelope, OperationFilter, Session, StoreResult, S
 
 use super::envelope_view::EnvelopeView;
 use super::envelopes::{self, look_at};
-use super::{CoreCx, Tool, storage};
+use super::{CoreCx, CoreError, Tool, storage};
 
 /// Number of operations that are searched for one page, if no index leads to the requested ones.
 const WINDOW: i64 = 10_000;
@@ -111,7 +111,7 @@ impl Tool for Query {
     const TIER: Tier = Tier::Standard;
     type Output = Page;
 
-    fn run(self, cx: &CoreCx<'_>) -> Result<Page, ToolError> {
+    fn run(self, cx: &CoreCx<'_>) -> Result<Page, CoreError> {
         let limit = self.limit.clamp(1, 200);
         let fields = Fields::checked(self.fields)?;
         let actor = match (cx.looks_at(), self.actor) {
@@ -352,7 +352,7 @@ impl Tool for Report {
     const TIER: Tier = Tier::Standard;
     type Output = ReportView;
 
-    fn run(self, cx: &CoreCx<'_>) -> Result<ReportView, ToolError> {
+    fn run(self, cx: &CoreCx<'_>) -> Result<ReportView, CoreError> {
         let envelope = look_at(cx, &self.envelope_id)?;
         report(cx.session, envelope, cx.boot_ms).map_err(storage)
     }

@@ -4,11 +4,10 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use tollgate_components::tools::Tier;
 use tollgate_core::effect::Effect;
-use tollgate_sdk::ToolError;
 use tollgate_store::storage::{Bucket, By, PolicyTally, Tally, TallyQuery};
 
 use super::operations::times;
-use super::{CoreCx, Tool, storage};
+use super::{CoreCx, CoreError, Tool, storage};
 
 /// Most rows that one call counts, newest first.
 const MOST: i64 = 200_000;
@@ -81,7 +80,7 @@ impl Tool for Stats {
     const TIER: Tier = Tier::Standard;
     type Output = Counted;
 
-    fn run(self, cx: &CoreCx<'_>) -> Result<Counted, ToolError> {
+    fn run(self, cx: &CoreCx<'_>) -> Result<Counted, CoreError> {
         let (since, until) = times(cx, Some(&self.since), self.until.as_deref())?;
         let since = since.unwrap_or_default();
         let actor = match (cx.looks_at(), self.actor) {

@@ -6,9 +6,9 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use tollgate_components::tools::Tier;
 use tollgate_core::effect::Effect;
-use tollgate_sdk::{GitAccess, ToolError};
+use tollgate_sdk::GitAccess;
 
-use super::{CoreCx, Tool};
+use super::{CoreCx, CoreError, Tool};
 
 /// List the registered workspaces with their paths, Git access and tests.
 #[derive(Deserialize, JsonSchema)]
@@ -47,7 +47,7 @@ impl Tool for List {
     const TIER: Tier = Tier::Standard;
     type Output = Listed;
 
-    fn run(self, cx: &CoreCx<'_>) -> Result<Listed, ToolError> {
+    fn run(self, cx: &CoreCx<'_>) -> Result<Listed, CoreError> {
         let names = cx.workspaces.names();
         let found = names.iter().filter_map(|name| cx.workspaces.get(name));
         let workspaces = found.map(|workspace| {

@@ -11,6 +11,8 @@ use tollgate_sandbox::facts::Transactions;
 use tollgate_store::storage::{Database, Session, StoreResult};
 
 use crate::backlog::Backlog;
+use crate::envelope_refusal;
+use crate::failure::{self, Failure};
 use crate::guest_call::GuestCall;
 use crate::job::Job;
 use crate::judged::{Judged, Waiting};
@@ -19,7 +21,6 @@ use crate::queue::Queue;
 use crate::reply::Reply;
 use crate::runtime::Runtime;
 use crate::settled::Settled;
-use crate::{envelope_refusal, failure};
 
 /// Fewest and most threads for `read` calls.
 const READERS: (usize, usize) = (8, 16);
@@ -114,16 +115,21 @@ impl Reader {
         if let Some(judging) = guest.judging.take() {
             let (returned, decision) = self.runtime.judge(*judging, &mut guest, &mut draft, session);
             session = match (returned, decision) {
-                (Some(session), Decision::Pass)
+                (Some(session), Ok(Decision::Pass))
                     if guest.effect == Effect::Read && draft.permits.is_empty() =>
                 {
                     session
                 }
                 (session, decision) => {
                     let judged = match decision {
-                        Decision::Pass => Judged::Passed(Box::new(guest), Box::new(draft)),
-                        Decision::Deny(refusal) => Judged::Denied(Box::new(draft), refusal),
-                        Decision::Ask(question) => Judged::Asked(Box::new(guest), Box::new(draft), question),
+                        Ok(Decision::Pass) => Judged::Passed(Box::new(guest), Box::new(draft)),
+                        Ok(Decision::Deny(refusal)) => {
+                            Judged::Denied(Box::new(draft), Failure::refused(refusal))
+                        }
+                        Ok(Decision::Ask(question)) => {
+                            Judged::Asked(Box::new(guest), Box::new(draft), question)
+                        }
+                        Err(failure) => Judged::Denied(Box::new(draft), failure),
                     };
                     return (session.filter(|session| session.commit().is_ok()), judged);
                 }
@@ -135,7 +141,7 @@ impl Reader {
             lent.begin_late(false);
             (session, settled) = match lent.begin_read() {
                 Ok(()) => self.read(&guest, &draft, lent),
-                Err(err) => (None, Settled::refused(failure::storage_failed(&err))),
+                Err(err) => (None, Settled::failed(failure::storage_failed(&err))),
             };
         }
         // A session whose snapshot does not end cleanly is not reused.
@@ -165,7 +171,7 @@ impl Reader {
     ) -> (Option<Box<Session>>, Settled) {
         let mut settled = match self.admit(draft, &session) {
             Ok(settled) => settled,
-            Err(err) => return (Some(session), Settled::refused(failure::storage_failed(&err))),
+            Err(err) => return (Some(session), Settled::failed(failure::storage_failed(&err))),
         };
         let mut session = Some(session);
         if settled.result.is_ok()
@@ -199,13 +205,15 @@ impl Reader {
             .envelopes()
             .is_visible(envelope, draft.operation.identity.as_ref())?;
         let Some(standing) = session.envelopes().standing(envelope)?.filter(|_| is_visible) else {
-            return Ok(Settled::refused(envelope_refusal::unknown(envelope)));
+            let refusal = envelope_refusal::unknown(envelope);
+            return Ok(Settled::failed(Failure::refused(refusal)));
         };
         settled.standing = Some(standing);
         let boot_ms = self.runtime.equipment.clock.boot_ms();
         if let Some((envelope, refusal)) = session.envelopes().refusal_to_read(envelope, boot_ms)? {
             settled.limit = Some(refusal);
-            settled.result = Err(envelope_refusal::refused(&envelope, refusal, boot_ms));
+            let refusal = envelope_refusal::refused(&envelope, refusal, boot_ms);
+            settled.result = Err(Failure::refused(refusal));
         }
         Ok(settled)
     }

@@ -50,7 +50,7 @@ impl Runner {
             return settled;
         }
         let Some(_place) = place else {
-            return Settled::refused(stopping());
+            return Settled::failed(stopping());
         };
         draft = looked(&self.runtime, &self.database, draft).await;
         guest.seen = draft.seen.clone();
@@ -62,7 +62,7 @@ impl Runner {
         let admitted = match admitted.await {
             Ok(Ok(admitted)) => admitted,
             Ok(Err(refused)) => return refused,
-            Err(_) => return Settled::refused(stopping()),
+            Err(_) => return Settled::failed(stopping()),
         };
         // The run ends with its envelope.
         let remaining_ms = admitted.as_ref().and_then(|admitted| admitted.remaining_ms);
@@ -84,7 +84,7 @@ impl Runner {
         });
         let (mut settled, after, changes) = ran
             .await
-            .unwrap_or_else(|_| (Settled::refused(stopping()), None, Vec::new()));
+            .unwrap_or_else(|_| (Settled::failed(stopping()), None, Vec::new()));
         draft.leave_behind(after);
         draft.changes = changes;
         if let Some(admitted) = admitted {
@@ -92,14 +92,16 @@ impl Runner {
             settled.counters = admitted.counters;
         }
         programs.noted().tell(&mut settled);
-        let ending = tasks::ending_of(&draft, &settled.result);
+        let ending = tasks::ending_of(&draft, &settled);
         match record_with(&self.writes, draft, &settled, ending).await {
             Ok(()) => settled,
             // A refusal too: the row of the call says that its outcome is unknown.
             Err(failure) => {
                 let unrecorded = failure::ran_unrecorded(&failure);
-                Settled::refused(match settled.refusal() {
-                    Some(refusal) => unrecorded.context("ended_with", refusal.code.as_str()),
+                Settled::failed(match settled.refusal() {
+                    Some(refusal) => {
+                        unrecorded.map(|error| error.context("ended_with", refusal.code.as_str()))
+                    }
                     None => unrecorded,
                 })
             }
@@ -118,7 +120,7 @@ async fn given_up(cancel: &Cancel) {
 fn outside(runtime: &Runtime, database: &Database, guest: &GuestCall, draft: &PendingOperation) -> Settled {
     let session = match database.write_session() {
         Ok(session) => Box::new(session),
-        Err(err) => return Settled::refused(failure::storage_failed(&err.into_cause())),
+        Err(err) => return Settled::failed(failure::storage_failed(&err.into_cause())),
     };
     let (session, mut ended) = runtime.run(guest, session, Transactions::None);
     if let Some(review) = guest.review.as_deref().filter(|_| !ended.cut_short) {

@@ -153,6 +153,7 @@ mod tests {
     use tollgate_sandbox::progress::{Line, Severity};
     use tollgate_sdk::{Question, ToolError};
 
+    use super::super::super::failure::Failure;
     use super::*;
 
     fn judged(ended: &Ended) -> String {
@@ -222,7 +223,7 @@ mod tests {
         let refusal = ToolError::new("WANTED", "no answer")
             .ask(Question::with_form("in_a_key", "in a question", form))
             .remember("in a memory");
-        let text = judged(&Ended::of(Err(refusal)));
+        let text = judged(&Ended::of(Err(Failure::of_tool(refusal))));
         for expected in [
             "in_a_key",
             "in a question",

@@ -23,6 +23,7 @@ use tollgate_store::storage::{PolicyRow, Session};
 
 use super::batch;
 use super::ended::{Changed, cancelled};
+use super::failure::Failure;
 use super::guest_call::GuestCall;
 use super::judging::{Judging, Review};
 use super::pending_operation::PendingOperation;
@@ -45,10 +46,10 @@ impl Judging {
             arguments::normalised(tool, amended)
         };
         let text = arguments::text(&amended);
-        if let Err(mut err) = arguments::check(tool, &amended, &text, &[]) {
+        if let Err(Failure { error: mut err, .. }) = arguments::check(tool, &amended, &text, &[]) {
             let given = serde_json::from_str(given).unwrap_or_default();
             let earlier = arguments::check(tool, &given, "", &[]).err();
-            let earlier = earlier.map(|err| err.blockers).unwrap_or_default();
+            let earlier = earlier.map(|failure| failure.error.blockers).unwrap_or_default();
             let had_blockers = !err.blockers.is_empty();
             err.blockers.retain(|blocker| !earlier.contains(blocker));
             if !had_blockers || !err.blockers.is_empty() {
@@ -65,7 +66,7 @@ impl Judging {
 
     /// Replaces the call's arguments by the amended ones. The whole is validated again, because its parts may have
     /// grown.
-    fn adopt(&self, guest: &mut GuestCall, draft: &mut PendingOperation) -> Result<(), ToolError> {
+    fn adopt(&self, guest: &mut GuestCall, draft: &mut PendingOperation) -> Result<(), Failure> {
         guest.arguments = arguments::text(&self.arguments);
         draft.describe(&self.arguments);
         draft.charge = admission::charge(&self.tool, &self.members);
@@ -85,16 +86,16 @@ fn told(err: &ToolError) -> String {
 
 impl Runtime {
     /// Asks every policy about a call and its members. Amendments change `guest` and `draft`, and the verdicts are
-    /// recorded in them.
+    /// recorded in them. Fails if the call cannot be judged, or if an amendment makes its arguments invalid.
     pub(super) fn judge(
         &self,
         judging: Judging,
         guest: &mut GuestCall,
         draft: &mut PendingOperation,
         session: Box<Session>,
-    ) -> (Option<Box<Session>>, Decision) {
+    ) -> (Option<Box<Session>>, Result<Decision, Failure>) {
         if guest.cancel.is_cancelled() {
-            return (Some(session), Decision::Deny(cancelled(guest, Changed::Nothing)));
+            return (Some(session), Err(cancelled(guest, Changed::Nothing)));
         }
         let cancel = guest.cancel.clone();
         let judged = std::panic::catch_unwind(AssertUnwindSafe(|| {
@@ -104,10 +105,10 @@ impl Runtime {
         }));
         match judged {
             Ok((session, _)) if guest.cancel.is_cancelled() => {
-                (session, Decision::Deny(cancelled(guest, Changed::Nothing)))
+                (session, Err(cancelled(guest, Changed::Nothing)))
             }
             Ok(judged) => judged,
-            Err(_) => (None, Decision::Deny(panicked(&guest.context.op_id))),
+            Err(_) => (None, Err(panicked(&guest.context.op_id))),
         }
     }
 }
@@ -130,12 +131,12 @@ impl Runtime {
     }
 }
 
-fn panicked(op_id: &str) -> ToolError {
+fn panicked(op_id: &str) -> Failure {
     tracing::error!(op_id, "the host panicked while a call was judged");
-    ToolError::new(
+    Failure::host(ToolError::new(
         "HOST_FAILED",
         "the host failed while the call was judged; nothing was changed",
-    )
+    ))
 }
 
 impl Evaluator<'_> {
@@ -144,7 +145,7 @@ impl Evaluator<'_> {
         mut judging: Judging,
         guest: &mut GuestCall,
         draft: &mut PendingOperation,
-    ) -> Decision {
+    ) -> Result<Decision, Failure> {
         let catalog = Arc::clone(&judging.catalog);
         let chain = catalog.policies();
         let mut hearing = Hearing::default();
@@ -159,12 +160,10 @@ impl Evaluator<'_> {
         draft.remembered = self.memories.rows();
         let mut decision = hearing.decision();
         name_request(&mut decision, &draft.operation.policy_rows);
-        if is_amended
-            && let Err(err) = judging.adopt(guest, draft)
-            && !matches!(decision, Decision::Deny(_))
-        {
-            decision = Decision::Deny(err);
-        }
+        let adopted = match is_amended {
+            true => judging.adopt(guest, draft),
+            false => Ok(()),
+        };
         let is_reviewed = |request: &wit::Request| chain.judges(Phase::Response, &request.tool);
         if requests.iter().any(is_reviewed) {
             let catalog = Arc::clone(&catalog);
@@ -173,7 +172,10 @@ impl Evaluator<'_> {
             guest.review = Some(Box::new(review));
         }
         draft.verdicts = hearing.verdicts;
-        decision
+        match decision {
+            Decision::Deny(_) => Ok(decision),
+            Decision::Pass | Decision::Ask(_) => adopted.map(|()| decision),
+        }
     }
 
     /// Judges a call and its members. Returns the judged requests, and whether anything was amended.

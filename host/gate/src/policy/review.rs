@@ -10,6 +10,7 @@ use tollgate_store::artifacts::CallArtifacts;
 use tollgate_store::storage::{PAGE, Session};
 
 use super::super::ended::Ended;
+use super::super::failure::Failure;
 use super::super::guest_call::GuestCall;
 use super::super::judging::Review;
 use super::super::runtime::Runtime;
@@ -39,7 +40,7 @@ impl Runtime {
             return None;
         };
         if let Decision::Deny(refusal) = hearing.decision() {
-            ended.result = Err(refusal);
+            ended.result = Err(Failure::refused(refusal));
             // Messages and content of the call may contain what must not be sent.
             ended.withhold();
             call.artifacts.forget();
@@ -56,9 +57,9 @@ impl Runtime {
 
 fn outcome(ended: &Ended, artifacts: &CallArtifacts, started: Instant) -> wit::Outcome {
     let refusal = ended.refusal();
-    let body = match (refusal, &ended.result) {
-        (Some(err), _) | (None, Err(err)) => serde_json::json!({ "error": err }).to_string(),
-        (None, Ok(reply)) => reply.json.clone(),
+    let body = match &ended.result {
+        Ok(reply) if refusal.is_none() => reply.json.clone(),
+        _ => serde_json::json!({ "error": refusal }).to_string(),
     };
     wit::Outcome {
         success: refusal.is_none(),

@@ -6,6 +6,7 @@ use std::time::Duration;
 use tokio::sync::{mpsc, oneshot};
 use tokio::time::Instant;
 use tollgate_core::deadline::{Cancel, Reason};
+use tollgate_core::failure_class::FailureClass;
 use tollgate_core::identity::Identity;
 use tollgate_core::task::TaskEvent;
 use tollgate_sandbox::progress::{Wanted, Word};
@@ -21,7 +22,6 @@ use super::{Fit, TTL_MS, ending, listed};
 use crate::Gate;
 use crate::call::{Answers, Outcome, UnknownTool};
 use crate::consent::Consent;
-use crate::pending_operation::failure_class;
 use crate::task_slot::{Latest, TaskSlot};
 
 /// Time that a client waits for the reply of a call before it gets a task.
@@ -360,11 +360,7 @@ impl Attending {
     }
 
     async fn end(&self, outcome: Outcome) {
-        let is_recorded = outcome
-            .result
-            .as_ref()
-            .err()
-            .is_none_or(|refusal| failure_class(&refusal.code) != "host");
+        let is_recorded = outcome.cause != Some(FailureClass::Host);
         if self.slot.is_over() && is_recorded {
             return;
         }
@@ -373,13 +369,13 @@ impl Attending {
             envelope_id: outcome.envelope_id,
             ..Latest::default()
         };
-        let end = KeptReply::of(&latest, outcome.duration, &outcome.result).end();
-        self.store_end(end).await;
+        let kept = KeptReply::of(&latest, outcome.duration, outcome.result.as_ref());
+        self.store_end(kept.end(outcome.cause)).await;
     }
 
     async fn end_with(&self, event: TaskEvent, failure: ToolError) {
         let latest = self.slot.latest().unwrap_or_default();
-        let end = KeptReply::of(&latest, Duration::ZERO, &Err(failure)).end();
+        let end = KeptReply::of(&latest, Duration::ZERO, Err(&failure)).end(None);
         self.store_end(TaskEnd { event, ..end }).await;
     }
 

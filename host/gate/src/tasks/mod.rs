@@ -30,7 +30,7 @@ use tollgate_store::storage::{
 use crate::call::Outcome;
 use crate::failure::storage_failed;
 use crate::pending_operation::PendingOperation;
-use crate::reply::Reply;
+use crate::settled::Settled;
 use crate::task_slot::{TaskSlot, Tasking};
 use crate::{Gate, dispatch};
 use live::LiveTasks;
@@ -321,7 +321,7 @@ impl Gate {
             }
             Some(Err(err)) => {
                 tracing::warn!(err = tollgate_core::text::chain(&err), "looking up tasks failed");
-                Err(storage_failed(&err))
+                Err(storage_failed(&err).error)
             }
             None => Err(not_stored()),
         }
@@ -392,27 +392,25 @@ pub(crate) fn begin_with_intent(session: &Session, draft: &PendingOperation) -> 
 pub(crate) fn end_with_row(
     session: &Session,
     draft: &PendingOperation,
-    result: &Result<Reply, ToolError>,
+    settled: &Settled,
     now_ms: i64,
 ) -> StoreResult<()> {
-    match ending_of(draft, result) {
+    match ending_of(draft, settled) {
         Some((slot, end)) => end_stored(session, &slot, &end, now_ms),
         None => Ok(()),
     }
 }
 
 /// End of the task that a call may have become. `None` if it continues with a question, or cannot be a task.
-pub(crate) fn ending_of(
-    draft: &PendingOperation,
-    result: &Result<Reply, ToolError>,
-) -> Option<(TaskSlot, TaskEnd)> {
+pub(crate) fn ending_of(draft: &PendingOperation, settled: &Settled) -> Option<(TaskSlot, TaskEnd)> {
     let slot = draft.task.clone()?;
-    if result.as_ref().is_err_and(|refusal| refusal.asking.is_some()) {
+    let result = settled.result.as_ref().map_err(|failure| &failure.error);
+    if result.is_err_and(|error| error.asking.is_some()) {
         return None;
     }
     slot.drafted(&draft.operation);
-    let end = KeptReply::of(&slot.latest()?, draft.started.elapsed(), result).end();
-    Some((slot, end))
+    let kept = KeptReply::of(&slot.latest()?, draft.started.elapsed(), result);
+    Some((slot, kept.end(settled.cause())))
 }
 
 /// Ends a task, if it is stored.

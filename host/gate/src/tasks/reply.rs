@@ -6,12 +6,12 @@ use std::time::Duration;
 use base64::Engine as _;
 use base64::prelude::BASE64_STANDARD;
 use serde::{Deserialize, Serialize};
+use tollgate_core::failure_class::FailureClass;
 use tollgate_core::task::TaskEvent;
 use tollgate_sdk::{Content, Media, ToolError};
 use tollgate_store::storage::{MAX_REPLY, TaskEnd};
 
 use crate::call::Outcome;
-use crate::pending_operation::failure_class;
 use crate::reply::Reply;
 use crate::task_slot::Latest;
 
@@ -45,7 +45,7 @@ enum KeptContent {
 }
 
 impl KeptReply {
-    pub(super) fn of(latest: &Latest, took: Duration, result: &Result<Reply, ToolError>) -> KeptReply {
+    pub(super) fn of(latest: &Latest, took: Duration, result: Result<&Reply, &ToolError>) -> KeptReply {
         let mut kept = KeptReply {
             op_id: latest.op_id.clone(),
             envelope_id: latest.envelope_id.clone(),
@@ -70,8 +70,8 @@ impl KeptReply {
         kept
     }
 
-    /// End of a task with this reply.
-    pub(super) fn end(mut self) -> TaskEnd {
+    /// End of a task with this reply. `cause` is the class of the call's failure.
+    pub(super) fn end(mut self, cause: Option<FailureClass>) -> TaskEnd {
         let mut reply = self.to_json();
         if reply.len() > MAX_REPLY {
             // The structured result contains the same.
@@ -79,12 +79,17 @@ impl KeptReply {
             reply = self.to_json();
         }
         let code = self.error.as_ref().map(|error| error.code.as_str());
-        let event = match code {
-            None => TaskEvent::Replied,
-            Some("CANCELLED") => TaskEvent::Stopped,
+        let event = match cause {
+            Some(FailureClass::Cancelled) => TaskEvent::Stopped,
             // The call broke off without a result.
-            Some(code) if ["trap", "host"].contains(&failure_class(code)) => TaskEvent::Broke,
-            Some(_) => TaskEvent::Replied,
+            Some(FailureClass::Trap | FailureClass::Host | FailureClass::Interrupted) => TaskEvent::Broke,
+            None
+            | Some(
+                FailureClass::Refused
+                | FailureClass::ToolError
+                | FailureClass::TestFailure
+                | FailureClass::Timeout,
+            ) => TaskEvent::Replied,
         };
         TaskEnd {
             event,
@@ -119,6 +124,7 @@ impl KeptReply {
         Outcome {
             op_id: self.op_id,
             result,
+            cause: None,
             duration: Duration::from_millis(self.duration_ms),
             envelope_id: self.envelope_id,
             standing: None,
@@ -207,7 +213,7 @@ mod tests {
             content: content.clone().into(),
             ..Reply::default()
         };
-        let end = KeptReply::of(&latest(), Duration::from_millis(7), &Ok(reply)).end();
+        let end = KeptReply::of(&latest(), Duration::from_millis(7), Ok(&reply)).end(None);
         assert_eq!((end.event, &end.error_code), (TaskEvent::Replied, &None));
         let outcome = KeptReply::read(&end.reply).unwrap().into_outcome();
         let again = outcome.result.unwrap();
@@ -224,14 +230,18 @@ mod tests {
 
     #[test]
     fn a_call_that_broke_off_fails_and_a_refused_one_is_answered() {
-        let event = |code: &str| {
-            let refused = Err(ToolError::new(code, "it failed"));
-            KeptReply::of(&latest(), Duration::ZERO, &refused).end().event
+        // A component may return any of the host's codes, so the code does not matter.
+        let event = |cause: FailureClass| {
+            let error = ToolError::new("STORAGE_FULL", "it failed");
+            let kept = KeptReply::of(&latest(), Duration::ZERO, Err(&error));
+            kept.end(Some(cause)).event
         };
-        assert_eq!(event("NO_TESTS"), TaskEvent::Replied);
-        assert_eq!(event("CANCELLED"), TaskEvent::Stopped);
-        assert_eq!(event("GUEST_TRAPPED"), TaskEvent::Broke);
-        assert_eq!(event("STORAGE_FULL"), TaskEvent::Broke);
+        assert_eq!(event(FailureClass::ToolError), TaskEvent::Replied);
+        assert_eq!(event(FailureClass::Refused), TaskEvent::Replied);
+        assert_eq!(event(FailureClass::Timeout), TaskEvent::Replied);
+        assert_eq!(event(FailureClass::Cancelled), TaskEvent::Stopped);
+        assert_eq!(event(FailureClass::Trap), TaskEvent::Broke);
+        assert_eq!(event(FailureClass::Host), TaskEvent::Broke);
     }
 
     #[test]
@@ -241,7 +251,7 @@ mod tests {
             text: Some("x".repeat(MAX_REPLY)),
             ..Reply::default()
         };
-        let end = KeptReply::of(&latest(), Duration::ZERO, &Ok(reply)).end();
+        let end = KeptReply::of(&latest(), Duration::ZERO, Ok(&reply)).end(None);
         assert!(end.reply.len() < 200 && end.reply.contains(r#"{\"a\":1}"#));
     }
 }

@@ -4,6 +4,7 @@ use tollgate_core::envelope::Charge;
 use tollgate_store::storage::{Admission, Cause, StoreResult};
 
 use super::Writer;
+use crate::failure::Failure;
 use crate::mutation::Mutation;
 use crate::pending_operation::PendingOperation;
 use crate::permits::{self, Taker};
@@ -31,7 +32,7 @@ impl Writer {
     /// Runs all checks that can refuse a call.
     fn ask(&mut self, draft: &PendingOperation, now: &str) -> StoreResult<Settled> {
         if let Some(refusal) = edits::unseen(self.session()?, draft)? {
-            return Ok(Settled::refused(refusal));
+            return Ok(Settled::failed(Failure::refused(refusal)));
         }
         if draft.permits.is_empty() && draft.windows.is_empty() {
             let settled = self.admit_by_envelope(draft, now)?;
@@ -49,7 +50,7 @@ impl Writer {
         }
         let settled = match windows::take(self.session()?, &draft.windows, draft, now_ms)? {
             Ok(()) => self.admit_by_envelope(draft, now)?,
-            Err(refusal) => Settled::refused(refusal),
+            Err(refusal) => Settled::failed(Failure::refused(refusal)),
         };
         if settled.result.is_ok() {
             self.note_newest(draft)?;
@@ -96,7 +97,8 @@ impl Writer {
             .envelopes()
             .is_visible(envelope, draft.operation.identity.as_ref())?
         {
-            return Ok(Settled::refused(envelope_refusal::unknown(envelope)));
+            let refusal = envelope_refusal::unknown(envelope);
+            return Ok(Settled::failed(Failure::refused(refusal)));
         }
         let seen = draft
             .sighting()
@@ -128,10 +130,13 @@ impl Writer {
             } => {
                 settled.standing = Some(envelope.standing);
                 settled.limit = Some(refusal);
-                settled.result = Err(envelope_refusal::refused(&envelope, refusal, boot_ms));
+                let error = envelope_refusal::refused(&envelope, refusal, boot_ms);
+                settled.result = Err(Failure::refused(error));
                 settled.told.events.extend(event);
             }
-            Admission::Unknown => settled.result = Err(envelope_refusal::unknown(envelope)),
+            Admission::Unknown => {
+                settled.result = Err(Failure::refused(envelope_refusal::unknown(envelope)));
+            }
         }
         Ok(settled)
     }

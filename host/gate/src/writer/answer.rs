@@ -3,10 +3,9 @@
 use std::time::Instant;
 
 use crossbeam_channel::Sender;
-use tollgate_sdk::ToolError;
 use tollgate_store::storage::{Admitted, StoreError};
 
-use crate::failure::{buried, lost_transaction};
+use crate::failure::{Failure, buried, lost_transaction};
 use crate::intake::Pending;
 use crate::job::Job;
 use crate::projector::Work as Projection;
@@ -20,7 +19,7 @@ pub(super) fn answer(batch: Vec<Pending>, projector: &Sender<Projection>) {
             Job::Call { guest, reply, .. } => {
                 let settled = pending
                     .settled
-                    .unwrap_or_else(|| Settled::refused(lost_transaction()));
+                    .unwrap_or_else(|| Settled::failed(lost_transaction()));
                 if settled
                     .result
                     .as_ref()
@@ -39,7 +38,7 @@ pub(super) fn answer(batch: Vec<Pending>, projector: &Sender<Projection>) {
             Job::Admit { reply, .. } => {
                 let settled = pending
                     .settled
-                    .unwrap_or_else(|| Settled::refused(lost_transaction()));
+                    .unwrap_or_else(|| Settled::failed(lost_transaction()));
                 let _ = reply.send(if settled.result.is_ok() {
                     Ok(settled.standing.map(|standing| Admitted {
                         standing,
@@ -77,12 +76,12 @@ pub(super) fn answer(batch: Vec<Pending>, projector: &Sender<Projection>) {
 }
 
 /// Answers a batch that could not be committed and whose failure could not be recorded.
-pub(super) fn fail(batch: Vec<Pending>, failure: &ToolError) {
+pub(super) fn fail(batch: Vec<Pending>, failure: &Failure) {
     for pending in batch {
         match pending.job {
-            Job::Call { reply, .. } => reply.tell(Settled::refused(failure.clone())),
+            Job::Call { reply, .. } => reply.tell(Settled::failed(failure.clone())),
             Job::Admit { reply, .. } => {
-                let _ = reply.send(Err(Settled::refused(failure.clone())));
+                let _ = reply.send(Err(Settled::failed(failure.clone())));
             }
             Job::Record { done, .. } if pending.is_kept => {
                 let _ = done.send(Ok(()));

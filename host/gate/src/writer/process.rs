@@ -12,7 +12,7 @@ use tollgate_store::storage::{Ending, Operation, PAGE, Session, StoreError, Stor
 
 use super::{Lost, MAX_LOSSES, Ran, Writer};
 use crate::ended::{Changed, cancelled};
-use crate::failure::lost_transaction;
+use crate::failure::{Failure, lost_transaction};
 use crate::guest_call::GuestCall;
 use crate::intake::Pending;
 use crate::job::Job;
@@ -139,7 +139,7 @@ impl Writer {
                 settled.budgets = runtime.budgets(session, &guest.generation, draft)?;
                 record(session, draft.finish(&settled), &now, boot_ms)?;
                 if settled.refusal().is_none() {
-                    tasks::end_with_row(session, draft, &settled.result, now_ms)?;
+                    tasks::end_with_row(session, draft, &settled, now_ms)?;
                 }
                 pending.settled = Some(settled);
             }
@@ -167,7 +167,8 @@ impl Writer {
         let Some(session) = session else {
             // The panic closed the connection, and with it the transaction.
             if ended.result.is_ok() {
-                ended.result = Err(ToolError::new("HOST_FAILED", "the host failed"));
+                let error = ToolError::new("HOST_FAILED", "the host failed");
+                ended.result = Err(Failure::host(error));
             }
             return Ok(Ran::Lost(ended));
         };

@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use serde_json::{Value, json};
 use tollgate_core::effect::Effect;
 use tollgate_core::envelope::State;
+use tollgate_core::failure_class::FailureClass;
 use tollgate_core::hash;
 
 use super::engine::sql;
@@ -309,7 +310,7 @@ fn row_of_host(envelope: &Envelope, ending: Ending<'_>, event: Value) -> Operati
         pack: HOST_PACK.to_owned(),
         tool: CLOSE_TOOL.to_owned(),
         effect: Effect::Write,
-        failure_class: Some("interrupted".to_owned()),
+        failure_class: Some(FailureClass::Interrupted.as_str().to_owned()),
         connection: envelope.connection.clone(),
         host_id: envelope.host_id.clone(),
         args_hash: hash::sha256_hex(b"{}"),

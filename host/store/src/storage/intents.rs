@@ -1,5 +1,7 @@
 //! Intents: `run` calls that were admitted and whose end is not recorded yet.
 
+use tollgate_core::failure_class::FailureClass;
+
 use super::engine::{Dialects, sql};
 use super::error::{StoreError, StoreResult};
 use super::handles::Intents;
@@ -63,7 +65,7 @@ impl Intents<'_> {
         for json in &intents {
             if let Ok(mut operation) = serde_json::from_str::<Operation>(json) {
                 operation.success = None;
-                operation.failure_class = Some("interrupted".to_owned());
+                operation.failure_class = Some(FailureClass::Interrupted.as_str().to_owned());
                 self.0.ledger().record(&operation)?;
                 self.fulfil(&operation.op_id)?;
             }

@@ -80,7 +80,7 @@ pub struct Operation {
     pub effect: Effect,
     /// Code of the refusal or failure.
     pub error_code: Option<String>,
-    /// Class of failure: `refused`, `tool_error`, `trap`, `timeout`, `cancelled`, `interrupted`.
+    /// Class of the failure: [`FailureClass`](tollgate_core::failure_class::FailureClass).
     pub failure_class: Option<String>,
     /// Limit that refused it.
     pub limit_triggered: Option<String>,
