@@ -9,8 +9,8 @@ mod expr;
 use std::fmt::Write as _;
 
 use crate::tree::{
-    Assignment, Compound, Definition, Delete, Direction, Insert, Item, JoinKind, Name, On, Order, Part,
-    Place, Query, Select, Source, Statement, Update, With,
+    Assignment, Compound, Definition, Delete, Direction, FromItem, Insert, Item, JoinKind, Name, On, Order,
+    Part, Query, Select, Source, Statement, Update, With,
 };
 
 /// Text of a statement of a call.
@@ -208,13 +208,13 @@ impl Printer {
         });
     }
 
-    fn place(&mut self, tree: &Place) {
+    fn place(&mut self, tree: &FromItem) {
         match tree {
-            Place::Table { name, alias } => {
+            FromItem::Table { name, alias } => {
                 self.name(name);
                 self.alias(alias.as_ref());
             }
-            Place::Query { query, alias } => {
+            FromItem::Query { query, alias } => {
                 self.say("(");
                 self.query(query);
                 self.say(")");

@@ -227,12 +227,12 @@ pub enum Item {
 /// A table of FROM with its joins.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Source {
-    pub first: Place,
+    pub first: FromItem,
     pub joins: Vec<Join>,
 }
 
 #[derive(Debug, Clone, PartialEq)]
-pub enum Place {
+pub enum FromItem {
     Table { name: Name, alias: Option<Name> },
     Query { query: Box<Query>, alias: Option<Name> },
 }
@@ -240,7 +240,7 @@ pub enum Place {
 #[derive(Debug, Clone, PartialEq)]
 pub struct Join {
     pub kind: JoinKind,
-    pub place: Place,
+    pub place: FromItem,
     pub on: On,
 }
 

@@ -11,7 +11,7 @@ use serde_json::{Value, json};
 use crate::run::run;
 
 /// Timeout for each answer and for the end. A first start compiles components.
-const LIMIT: Duration = Duration::from_mins(3);
+const ANSWER_TIMEOUT: Duration = Duration::from_mins(3);
 
 /// A way to end a session.
 #[derive(Debug)]
@@ -79,7 +79,7 @@ impl Session {
         loop {
             let line = self
                 .lines
-                .recv_timeout(LIMIT)
+                .recv_timeout(ANSWER_TIMEOUT)
                 .context("the server does not answer")?;
             let message: Value =
                 serde_json::from_str(&line).with_context(|| format!("the server prints {line:?}"))?;
@@ -97,7 +97,7 @@ impl Session {
             End::Signal(name) => run(Command::new("kill").args(["-s", name, &self.child.id().to_string()]))?,
         }
         loop {
-            match self.lines.recv_timeout(LIMIT) {
+            match self.lines.recv_timeout(ANSWER_TIMEOUT) {
                 Ok(_) => {}
                 Err(RecvTimeoutError::Disconnected) => break,
                 Err(RecvTimeoutError::Timeout) => bail!("the server still runs after {end:?}"),

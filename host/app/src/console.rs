@@ -6,7 +6,7 @@ use tokio::sync::watch;
 use tollgate_components::catalog::Catalog;
 use tollgate_components::policies::{Member, Mode};
 use tollgate_console::{
-    ConsoleSettings, Equipment, Finding, HostFacts, HostView, PackRow, PolicyRow, Reader, Severity,
+    ConsoleDependencies, ConsoleSettings, Finding, HostFacts, HostView, PackRow, PolicyRow, Reader, Severity,
 };
 use tollgate_gate::Gate;
 use tollgate_store::consoles::Consoles;
@@ -15,7 +15,7 @@ use tollgate_store::storage::OpenError;
 
 use crate::config::Config;
 use crate::doctor::{self, State};
-use crate::host::Site;
+use crate::host::HostContext;
 
 mod answers;
 mod packs;
@@ -29,29 +29,29 @@ const NAMED: usize = 3;
 /// A running host.
 struct Running {
     gate: Arc<Gate>,
-    site: Arc<Site>,
+    context: Arc<HostContext>,
     config: Config,
 }
 
 /// Dependencies of a console for a running host.
-pub fn equipment(
+pub fn dependencies(
     gate: &Arc<Gate>,
-    site: &Arc<Site>,
+    context: &Arc<HostContext>,
     config: &Config,
     settings: watch::Receiver<ConsoleSettings>,
-) -> anyhow::Result<Equipment> {
+) -> anyhow::Result<ConsoleDependencies> {
     let running = Running {
         gate: Arc::clone(gate),
-        site: Arc::clone(site),
+        context: Arc::clone(context),
         config: config.clone(),
     };
-    Ok(Equipment {
-        reader: Reader::new(site.database().clone(), site.artifacts()?),
-        answering: Arc::new(answers::Through::new(gate, site)),
+    Ok(ConsoleDependencies {
+        reader: Reader::new(context.database().clone(), context.artifacts()?),
+        answering: Arc::new(answers::Through::new(gate, context)),
         packs: Arc::new(packs::Packs::new(gate)),
         host: Arc::new(running),
-        consoles: Consoles::open(site.data())?,
-        clock: site.clock(),
+        consoles: Consoles::open(context.data())?,
+        clock: context.clock(),
         settings,
     })
 }
@@ -59,7 +59,7 @@ pub fn equipment(
 impl HostView for Running {
     fn facts(&self) -> HostFacts {
         let catalog = self.gate.catalog();
-        let data = self.site.data();
+        let data = self.context.data();
         let workspaces = self.config.workspaces.iter();
         HostFacts {
             version: env!("CARGO_PKG_VERSION").to_owned(),
@@ -78,7 +78,7 @@ impl HostView for Running {
     }
 
     fn check(&self) -> Vec<Finding> {
-        let found = doctor::store(self.site.data(), self.site.database());
+        let found = doctor::store(self.context.data(), self.context.database());
         found.into_iter().map(finding).collect()
     }
 }
@@ -86,9 +86,9 @@ impl HostView for Running {
 impl Running {
     /// Active hosts of the data directory, or of a server's database with their machines.
     fn hosts(&self) -> Vec<String> {
-        let database = self.site.database();
+        let database = self.context.database();
         if !database.is_on_server() {
-            return liveness::hosts_alive(self.site.data()).unwrap_or_default();
+            return liveness::hosts_alive(self.context.data()).unwrap_or_default();
         }
         let members = database
             .read_session()
@@ -107,7 +107,7 @@ impl Running {
     fn findings(&self, catalog: &Catalog) -> Vec<Finding> {
         let found = doctor::components(catalog, &self.config, &[]);
         let worth = found.into_iter().filter(|finding| finding.state > State::Note);
-        let refused = self.site.refused().map(|why| Finding {
+        let refused = self.context.refused().map(|why| Finding {
             severity: Severity::Problem,
             about: "configuration".to_owned(),
             what: format!(

@@ -10,7 +10,7 @@ use tollgate_components::loading::{Haste, Keep, Loader, Tables};
 use tollgate_components::policies;
 use tollgate_core::clock::Clock;
 use tollgate_gate::core_tools;
-use tollgate_gate::{Equipment, Gate, Generation, Maintenance};
+use tollgate_gate::{CallServices, Gate, Generation, Maintenance};
 use tollgate_sandbox::Sandbox;
 use tollgate_sandbox::process::{Environment, Launcher};
 use tollgate_sandbox::workspaces::Workspaces;
@@ -26,7 +26,7 @@ use crate::sources::{policy_sources, sources};
 
 /// Packs to load, and the selection of their tools.
 #[derive(Debug, Clone, Default)]
-pub struct Choice {
+pub struct PackSelection {
     /// Only these packs; all enabled ones if empty.
     pub packs: Vec<String>,
     /// Selected tools of these packs.
@@ -50,7 +50,7 @@ pub struct Authority {
 
 /// Environment of a host: its data directory, sandbox and database, and the means to start programs. Loaded components
 /// can be replaced.
-pub struct Site {
+pub struct HostContext {
     data: Arc<DataDir>,
     sandbox: Arc<Sandbox>,
     database: Database,
@@ -61,13 +61,13 @@ pub struct Site {
     refused: Mutex<Option<String>>,
 }
 
-impl Site {
+impl HostContext {
     /// Opens a data directory.
-    pub fn open(data_dir: &Path, authority: Authority) -> anyhow::Result<Site> {
+    pub fn open(data_dir: &Path, authority: Authority) -> anyhow::Result<HostContext> {
         let data = DataDir::open(data_dir)?;
         if let Some(server) = authority.server.clone() {
             let database = Database::connect(server).context("cannot use the database")?;
-            return Site::on(data, database, authority, Keep::Components);
+            return HostContext::on(data, database, authority, Keep::Components);
         }
         if !data.has(DATABASE) {
             // If someone moved the database away, a new empty one beside it would split the work of the two.
@@ -81,14 +81,14 @@ impl Site {
             );
         }
         let database = Database::open(&data.database()).context("cannot use the database")?;
-        Site::on(data, database, authority, Keep::Components)
+        HostContext::on(data, database, authority, Keep::Components)
     }
 
     /// Opens a data directory as it is: nothing is created, migrated or stored.
-    pub fn frozen(data_dir: &Path, authority: Authority) -> anyhow::Result<Site> {
+    pub fn frozen(data_dir: &Path, authority: Authority) -> anyhow::Result<HostContext> {
         let data = DataDir::existing(data_dir)?;
         if let Some(server) = authority.server.clone() {
-            return Site::on(data, Database::on(server), authority, Keep::Nothing);
+            return HostContext::on(data, Database::on(server), authority, Keep::Nothing);
         }
         anyhow::ensure!(
             data.has(DATABASE),
@@ -96,10 +96,15 @@ impl Site {
             data_dir.display()
         );
         let database = Database::existing(&data.database());
-        Site::on(data, database, authority, Keep::Nothing)
+        HostContext::on(data, database, authority, Keep::Nothing)
     }
 
-    fn on(data: DataDir, database: Database, authority: Authority, keep: Keep) -> anyhow::Result<Site> {
+    fn on(
+        data: DataDir,
+        database: Database,
+        authority: Authority,
+        keep: Keep,
+    ) -> anyhow::Result<HostContext> {
         let Authority {
             executable,
             environment,
@@ -118,7 +123,7 @@ impl Site {
             database.clone(),
             Arc::clone(&clock),
         )?;
-        Ok(Site {
+        Ok(HostContext {
             data: Arc::new(data),
             sandbox,
             database,
@@ -153,8 +158,8 @@ impl Site {
     }
 
     /// Dependencies of calls.
-    pub fn equipment(&self) -> Equipment {
-        Equipment {
+    pub fn services(&self) -> CallServices {
+        CallServices {
             sandbox: Arc::clone(&self.sandbox),
             launcher: Arc::clone(&self.launcher),
             clock: Arc::clone(&self.clock),
@@ -193,21 +198,22 @@ impl Site {
         &self,
         config: &Config,
         workspaces: Workspaces,
-        choice: &Choice,
+        pack_selection: &PackSelection,
     ) -> anyhow::Result<Generation> {
-        self.load_in(config, workspaces, choice, Haste::Whole).await
+        self.load_in(config, workspaces, pack_selection, Haste::Whole)
+            .await
     }
 
-    /// Like [`load`](Site::load), with a degree of haste.
+    /// Like [`load`](HostContext::load), with a degree of haste.
     pub async fn load_in(
         &self,
         config: &Config,
         workspaces: Workspaces,
-        choice: &Choice,
+        pack_selection: &PackSelection,
         haste: Haste,
     ) -> anyhow::Result<Generation> {
         let mut loaded = self
-            .load_with(config, workspaces, choice, (Tables::Migrate, haste))
+            .load_with(config, workspaces, pack_selection, (Tables::Migrate, haste))
             .await?;
         self.remember(&mut loaded);
         Ok(loaded)
@@ -219,11 +225,16 @@ impl Site {
         &self,
         config: &Config,
         workspaces: Workspaces,
-        choice: &Choice,
+        pack_selection: &PackSelection,
         running: &Generation,
     ) -> anyhow::Result<Generation> {
         let mut whole = self
-            .load_with(config, workspaces, choice, (Tables::Migrate, Haste::Whole))
+            .load_with(
+                config,
+                workspaces,
+                pack_selection,
+                (Tables::Migrate, Haste::Whole),
+            )
             .await?;
         if let Some(catalog) = Arc::get_mut(&mut whole.catalog) {
             catalog.inherit(&running.catalog);
@@ -238,11 +249,11 @@ impl Site {
         &self,
         config: &Config,
         workspaces: Workspaces,
-        choice: &Choice,
+        pack_selection: &PackSelection,
         running: &Generation,
     ) -> anyhow::Result<Generation> {
         let mut next = self
-            .load_with(config, workspaces, choice, (Tables::Try, Haste::Whole))
+            .load_with(config, workspaces, pack_selection, (Tables::Try, Haste::Whole))
             .await?;
         let failed_before = |name: &str| {
             running
@@ -296,13 +307,13 @@ impl Site {
         &self,
         config: &Config,
         workspaces: Workspaces,
-        choice: &Choice,
+        pack_selection: &PackSelection,
         how: (Tables, Haste),
     ) -> anyhow::Result<Generation> {
-        let sources = sources(config, &choice.packs)?;
+        let sources = sources(config, &pack_selection.packs)?;
         let policies = policy_sources(config)?;
         self.use_registries(config)?;
-        let selection = &choice.selection;
+        let selection = &pack_selection.selection;
         let catalog = Catalog::load(
             &self.loader,
             core_tools::TOOLS,
@@ -356,19 +367,19 @@ impl Site {
             },
         )?;
         self.database.know_heads(generation.head_of());
-        host.bury_the_dead(&self.database, &*self.clock)?;
+        host.clean_up_after_dead_hosts(&self.database, &*self.clock)?;
         let artifacts = ArtifactStore::open(
             &self.data,
             config.artifacts.clone(),
             Arc::clone(&self.clock),
             &self.database,
         )?;
-        let keeping = Maintenance {
+        let maintenance = Maintenance {
             data: Arc::clone(&self.data),
             settings: config.ledger.clone(),
             artifacts: artifacts.map(Arc::new),
         };
-        Gate::open(generation, self.equipment(), &self.database, host, keeping)
+        Gate::open(generation, self.services(), &self.database, host, maintenance)
     }
 }
 
@@ -378,9 +389,17 @@ pub async fn open(
     data_dir: &Path,
     authority: Authority,
     workspaces: Workspaces,
-    choice: &Choice,
+    pack_selection: &PackSelection,
 ) -> anyhow::Result<Gate> {
-    open_in(config, data_dir, authority, workspaces, choice, Haste::Described).await
+    open_in(
+        config,
+        data_dir,
+        authority,
+        workspaces,
+        pack_selection,
+        Haste::Described,
+    )
+    .await
 }
 
 /// Like [`open`], with a degree of haste.
@@ -389,12 +408,12 @@ pub async fn open_in(
     data_dir: &Path,
     authority: Authority,
     workspaces: Workspaces,
-    choice: &Choice,
+    pack_selection: &PackSelection,
     haste: Haste,
 ) -> anyhow::Result<Gate> {
-    let site = Site::open(data_dir, authority)?;
-    let generation = site.load_in(config, workspaces, choice, haste).await?;
-    site.gate(config, generation)
+    let context = HostContext::open(data_dir, authority)?;
+    let generation = context.load_in(config, workspaces, pack_selection, haste).await?;
+    context.gate(config, generation)
 }
 
 #[cfg(test)]
@@ -420,12 +439,18 @@ mod tests {
             cache_dir: None,
             server: None,
         };
-        let choice = Choice {
+        let pack_selection = PackSelection {
             packs: vec!["task-store".to_owned()],
-            ..Choice::default()
+            ..PackSelection::default()
         };
         let config = Config::default();
-        let opened = super::open(&config, place.path(), authority, Workspaces::default(), &choice);
+        let opened = super::open(
+            &config,
+            place.path(),
+            authority,
+            Workspaces::default(),
+            &pack_selection,
+        );
         let gate = opened.await.unwrap();
         let pack = Arc::clone(&gate.catalog().packs()[0]);
         (place, gate, pack)
@@ -448,7 +473,7 @@ mod tests {
     /// Waits until an instance is ready. After a call with no other call behind it, the next instance is prepared.
     async fn stocked(pack: &Pack) {
         let ready = async {
-            while pack.spares().ready() == 0 {
+            while pack.pool().ready() == 0 {
                 tokio::task::yield_now().await;
             }
         };
@@ -459,7 +484,7 @@ mod tests {
     #[tokio::test]
     async fn calls_in_instances_made_in_advance_are_as_calls_in_their_own() {
         let (_place, gate, pack) = open().await;
-        assert_eq!(pack.spares().ready(), 0);
+        assert_eq!(pack.pool().ready(), 0);
         let mut ids = Vec::new();
         for title in ["one", "two", "three"] {
             let created = call(&gate, "task_create", task(title)).await.unwrap();

@@ -10,9 +10,9 @@ use tokio::signal::unix::{Signal, SignalKind, signal};
 use tokio::sync::mpsc;
 
 /// Time without changes before a reload, because few programs write a file in one step.
-const QUIET: Duration = Duration::from_millis(100);
+const QUIET_INTERVAL: Duration = Duration::from_millis(100);
 /// Maximum wait for that, in a folder with constant changes.
-const PATIENCE: Duration = Duration::from_secs(1);
+const RELOAD_DELAY_LIMIT: Duration = Duration::from_secs(1);
 
 /// Reason to reload the configuration.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -91,9 +91,10 @@ impl Watch {
                     // Files are not watched.
                     std::future::pending::<()>().await;
                 }
-                let more =
-                    async { while let Ok(Some(())) = tokio::time::timeout(QUIET, changes.recv()).await {} };
-                let _ = tokio::time::timeout(PATIENCE, more).await;
+                let more = async {
+                    while let Ok(Some(())) = tokio::time::timeout(QUIET_INTERVAL, changes.recv()).await {}
+                };
+                let _ = tokio::time::timeout(RELOAD_DELAY_LIMIT, more).await;
             };
             let cause = tokio::select! {
                 Some(()) = hang_up.recv() => Cause::Asked,

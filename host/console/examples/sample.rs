@@ -7,7 +7,9 @@ mod story;
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use tollgate_console::{ConsoleSettings, Equipment, HostFacts, HostView, PackRow, PolicyRow, Reader};
+use tollgate_console::{
+    ConsoleDependencies, ConsoleSettings, HostFacts, HostView, PackRow, PolicyRow, Reader,
+};
 use tollgate_core::clock::{Clock as _, SystemClock};
 use tollgate_store::artifacts::{ArtifactSettings, ArtifactStore};
 use tollgate_store::consoles::Consoles;
@@ -89,7 +91,7 @@ async fn serve(dir: PathBuf, port: usize) {
         &database,
     )
     .unwrap();
-    let equipment = Equipment {
+    let dependencies = ConsoleDependencies {
         reader: Reader::new(database, artifacts),
         host: Arc::new(Sample),
         packs: Arc::new(story::jobs::Jobs),
@@ -98,7 +100,8 @@ async fn serve(dir: PathBuf, port: usize) {
         clock: Arc::clone(&clock) as Arc<_>,
         settings: tokio::sync::watch::channel(ConsoleSettings::default()).1,
     };
-    let app = tollgate_console::router(equipment, None, tokio_util::sync::CancellationToken::new()).unwrap();
+    let app =
+        tollgate_console::router(dependencies, None, tokio_util::sync::CancellationToken::new()).unwrap();
     let listener = tokio::net::TcpListener::bind(("127.0.0.1", u16::try_from(port).unwrap()))
         .await
         .unwrap();

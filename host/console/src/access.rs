@@ -25,7 +25,7 @@ pub(crate) const SESSION_MS: i64 = 8 * 3_600_000;
 /// Maximum number of sessions. A new one replaces the oldest.
 const SESSIONS: usize = 256;
 /// Longest token that is checked, in bytes.
-const LONGEST: usize = 8 << 10;
+const MAX_TOKEN_BYTES: usize = 8 << 10;
 
 /// Authenticates a token. `None` if the token is not valid.
 pub type Prove = Arc<dyn Fn(String) -> BoxFuture<'static, Option<Proven>> + Send + Sync>;
@@ -124,7 +124,7 @@ impl Access {
     /// value is valid only under this cookie name.
     pub(crate) async fn log_in(&self, token: &str, name: &str) -> Result<String, Refused> {
         let token = token.trim();
-        if token.is_empty() || token.len() > LONGEST {
+        if token.is_empty() || token.len() > MAX_TOKEN_BYTES {
             return Err(Refused::Unknown);
         }
         let now_ms = self.clock.now_ms();

@@ -34,8 +34,8 @@ const BATCH: i64 = 4_000;
 /// Interval between checks for new rows while no page is open, so that a page has few rows to count.
 const INTERVAL: Duration = Duration::from_secs(5);
 /// Number of uncounted rows for which a page waits, and the longest wait. A long ledger takes seconds.
-const NEAR: i64 = 4 * BATCH;
-const PATIENCE: Duration = Duration::from_secs(2);
+const UNCOUNTED_ROWS_LIMIT: i64 = 4 * BATCH;
+const COUNT_TIMEOUT: Duration = Duration::from_secs(2);
 
 /// Counted figures.
 pub(crate) struct Figures {
@@ -166,10 +166,10 @@ impl Counting {
     ) -> Result<T, ReadError> {
         self.count_new().await?;
         let oldest = self.figures().counted.map_or(0, |(oldest, _)| oldest);
-        if oldest <= NEAR {
+        if oldest <= UNCOUNTED_ROWS_LIMIT {
             let mut complete = self.is_complete.subscribe();
             // A page of partial figures is better than none.
-            let _ = tokio::time::timeout(PATIENCE, complete.wait_for(|complete| *complete)).await;
+            let _ = tokio::time::timeout(COUNT_TIMEOUT, complete.wait_for(|complete| *complete)).await;
         }
         let own = self.clone();
         let looked = tokio::task::spawn_blocking(move || body(&own.figures()));

@@ -16,9 +16,9 @@ use crate::layout;
 use crate::{Console, PATH};
 
 /// Longest form in bytes.
-const LONGEST: usize = 16 << 10;
+const MAX_FORM_BYTES: usize = 16 << 10;
 /// Longest address of a page that the login leads to, in bytes.
-const LONGEST_ADDRESS: usize = 2 << 10;
+const MAX_ADDRESS_BYTES: usize = 2 << 10;
 /// Name of a cookie that only this host can set, and only behind TLS.
 const BOUND: &str = "__Host-tollgate";
 /// Path of the page that logs in.
@@ -125,7 +125,7 @@ pub(crate) fn see_other(path: &str, cookie: Option<HeaderValue>) -> Response {
 /// Page that was requested before the login, if it is one of the console's.
 pub(crate) fn wanted(address: &str) -> &str {
     let is_ours = address.starts_with(PATH)
-        && address.len() <= LONGEST_ADDRESS
+        && address.len() <= MAX_ADDRESS_BYTES
         && address.bytes().all(|byte| byte.is_ascii_graphic());
     if is_ours { address } else { PATH }
 }
@@ -136,7 +136,7 @@ pub(crate) async fn form(headers: &HeaderMap, body: Body) -> Option<Vec<(String,
     if !kind.starts_with("application/x-www-form-urlencoded") {
         return None;
     }
-    let reading = tokio::time::timeout(std::time::Duration::from_secs(10), to_bytes(body, LONGEST));
+    let reading = tokio::time::timeout(std::time::Duration::from_secs(10), to_bytes(body, MAX_FORM_BYTES));
     let bytes = reading.await.ok()?.ok()?;
     Some(url::form_urlencoded::parse(&bytes).into_owned().collect())
 }

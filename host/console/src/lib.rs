@@ -52,7 +52,7 @@ use tail::Tail;
 pub const PATH: &str = "/console/";
 
 /// Dependencies of a console.
-pub struct Equipment {
+pub struct ConsoleDependencies {
     /// Reads the store.
     pub reader: Reader,
     /// Source of facts about the host.
@@ -87,21 +87,26 @@ struct Console {
 /// Routes of the console. `prove` checks tokens of identities, and `stop` ends streams and counting. Must be called in
 /// a runtime.
 pub fn router(
-    equipment: Equipment,
+    dependencies: ConsoleDependencies,
     prove: Option<Prove>,
     stop: CancellationToken,
 ) -> Result<Router, getrandom::Error> {
-    let clock = equipment.clock;
-    let access = Access::new(equipment.settings, equipment.consoles, prove, Arc::clone(&clock))?;
+    let clock = dependencies.clock;
+    let access = Access::new(
+        dependencies.settings,
+        dependencies.consoles,
+        prove,
+        Arc::clone(&clock),
+    )?;
     let parts = Arc::new(Parts::default());
     let console = Arc::new(Console {
         access,
-        tail: Tail::new(equipment.reader.clone(), Arc::clone(&parts)),
-        figures: Counting::start(equipment.reader.clone(), Arc::clone(&clock), stop.clone()),
-        reader: equipment.reader,
-        host: equipment.host,
-        answering: equipment.answering,
-        packs: equipment.packs,
+        tail: Tail::new(dependencies.reader.clone(), Arc::clone(&parts)),
+        figures: Counting::start(dependencies.reader.clone(), Arc::clone(&clock), stop.clone()),
+        reader: dependencies.reader,
+        host: dependencies.host,
+        answering: dependencies.answering,
+        packs: dependencies.packs,
         clock,
         parts,
         stop,

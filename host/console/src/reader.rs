@@ -10,7 +10,7 @@ use tollgate_store::artifacts::ArtifactStore;
 use tollgate_store::storage::{Database, OpenError, Session, StoreError};
 
 /// Maximum number of concurrent reads for pages, so that pages never crowd out calls.
-const AT_ONCE: usize = 3;
+const MAX_CONCURRENT_READS: usize = 3;
 /// Timeout of the reads for one page.
 const TIMEOUT: Duration = Duration::from_secs(5);
 
@@ -49,7 +49,7 @@ impl Reader {
                 database,
                 artifacts,
                 idle: Mutex::default(),
-                turns: Arc::new(Semaphore::new(AT_ONCE)),
+                turns: Arc::new(Semaphore::new(MAX_CONCURRENT_READS)),
             }),
         }
     }

@@ -26,11 +26,11 @@ const QUIET_LOOKS: u32 = 66;
 /// Number of polls between two messages that parts of pages changed.
 const PART_LOOKS: u32 = 7;
 /// Maximum rows in one message.
-const AT_ONCE: u32 = 200;
+const MAX_ROWS: u32 = 200;
 /// Messages that a slow stream may lag behind before it reads from the store.
-const BEHIND: usize = 64;
+const MAX_LAG: usize = 64;
 /// Idle time after which a stream gets a message that tests the connection.
-const KEEP_ALIVE: Duration = Duration::from_secs(15);
+const KEEP_ALIVE_INTERVAL: Duration = Duration::from_secs(15);
 
 /// New rows, and the message for listeners without a filter.
 #[derive(Debug)]
@@ -44,7 +44,7 @@ pub(crate) struct News {
 }
 
 #[derive(Debug, Clone)]
-enum Heard {
+enum TailEvent {
     News(Arc<News>),
     Parts,
 }
@@ -55,7 +55,7 @@ pub(crate) struct Tail {
     /// Cached parts. The cache is cleared before pages are told to request parts. Otherwise a page could get the state
     /// before the change, and no message would follow.
     parts: Arc<Parts>,
-    sender: broadcast::Sender<Heard>,
+    sender: broadcast::Sender<TailEvent>,
     /// Held by the polling task.
     looking: Arc<Mutex<()>>,
 }
@@ -66,7 +66,7 @@ impl Tail {
         Tail {
             reader,
             parts,
-            sender: broadcast::Sender::new(BEHIND),
+            sender: broadcast::Sender::new(MAX_LAG),
             looking: Arc::default(),
         }
     }
@@ -108,7 +108,7 @@ impl Tail {
             while turn.is_some() {
                 if let Err(err) = keep_looking(&reader, &parts, &sender).await {
                     tracing::warn!(%err, "reading new ledger rows failed; trying again");
-                    tokio::time::sleep(KEEP_ALIVE / 15).await;
+                    tokio::time::sleep(KEEP_ALIVE_INTERVAL / 15).await;
                 }
                 drop(turn.take());
                 // A listener that arrived as this ended saw the lock held, and relies on it.
@@ -123,7 +123,7 @@ impl Tail {
 async fn keep_looking(
     reader: &Reader,
     parts: &Parts,
-    sender: &broadcast::Sender<Heard>,
+    sender: &broadcast::Sender<TailEvent>,
 ) -> Result<(), ReadError> {
     let mut last = reader.read(|session| Ok(session.ledger().head()?.seq)).await?;
     let (mut quiet, mut since_parts, mut is_stale) = (0, PART_LOOKS, true);
@@ -135,12 +135,12 @@ async fn keep_looking(
         if let Some(news) = news {
             last = news.to;
             (quiet, is_stale) = (0, true);
-            let _ = sender.send(Heard::News(Arc::new(news)));
+            let _ = sender.send(TailEvent::News(Arc::new(news)));
         }
         if (is_stale && since_parts >= PART_LOOKS) || quiet >= QUIET_LOOKS {
             (quiet, since_parts, is_stale) = (0, 0, false);
             parts.forget().await;
-            let _ = sender.send(Heard::Parts);
+            let _ = sender.send(TailEvent::Parts);
         }
     }
     Ok(())
@@ -157,7 +157,7 @@ fn news(session: &Session, after: i64) -> StoreResult<Option<News>> {
     };
     let operations: Vec<(StoredOperation, Row)> = session
         .operations()
-        .list(&filter, AT_ONCE)?
+        .list(&filter, MAX_ROWS)?
         .into_iter()
         .map(|operation| Ok((Row::of(session, &operation)?, operation)))
         .map(|made: StoreResult<_>| made.map(|(row, operation)| (operation, row)))
@@ -182,7 +182,7 @@ fn message(to: i64, rows: &[&Row]) -> Bytes {
 /// One open page.
 struct Listener {
     reader: Reader,
-    receiver: broadcast::Receiver<Heard>,
+    receiver: broadcast::Receiver<TailEvent>,
     /// Position of the last row that the listener has.
     last: i64,
     filter: Arc<Filter>,
@@ -199,12 +199,14 @@ impl Listener {
                     None => self.is_behind = false,
                 }
             }
-            match tokio::time::timeout(KEEP_ALIVE, self.receiver.recv()).await {
+            match tokio::time::timeout(KEEP_ALIVE_INTERVAL, self.receiver.recv()).await {
                 Err(_) => return Ok(Bytes::from_static(b": still here\n\n")),
-                Ok(Ok(Heard::Parts)) => return Ok(Bytes::from_static(b"event: parts\ndata: 1\n\n")),
-                Ok(Ok(Heard::News(news))) if news.to <= self.last => {}
-                Ok(Ok(Heard::News(news))) if news.after == self.last => return Ok(self.take(&news)),
-                Ok(Ok(Heard::News(_)) | Err(broadcast::error::RecvError::Lagged(_))) => self.is_behind = true,
+                Ok(Ok(TailEvent::Parts)) => return Ok(Bytes::from_static(b"event: parts\ndata: 1\n\n")),
+                Ok(Ok(TailEvent::News(news))) if news.to <= self.last => {}
+                Ok(Ok(TailEvent::News(news))) if news.after == self.last => return Ok(self.take(&news)),
+                Ok(Ok(TailEvent::News(_)) | Err(broadcast::error::RecvError::Lagged(_))) => {
+                    self.is_behind = true
+                }
                 Ok(Err(broadcast::error::RecvError::Closed)) => return Err(ReadError::Gone),
             }
         }

@@ -24,7 +24,7 @@ impl Gate {
     pub async fn use_answer(&self, id: &str) -> bool {
         let is_first = Arc::new(AtomicBool::new(false));
         let (seen, id, now_ms) = (Arc::clone(&is_first), id.to_owned(), self.clock.now_ms());
-        let is_on_disk = self.lanes.change(Box::new(move |session| {
+        let is_on_disk = self.executors.change(Box::new(move |session| {
             // The transaction may run again; only the last run counts.
             seen.store(session.approvals().use_consent(&id, now_ms)?, Ordering::Release);
             Ok(())
@@ -36,12 +36,12 @@ impl Gate {
 impl Gate {
     /// Takes the requests for approval that the operator's program has not been notified of. No other host gets them.
     pub async fn unheard_approvals(&self, limit: u32) -> Vec<StoredApproval> {
-        if !self.lanes.has_unheard_approvals().await {
+        if !self.executors.has_unheard_approvals().await {
             return Vec::new();
         }
         let taken = Arc::new(Mutex::new(Vec::new()));
         let (seen, now_ms) = (Arc::clone(&taken), self.clock.now_ms());
-        let is_on_disk = self.lanes.change(Box::new(move |session| {
+        let is_on_disk = self.executors.change(Box::new(move |session| {
             // The transaction may run again; only the last run counts.
             *seen.lock().unwrap_or_else(PoisonError::into_inner) =
                 session.approvals().take_unheard(now_ms, limit)?;
@@ -58,9 +58,9 @@ impl Gate {
 pub(super) fn check(
     consent: Option<&Consent>,
     question: &Question,
-    draft: &mut PendingOperation,
+    pending: &mut PendingOperation,
 ) -> Result<(), Option<Pending>> {
-    let operation = &draft.operation;
+    let operation = &pending.operation;
     let about = json!([
         operation.tool,
         operation.args_hash,
@@ -81,15 +81,15 @@ pub(super) fn check(
         }
     };
     if answer != "none" {
-        withdraw_requests(draft, answer);
+        withdraw_requests(pending, answer);
     }
-    Verdict::answered(&mut draft.verdicts, answer);
+    Verdict::answered(&mut pending.verdicts, answer);
     outcome
 }
 
 /// Withdraws the same question from the list of approvals, because the client's user answered it for this call.
-fn withdraw_requests(draft: &mut PendingOperation, answer: &str) {
-    let operation = &draft.operation;
+fn withdraw_requests(pending: &mut PendingOperation, answer: &str) {
+    let operation = &pending.operation;
     let at_ms = Timestamp::parse(&operation.timestamp).map_or(0, Timestamp::as_ms);
     let answered = |component: String, key: String| PolicyRow::Settle {
         component,
@@ -110,5 +110,5 @@ fn withdraw_requests(draft: &mut PendingOperation, answer: &str) {
         PolicyRow::Ask(new) => answered(new.component, new.request.key),
         other @ (PolicyRow::Settle { .. } | PolicyRow::Remember(_)) => other,
     });
-    draft.operation.policy_rows = rows.collect();
+    pending.operation.policy_rows = rows.collect();
 }

@@ -11,7 +11,7 @@ use tollgate_store::storage::StoredApproval;
 use super::pending_operation::recorded_actor;
 use super::{Call, Gate, Generation};
 use crate::approvers::Answerer;
-use crate::core_tools::{RELAY, RESOLVE, Resolve};
+use crate::core_tools::{RESOLVE, Resolve, TOOL_CALL};
 
 /// Tool that a call is about. A `tool_call` of another tool becomes a call of that tool in every respect. If the
 /// named tool cannot be called that way, the call stays a `tool_call` and is refused as such.
@@ -20,7 +20,7 @@ pub(super) fn follow<'a>(
     tool: &'a Arc<ToolEntry>,
     call: &mut Call,
 ) -> &'a Arc<ToolEntry> {
-    if tool.spec.name != RELAY || !call.malformed.is_empty() {
+    if tool.spec.name != TOOL_CALL || !call.malformed.is_empty() {
         return tool;
     }
     match asked_for(catalog, &call.arguments) {
@@ -39,7 +39,7 @@ pub(super) fn target_of<'a>(
     tool: &'a Arc<ToolEntry>,
     arguments: &Map<String, Value>,
 ) -> &'a Arc<ToolEntry> {
-    if tool.spec.name != RELAY {
+    if tool.spec.name != TOOL_CALL {
         return tool;
     }
     asked_for(catalog, arguments).map_or(tool, |(target, _)| target)
@@ -61,7 +61,7 @@ fn asked_for<'a>(
         Some(Value::String(text)) => serde_json::from_str(text).ok()?,
         Some(_) => return None,
     };
-    (target.spec.name != RELAY).then_some((target, given))
+    (target.spec.name != TOOL_CALL).then_some((target, given))
 }
 
 impl Gate {
@@ -82,7 +82,7 @@ impl Gate {
         let Ok(answer) = serde_json::from_value::<Resolve>(Value::Object(own)) else {
             return tool;
         };
-        let Some(asked) = self.lanes.approval(answer.approval_id.clone()).await else {
+        let Some(asked) = self.executors.approval(answer.approval_id.clone()).await else {
             return tool;
         };
         let now_ms = self.clock.now_ms();

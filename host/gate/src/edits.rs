@@ -7,15 +7,15 @@ use tollgate_store::storage::{Session, StoreResult};
 use super::pending_operation::PendingOperation;
 
 /// Refuses a call whose edits are limited if the scan of the work tree before it failed.
-pub(super) fn unseen(session: &Session, draft: &PendingOperation) -> StoreResult<Option<ToolError>> {
-    let Some(Err(unseen)) = &draft.seen else {
+pub(super) fn unseen(session: &Session, pending: &PendingOperation) -> StoreResult<Option<ToolError>> {
+    let Some(Err(unseen)) = &pending.seen else {
         return Ok(None);
     };
-    if !unseen.has_git || draft.closes_envelope() {
+    if !unseen.has_git || pending.closes_envelope() {
         return Ok(None);
     }
-    let in_windows = draft.windows.iter().filter_map(|window| window.max_edits).min();
-    let in_envelopes = match &draft.operation.envelope_id {
+    let in_windows = pending.windows.iter().filter_map(|window| window.max_edits).min();
+    let in_envelopes = match &pending.operation.envelope_id {
         Some(envelope) => session.envelopes().limit_of_edits(envelope)?,
         None => None,
     };
@@ -34,7 +34,7 @@ pub(super) fn unseen(session: &Session, draft: &PendingOperation) -> StoreResult
          cannot be inspected.",
     )
     .context("limit", limit);
-    if let Some(envelope) = &draft.operation.envelope_id {
+    if let Some(envelope) = &pending.operation.envelope_id {
         refusal = refusal.next_call(NextCall::new("ledger_report", json!({ "envelope_id": envelope })));
     }
     Ok(Some(refusal))

@@ -34,7 +34,7 @@ const MAX_BLOCKERS: usize = 200;
 #[derive(Debug, Clone)]
 pub(super) struct Ended {
     pub(super) result: Result<Reply, Failure>,
-    pub(super) additions: Annotations,
+    pub(super) annotations: Annotations,
     /// True if the host cut it short, so that nothing from the guest is sent.
     pub(super) cut_short: bool,
     /// Verdicts of policies on the result.
@@ -53,7 +53,7 @@ impl Ended {
     pub(super) fn of(result: Result<Reply, Failure>) -> Ended {
         Ended {
             result,
-            additions: Annotations::default(),
+            annotations: Annotations::default(),
             cut_short: false,
             verdicts: Vec::new(),
             pages: 0,
@@ -88,7 +88,7 @@ impl Ended {
     /// Drops everything that the component returned beside its result, because no policy let it through.
     pub(super) fn withhold(&mut self) {
         self.lines.clear();
-        self.additions = Annotations::default();
+        self.annotations = Annotations::default();
     }
 }
 
@@ -123,7 +123,7 @@ pub(super) fn conclude(
         Err(trap) => Err(name_trap(call, pack, &trap, state, deadline)),
     };
     Ended {
-        additions: std::mem::take(&mut state.additions),
+        annotations: std::mem::take(&mut state.annotations),
         lines: state.progress.take_lines(),
         cut_short,
         ..Ended::of(result)

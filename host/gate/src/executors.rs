@@ -21,11 +21,11 @@ use super::backlog::Backlog;
 use super::failure::Failure;
 use super::guest_call::GuestCall;
 use super::job::{Job, Work};
-use super::judged::{Judged, Waiting};
 use super::maintenance::{Maintenance, MaintenanceThread, Mirrorer};
 use super::pending_operation::{PendingOperation, Recording};
 use super::projector;
 use super::queue::Queue;
+use super::reader_outcome::{ReaderOutcome, Waiting};
 use super::runners::Runners;
 use super::runtime::Runtime;
 use super::settled::Settled;
@@ -36,7 +36,7 @@ use reader::{ReadJob, Reader};
 use runner::Runner;
 
 /// Time that a `read` call waits before another reader is woken for it.
-const PATIENCE: Duration = Duration::from_millis(5);
+const WAKE_TIMEOUT: Duration = Duration::from_millis(5);
 /// Most concurrent `run` calls. Identities share them, so that one identity has at most half.
 const RUNNERS: u64 = 16;
 /// Most concurrent `run` calls of a caller that has the process to itself.
@@ -64,14 +64,14 @@ impl Executors {
     pub(super) fn open(
         database: &Database,
         runtime: Runtime,
-        keeping: Arc<Maintenance>,
+        maintenance: Arc<Maintenance>,
     ) -> anyhow::Result<Executors> {
-        let mirrorer = keeping
+        let mirrorer = maintenance
             .settings
             .mirror
-            .then(|| Mirrorer::open(database, &keeping));
+            .then(|| Mirrorer::open(database, &maintenance));
         let (committed, mirrorer) = mirrorer.transpose()?.unzip();
-        let data = Arc::clone(&keeping.data);
+        let data = Arc::clone(&maintenance.data);
         let backlog = Backlog::default();
         let (writes, write_jobs) = crossbeam_channel::unbounded();
         let readers = reader::count();
@@ -96,10 +96,10 @@ impl Executors {
             };
             threads.push(thread(&format!("reader-{number}"), move || reader.work()));
         }
-        let clock = Arc::clone(&runtime.equipment.clock);
-        let (running, keeper) =
-            MaintenanceThread::new(keeping, database.clone(), clock, Sender::clone(&writes));
-        threads.push(thread("keeper", move || keeper.work()));
+        let clock = Arc::clone(&runtime.services.clock);
+        let (running, maintenance_thread) =
+            MaintenanceThread::new(maintenance, database.clone(), clock, Sender::clone(&writes));
+        threads.push(thread("maintenance", move || maintenance_thread.work()));
         threads.extend(mirrorer.map(|mirrorer| thread("mirrorer", move || mirrorer.work())));
         Ok(Executors {
             database: database.clone(),
@@ -116,26 +116,33 @@ impl Executors {
 
     /// Has a call judged on a snapshot. A call that reads runs there, and its row follows later. A call that writes
     /// and passes continues at the writer.
-    pub(super) async fn read(&self, guest: GuestCall, draft: PendingOperation) -> Judged {
+    pub(super) async fn read(&self, guest: GuestCall, pending: PendingOperation) -> ReaderOutcome {
         let (reply, mut answer) = oneshot::channel();
-        let share = draft.share.clone();
-        self.reads.push(share, ReadJob { guest, draft, reply });
-        let answered = match tokio::time::timeout(PATIENCE, &mut answer).await {
+        let share = pending.share.clone();
+        self.reads.push(
+            share,
+            ReadJob {
+                guest,
+                pending,
+                reply,
+            },
+        );
+        let answered = match tokio::time::timeout(WAKE_TIMEOUT, &mut answer).await {
             Ok(answered) => answered,
             Err(_) => {
                 self.reads.hurry();
                 answer.await
             }
         };
-        answered.unwrap_or_else(|_| Judged::Settled(Settled::failed(stopping()), Recording::default()))
+        answered.unwrap_or_else(|_| ReaderOutcome::Settled(Settled::failed(stopping()), Recording::default()))
     }
 
     /// Runs a call in a transaction that is committed with its row.
-    pub(super) async fn write(&self, guest: GuestCall, draft: PendingOperation) -> Settled {
+    pub(super) async fn write(&self, guest: GuestCall, pending: PendingOperation) -> Settled {
         let (reply, answer) = oneshot::channel();
         self.send(Job::Call {
             guest: Box::new(guest),
-            draft: Box::new(draft),
+            pending: Box::new(pending),
             reply: Waiting::Caller(reply),
         });
         answer.await.unwrap_or_else(|_| Settled::failed(stopping()))
@@ -143,7 +150,7 @@ impl Executors {
 
     /// Runs a call outside any transaction. The call is admitted before, and its row is on disk before the reply. The
     /// row is written even if the caller leaves.
-    pub(super) async fn run(&self, guest: GuestCall, draft: PendingOperation) -> Settled {
+    pub(super) async fn run(&self, guest: GuestCall, pending: PendingOperation) -> Settled {
         let Some(writes) = self.writes.clone() else {
             return Settled::failed(stopping());
         };
@@ -155,7 +162,7 @@ impl Executors {
         };
         let token = self.runners.announce();
         let run = async move {
-            let settled = runner.run(guest, draft).await;
+            let settled = runner.run(guest, pending).await;
             drop(token);
             settled
         };
@@ -165,13 +172,13 @@ impl Executors {
     }
 
     /// Scans the work tree after a call's files were written, and stores its state as the result of the call.
-    pub(super) async fn look_after_files(&self, mut draft: PendingOperation) {
+    pub(super) async fn look_after_files(&self, mut pending: PendingOperation) {
         let (runtime, database) = (self.runtime.clone(), self.database.clone());
-        let now = Timestamp::from_ms(runtime.equipment.clock.now_ms()).to_string();
+        let now = Timestamp::from_ms(runtime.services.clock.now_ms()).to_string();
         let looked = tokio::task::spawn_blocking(move || {
-            let after = draft.look_after_row(&runtime, &database);
-            draft.leave_behind(after);
-            draft.operation
+            let after = pending.look_after_row(&runtime, &database);
+            pending.leave_behind(after);
+            pending.operation
         });
         let Ok(operation) = looked.await else { return };
         if operation.left_behind.is_none() {
@@ -245,16 +252,16 @@ impl Executors {
     }
 
     /// Scans the work tree that a call is about.
-    pub(super) async fn look_before(&self, draft: PendingOperation) -> PendingOperation {
-        looked(&self.runtime, &self.database, draft).await
+    pub(super) async fn look_before(&self, pending: PendingOperation) -> PendingOperation {
+        looked(&self.runtime, &self.database, pending).await
     }
 
     /// Records a call that read, before its reply leaves.
-    pub(super) async fn settle(&self, draft: PendingOperation, settled: Settled) -> Settled {
+    pub(super) async fn settle(&self, pending: PendingOperation, settled: Settled) -> Settled {
         let Some(writes) = &self.writes else {
             return Settled::failed(stopping());
         };
-        match record(writes, draft, &settled).await {
+        match record(writes, pending, &settled).await {
             Err(failure) if settled.result.is_ok() => Settled::failed(failure),
             _ => settled,
         }
@@ -262,14 +269,14 @@ impl Executors {
 
     /// Records a call that ended before any guest ran. Calls that read cost nothing and need no admission, so their
     /// rows keep the class of the failure.
-    pub(super) async fn refuse(&self, draft: PendingOperation, failure: Failure) -> Settled {
-        let settled = match draft.operation.effect {
+    pub(super) async fn refuse(&self, pending: PendingOperation, failure: Failure) -> Settled {
+        let settled = match pending.operation.effect {
             Effect::Read => Settled::failed(failure),
             Effect::Write | Effect::Run => Settled::turned_away(failure),
         };
         if let Some(writes) = &self.writes {
             // The refusal holds anyway; the host's log shows that the ledger lacks the row.
-            let _ = record(writes, draft, &settled).await;
+            let _ = record(writes, pending, &settled).await;
         }
         settled
     }
@@ -331,7 +338,7 @@ impl Executors {
 
     /// Signs the current head of the ledger. Failures go to the log.
     pub(super) fn sign_head(&self) {
-        let now = Timestamp::from_ms(self.runtime.equipment.clock.now_ms());
+        let now = Timestamp::from_ms(self.runtime.services.clock.now_ms());
         let signed = self
             .database
             .read_session()
@@ -361,7 +368,7 @@ impl Executors {
             return Some(totals);
         }
         let (database, data) = (self.database.clone(), Arc::clone(&self.data));
-        let boot_ms = self.runtime.equipment.clock.boot_ms();
+        let boot_ms = self.runtime.services.clock.boot_ms();
         let counting = tokio::task::spawn_blocking(move || count(&database, &data, boot_ms));
         match counting.await {
             Ok(Ok(totals)) => {
@@ -411,34 +418,34 @@ impl Drop for Executors {
 }
 
 /// Scans the work tree that a call is about, if it is about one.
-async fn looked(runtime: &Runtime, database: &Database, draft: PendingOperation) -> PendingOperation {
-    if draft.watch.is_none() {
-        return draft;
+async fn looked(runtime: &Runtime, database: &Database, pending: PendingOperation) -> PendingOperation {
+    if pending.watch.is_none() {
+        return pending;
     }
-    let (runtime, database, mut looking) = (runtime.clone(), database.clone(), draft.clone());
+    let (runtime, database, mut looking) = (runtime.clone(), database.clone(), pending.clone());
     let looked = tokio::task::spawn_blocking(move || {
         looking.look_before(&runtime, &database);
         looking
     });
-    looked.await.unwrap_or(draft)
+    looked.await.unwrap_or(pending)
 }
 
 /// Records a call, and waits until its row is on disk. Fails if that is impossible.
-async fn record(writes: &Sender<Job>, draft: PendingOperation, settled: &Settled) -> Result<(), Failure> {
-    record_with(writes, draft, settled, None).await
+async fn record(writes: &Sender<Job>, pending: PendingOperation, settled: &Settled) -> Result<(), Failure> {
+    record_with(writes, pending, settled, None).await
 }
 
 /// Records a call that ran, and ends its task with the row.
 async fn record_with(
     writes: &Sender<Job>,
-    draft: PendingOperation,
+    pending: PendingOperation,
     settled: &Settled,
     task: Option<(TaskSlot, TaskEnd)>,
 ) -> Result<(), Failure> {
     let (done, recorded) = oneshot::channel();
     let _ = writes.send(Job::Record {
-        share: draft.share.clone(),
-        operation: Box::new(draft.settle(settled)),
+        share: pending.share.clone(),
+        operation: Box::new(pending.settle(settled)),
         task: task.map(Box::new),
         done,
     });

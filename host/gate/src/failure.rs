@@ -151,7 +151,7 @@ pub(super) fn ran_unrecorded(failure: &Failure) -> Failure {
 }
 
 /// Error for a call whose host was declared dead, so that a row with unknown outcome exists.
-pub(super) fn buried() -> Failure {
+pub(super) fn recorded_elsewhere() -> Failure {
     Failure::host(ToolError::new(
         "OUTCOME_UNKNOWN",
         format!(

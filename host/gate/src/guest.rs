@@ -109,11 +109,11 @@ impl Runtime {
         &self,
         session: &Session,
         generation: &Generation,
-        draft: &PendingOperation,
+        pending: &PendingOperation,
     ) -> StoreResult<BTreeMap<String, Budget>> {
-        match &draft.operation.envelope_id {
+        match &pending.operation.envelope_id {
             Some(envelope) if !generation.envelopes.budgets.is_empty() => {
-                session.budgets().list(envelope, Some(&draft.operation.op_id))
+                session.budgets().list(envelope, Some(&pending.operation.op_id))
             }
             _ => Ok(BTreeMap::new()),
         }
@@ -131,12 +131,12 @@ impl Runtime {
         let cx = CoreCx {
             session: &session,
             now: self.now(),
-            now_ms: self.equipment.clock.now_ms(),
-            boot_ms: self.equipment.clock.boot_ms(),
+            now_ms: self.services.clock.now_ms(),
+            boot_ms: self.services.clock.boot_ms(),
             told: RefCell::default(),
             actor: call.actor.as_deref(),
             client: call.client.as_deref(),
-            new_id: &|prefix| self.equipment.clock.new_id(prefix),
+            new_id: &|prefix| self.services.clock.new_id(prefix),
             settings: &call.generation.envelopes,
             approvals: &call.generation.approvals,
             is_local: call.is_local,
@@ -188,22 +188,22 @@ impl Runtime {
         let setup = Setup {
             namespace: pack.namespace.clone(),
             deadline: deadline.clone(),
-            clock: Arc::clone(&self.equipment.clock),
+            clock: Arc::clone(&self.services.clock),
             facts: self.facts(call, pack),
             transactions,
             effect: call.effect,
             access: Arc::clone(&pack.access),
-            launcher: Arc::clone(&self.equipment.launcher),
+            launcher: Arc::clone(&self.services.launcher),
             progress,
             artifacts: call.artifacts.clone(),
         };
         // A call with transactions of its own may leave one open, which ends with its store.
-        let spare = (transactions == Transactions::WholeCall).then(|| pack.spares().take());
-        if let Some(spare) = spare.flatten() {
-            return self.run_spare(call, pack, spare, (setup, session));
+        let pooled = (transactions == Transactions::WholeCall).then(|| pack.pool().take());
+        if let Some(pooled) = pooled.flatten() {
+            return self.run_pooled(call, pack, pooled, (setup, session));
         }
-        let mut store = CallState::new(setup, session, &pack.limits).into_store(&self.equipment.sandbox);
-        let running = self.equipment.sandbox.running();
+        let mut store = CallState::new(setup, session, &pack.limits).into_store(&self.services.sandbox);
+        let running = self.services.sandbox.running();
         let called = pack
             .instantiate(&mut store)
             .and_then(|instance| invoke(call, &instance, &mut store));
@@ -214,24 +214,24 @@ impl Runtime {
     }
 
     /// Runs a call in a pooled instance. Its store is cleared later.
-    fn run_spare(
+    fn run_pooled(
         &self,
         call: &GuestCall,
         pack: &Pack,
-        spare: PooledInstance<ToolPack>,
+        pooled: PooledInstance<ToolPack>,
         (setup, session): (Setup, Box<Session>),
     ) -> (Box<Session>, Ended) {
-        let PooledInstance { instance, mut used } = spare;
+        let PooledInstance { instance, mut used } = pooled;
         let deadline = setup.deadline.clone();
         let stand_in = CallState::lend_whole(&mut used.store, setup, session);
-        let running = self.equipment.sandbox.running();
+        let running = self.services.sandbox.running();
         let called = invoke(call, &instance, &mut used.store);
         drop(running);
         let state = used.store.data_mut();
         let ended = conclude(call, pack, called, state, &deadline);
         let session = state.give_back(stand_in);
         used.is_sound = ended.result.is_ok();
-        pack.spares().put_away(used);
+        pack.pool().put_away(used);
         (session, ended)
     }
 

@@ -13,7 +13,7 @@ use tollgate_sandbox::progress::Progress;
 use tollgate_store::artifacts::CallArtifacts;
 
 use super::Generation;
-use super::judging::{Judging, Review};
+use super::evaluation::{Evaluation, Review};
 use super::outstanding::Ticket;
 use super::seen::{LookedAt, Seen};
 
@@ -53,7 +53,7 @@ pub(super) struct GuestCall {
     /// Work trees of the envelope that the call closes.
     pub(super) closing: Vec<LookedAt>,
     /// Input for judging the call, if a policy judges it and has not yet.
-    pub(super) judging: Option<Box<Judging>>,
+    pub(super) evaluation: Option<Box<Evaluation>>,
     /// Input for judging the result, if a policy does.
     pub(super) review: Option<Box<Review>>,
     /// Its place among its identity's unfinished calls.

@@ -20,14 +20,14 @@ use super::turns::Turns;
 /// Most jobs in one commit.
 const MAX_BATCH: usize = 256;
 /// Time that rows without a waiting caller may wait for others.
-const LINGER: Duration = Duration::from_millis(50);
+const ROW_DELAY_LIMIT: Duration = Duration::from_millis(50);
 /// Time that calls run before a commit that another identity waits for.
-const TURN: Duration = Duration::from_millis(5);
+const TURN_LIMIT: Duration = Duration::from_millis(5);
 /// Identities whose slowness is remembered.
 const MAX_SLOW: usize = 1_024;
 
 /// A job and, after it ran, its result.
-pub(super) struct Pending {
+pub(super) struct QueuedJob {
     pub(super) job: Job,
     share: Share,
     /// Sequence number of its arrival.
@@ -39,7 +39,7 @@ pub(super) struct Pending {
     /// Answer to send after the commit.
     pub(super) settled: Option<Settled>,
     /// True for the row of a call that another host recorded, because it declared this one dead.
-    pub(super) is_buried: bool,
+    pub(super) is_recorded_elsewhere: bool,
     /// True for a row that is written later, because the database is unreachable.
     pub(super) is_kept: bool,
     /// True for work that is done later, because the database is unreachable, although its caller gets an error.
@@ -48,7 +48,7 @@ pub(super) struct Pending {
     pub(super) maintained: Option<(Instant, StoreResult<()>)>,
 }
 
-impl Pending {
+impl QueuedJob {
     /// Share of the job.
     pub(super) fn share(&self) -> &Share {
         &self.share
@@ -96,11 +96,11 @@ pub(super) struct Intake {
     heard: Vec<Idle>,
     /// True if jobs that were put back cannot begin before something changes.
     is_blocked: bool,
-    turns: Turns<Pending>,
+    turns: Turns<QueuedJob>,
     /// Jobs that wait for all earlier jobs.
-    last: VecDeque<Pending>,
+    last: VecDeque<QueuedJob>,
     /// Jobs that wait for nothing.
-    first: Vec<Pending>,
+    first: Vec<QueuedJob>,
     /// True if rows wait in the backlog.
     has_rows: bool,
     /// Time of the next attempt to write rows that could not be written.
@@ -142,13 +142,13 @@ impl Intake {
     }
 
     /// Waits for work. `None` once no sender is left and all work is done.
-    pub(super) fn next_batch(&mut self) -> Option<Vec<Pending>> {
+    pub(super) fn next_batch(&mut self) -> Option<Vec<QueuedJob>> {
         self.drain();
         let is_blocked = std::mem::take(&mut self.is_blocked) && self.heard.is_empty();
         if is_blocked || !self.is_urgent() && !self.has_rows {
             self.wait(is_blocked)?;
         }
-        let patience = Instant::now() + LINGER;
+        let patience = Instant::now() + ROW_DELAY_LIMIT;
         loop {
             self.drain();
             if self.is_urgent() {
@@ -228,12 +228,12 @@ impl Intake {
     }
 
     /// Puts back the jobs of a batch that did not begin.
-    pub(super) fn put_back(&mut self, batch: Vec<Pending>) {
-        for pending in batch.into_iter().rev() {
-            if pending.is_last() {
-                self.last.push_front(pending);
+    pub(super) fn put_back(&mut self, batch: Vec<QueuedJob>) {
+        for queued in batch.into_iter().rev() {
+            if queued.is_last() {
+                self.last.push_front(queued);
             } else {
-                self.turns.put_back(pending.share.clone(), pending);
+                self.turns.put_back(queued.share.clone(), queued);
             }
         }
     }
@@ -264,23 +264,23 @@ impl Intake {
     /// Accepts a job.
     pub(super) fn take_in(&mut self, job: Job) {
         self.arrived += 1;
-        let pending = Pending {
+        let queued = QueuedJob {
             share: job.share(),
             number: self.arrived,
             job,
             failure: None,
             losses: 0,
             settled: None,
-            is_buried: false,
+            is_recorded_elsewhere: false,
             is_kept: false,
             is_late: false,
             maintained: None,
         };
-        match pending.job {
+        match queued.job {
             Job::Backlog => self.has_rows = true,
-            Job::Pulse(_) => self.first.push(pending),
-            Job::Flush(_) => self.last.push_back(pending),
-            _ => self.turns.push(pending.share.clone(), pending),
+            Job::Pulse(_) => self.first.push(queued),
+            Job::Flush(_) => self.last.push_back(queued),
+            _ => self.turns.push(queued.share.clone(), queued),
         }
     }
 
@@ -290,7 +290,7 @@ impl Intake {
     }
 
     /// Jobs of the next commit, in turn by identity.
-    fn batch(&mut self) -> Vec<Pending> {
+    fn batch(&mut self) -> Vec<QueuedJob> {
         self.has_rows = false;
         self.again_at = None;
         let mut batch = std::mem::take(&mut self.first);
@@ -300,13 +300,13 @@ impl Intake {
             self.turns.move_to_end(&share);
         }
         while batch.len() < MAX_BATCH
-            && let Some((_, pending)) = self.turns.next()
+            && let Some((_, queued)) = self.turns.next()
         {
-            batch.push(pending);
+            batch.push(queued);
         }
         self.turns.clear();
-        let oldest = self.turns.heads().map(|pending| pending.number).min();
-        let may_go = |last: &Pending| oldest.is_none_or(|oldest| last.number < oldest);
+        let oldest = self.turns.heads().map(|queued| queued.number).min();
+        let may_go = |last: &QueuedJob| oldest.is_none_or(|oldest| last.number < oldest);
         while let Some(last) = self.last.pop_front_if(|last| may_go(last)) {
             batch.push(last);
         }
@@ -333,7 +333,7 @@ impl Progress {
     }
 
     /// True if the next job belongs to another commit, because others wait for this one.
-    pub(super) fn is_over(&mut self, next: &Pending, intake: &mut Intake) -> bool {
+    pub(super) fn is_over(&mut self, next: &QueuedJob, intake: &mut Intake) -> bool {
         let Some(first) = self.first.as_ref().filter(|_| next.takes_a_turn()) else {
             return false;
         };
@@ -341,11 +341,11 @@ impl Progress {
         if is_company && intake.slow.contains(&next.share) {
             return true;
         }
-        self.began.elapsed() > TURN && (is_company || intake.others_wait(first))
+        self.began.elapsed() > TURN_LIMIT && (is_company || intake.others_wait(first))
     }
 
     /// Records that a job ran.
-    pub(super) fn took(&mut self, done: &Pending, began: Instant, intake: &mut Intake) {
+    pub(super) fn took(&mut self, done: &QueuedJob, began: Instant, intake: &mut Intake) {
         if !done.takes_a_turn() {
             return;
         }
@@ -360,7 +360,7 @@ impl Progress {
 
 /// Records whether the last call of a share took long.
 fn note_speed(slow: &mut HashSet<Share>, share: &Share, took: Duration) {
-    if took <= TURN {
+    if took <= TURN_LIMIT {
         if !slow.is_empty() {
             slow.remove(share);
         }
@@ -392,7 +392,7 @@ mod tests {
         for number in 0..commits {
             let mut batch = intake.next_batch().unwrap();
             let (mut turn, mut done) = (Progress::begin(), 0);
-            turn.began = Instant::now().checked_sub(2 * TURN).unwrap();
+            turn.began = Instant::now().checked_sub(2 * TURN_LIMIT).unwrap();
             while done < batch.len() {
                 if turn.is_over(&batch[done], intake) {
                     intake.put_back(batch.split_off(done));
@@ -402,7 +402,7 @@ mod tests {
                 turn.took(&batch[done], turn.began, intake);
                 done += 1;
             }
-            let shares = batch.iter().map(|pending| pending.share.to_string());
+            let shares = batch.iter().map(|queued| queued.share.to_string());
             said.push(shares.collect::<String>());
         }
         said.join(" ")

@@ -8,8 +8,8 @@ use tollgate_store::storage::{Admitted, Operation, Session, StoreResult, TaskEnd
 
 use crate::failure::Failure;
 use crate::guest_call::GuestCall;
-use crate::judged::Waiting;
 use crate::pending_operation::PendingOperation;
+use crate::reader_outcome::Waiting;
 use crate::settled::Settled;
 use crate::task_slot::TaskSlot;
 
@@ -21,13 +21,13 @@ pub(super) enum Job {
     /// Runs a call and records it.
     Call {
         guest: Box<GuestCall>,
-        draft: Box<PendingOperation>,
+        pending: Box<PendingOperation>,
         reply: Waiting,
     },
     /// Admits a `run` call and records that it is about to start. Answers with its envelope's state, or with the
     /// refusal, which is then recorded.
     Admit {
-        draft: Box<PendingOperation>,
+        pending: Box<PendingOperation>,
         reply: oneshot::Sender<Result<Option<Admitted>, Settled>>,
     },
     /// Marks open work of a connection as interrupted, or all of this host's because it stops.
@@ -61,7 +61,7 @@ impl Job {
     /// Share of the job. Jobs of the host itself take turns with the calls.
     pub(super) fn share(&self) -> Share {
         match self {
-            Job::Call { draft, .. } | Job::Admit { draft, .. } => draft.share.clone(),
+            Job::Call { pending, .. } | Job::Admit { pending, .. } => pending.share.clone(),
             Job::Record { share, .. } => share.clone(),
             Job::Interrupt { .. } | Job::Maintain { .. } | Job::Backlog | Job::Flush(_) | Job::Pulse(_) => {
                 Share::default()

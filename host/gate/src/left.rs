@@ -8,7 +8,7 @@ use tollgate_core::budget::Budget;
 use tollgate_core::envelope::Standing;
 
 /// Divisor for low limits: replies mention what is left of a limit only below a quarter.
-const LOW: i64 = 4;
+const LOW_DIVISOR: i64 = 4;
 
 /// Remainder of an envelope's limits. Without a limit the field is absent.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, JsonSchema)]
@@ -36,7 +36,7 @@ impl Left {
         let mut is_low = false;
         let mut left = |limit: i64, used: i64| {
             let left = limit.saturating_sub(used).max(0);
-            is_low |= left.saturating_mul(LOW) < limit;
+            is_low |= left.saturating_mul(LOW_DIVISOR) < limit;
             left
         };
         let limits = &standing.limits;

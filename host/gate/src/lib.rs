@@ -22,6 +22,7 @@ mod elsewhere;
 mod ended;
 mod envelope_refusal;
 mod envelope_settings;
+mod evaluation;
 mod executors;
 mod failure;
 mod fields;
@@ -30,8 +31,6 @@ mod guest;
 mod guest_call;
 mod intake;
 mod job;
-mod judged;
-mod judging;
 mod left;
 mod looks;
 mod maintenance;
@@ -47,6 +46,7 @@ mod prepare;
 mod programs;
 mod projector;
 mod queue;
+mod reader_outcome;
 mod reconcile;
 mod reply;
 mod runners;
@@ -100,9 +100,9 @@ pub use generation::Generation;
 pub use left::Left;
 pub use maintenance::Maintenance;
 pub use mutation::Mutation;
-pub use policy::{Heard, Trial};
+pub use policy::{ChainVerdicts, Trial};
 pub use reply::Reply;
-pub use runtime::Equipment;
+pub use runtime::CallServices;
 pub use task_slot::Tasking;
 pub use tasks::{Again, Attended, Began, CanAnswer, TASKS_REQUIRED, TaskReply, yes_field};
 
@@ -127,7 +127,7 @@ pub struct Gate {
     calls: TaskTracker,
     /// Unfinished calls, by identity.
     outstanding: Outstanding,
-    lanes: Executors,
+    executors: Executors,
     /// Slots of `read` calls.
     slots: HostSlots,
     artifacts: Option<Arc<ArtifactStore>>,
@@ -154,25 +154,25 @@ impl Gate {
     /// Opens the gate of a host that holds its lock.
     pub fn open(
         generation: Generation,
-        equipment: Equipment,
+        services: CallServices,
         database: &Database,
         host: Host,
-        keeping: Maintenance,
+        maintenance: Maintenance,
     ) -> anyhow::Result<Gate> {
         let host = Arc::new(host);
-        let artifacts = keeping.artifacts.clone();
-        let clock = Arc::clone(&equipment.clock);
+        let artifacts = maintenance.artifacts.clone();
+        let clock = Arc::clone(&services.clock);
         let runtime = Runtime {
-            equipment,
+            services,
             host: Arc::clone(&host),
-            artifacts: keeping.artifacts.clone(),
-            records_reads: keeping.settings.reads,
+            artifacts: maintenance.artifacts.clone(),
+            records_reads: maintenance.settings.reads,
         };
         let changes = broadcast::Sender::new(CHANGES);
         host.note_workspaces(generation.workspaces.names());
         let consent_key = match database.shared_secret(CONSENT_KEY)? {
             Some(shared) => shared,
-            None => keeping.data.secret(CONSENT_KEY)?,
+            None => maintenance.data.secret(CONSENT_KEY)?,
         };
         Ok(Gate {
             consent_key,
@@ -185,7 +185,7 @@ impl Gate {
             calls: TaskTracker::new(),
             outstanding: Outstanding::default(),
             slots: HostSlots::default(),
-            lanes: Executors::open(database, runtime, Arc::new(keeping))?,
+            executors: Executors::open(database, runtime, Arc::new(maintenance))?,
             session_id: uuid::Uuid::new_v4().to_string(),
             opened_ms: clock.now_ms(),
             spans: None,
@@ -212,7 +212,7 @@ impl Gate {
 
     /// Replaces the generation by the same one with the components that were still loading.
     pub fn complete(&self, generation: Generation) {
-        self.lanes.know_heads(generation.head_of());
+        self.executors.know_heads(generation.head_of());
         self.host.note_workspaces(generation.workspaces.names());
         self.current.store(Arc::new(generation));
         self.replaced.send_replace(());
@@ -240,15 +240,15 @@ impl Gate {
         let policies = catalog.policies();
         let ready = policies.members().iter().filter_map(|member| {
             let policy = member.policy.as_ref().ok()?;
-            let ready = u64::try_from(policy.spares().ready()).unwrap_or(u64::MAX);
+            let ready = u64::try_from(policy.pool().ready()).unwrap_or(u64::MAX);
             Some((member.name.clone(), ready))
         });
         Vitals {
             denials: policies.denials(),
             instances: ready.collect(),
-            writer_queue: u64::try_from(self.lanes.queued()).unwrap_or(u64::MAX),
+            writer_queue: u64::try_from(self.executors.queued()).unwrap_or(u64::MAX),
             open_tasks: u64::try_from(self.open_tasks()).unwrap_or(u64::MAX),
-            totals: self.lanes.totals().await,
+            totals: self.executors.totals().await,
         }
     }
 
@@ -320,30 +320,30 @@ impl Gate {
     /// Marks open work of a connection that ended as interrupted.
     pub async fn end_connection(&self, connection: &str) {
         self.connections.ended(connection);
-        self.lanes.unwatch(connection);
-        self.lanes.interrupt(Some(connection)).await;
+        self.executors.unwatch(connection);
+        self.executors.interrupt(Some(connection)).await;
     }
 
     /// Marks open work of a connection as interrupted, without waiting. A connection that never used an envelope, and
     /// that no component watches, leaves nothing. Connections that end with the host are left to
     /// [`end_connections`](Gate::end_connections).
     pub fn leave_connection(&self, connection: &str) {
-        let is_watched = self.lanes.unwatch(connection);
+        let is_watched = self.executors.unwatch(connection);
         if (self.connections.ended(connection) || is_watched) && !self.calls.is_closed() {
-            self.lanes.interrupt_soon(connection);
+            self.executors.interrupt_soon(connection);
         }
     }
 
     /// Marks open work of all connections as interrupted, after the last call.
     pub async fn end_connections(&self) {
-        self.lanes.interrupt(None).await;
+        self.executors.interrupt(None).await;
         self.tasks.end_waits();
-        self.lanes.sign_head();
+        self.executors.sign_head();
     }
 
     /// Signs the current head of the ledger, as an orderly stop does.
     pub fn sign_head(&self) {
-        self.lanes.sign_head();
+        self.executors.sign_head();
     }
 
     /// Waits until every call is answered.
@@ -354,7 +354,7 @@ impl Gate {
 
     /// Checks that the writer works. Waits until all queued jobs are on disk.
     pub async fn is_working(&self) -> bool {
-        !self.host.is_cut_off() && self.lanes.is_writing().await
+        !self.host.is_cut_off() && self.executors.is_writing().await
     }
 
     /// Ends all `run` calls. Their programs' processes are killed, and the calls are recorded as cancelled.
@@ -377,6 +377,6 @@ impl Gate {
     /// Waits until `run` calls are over, every queued row is on disk, and files of committed calls are written. For
     /// the end of the process.
     pub async fn flush(&self) {
-        self.lanes.flush().await;
+        self.executors.flush().await;
     }
 }

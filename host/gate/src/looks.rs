@@ -111,7 +111,7 @@ impl PendingOperation {
             return;
         }
         let told = workspace
-            .and_then(|workspace| work_tree::change(&workspace, &runtime.equipment.launcher, before, now));
+            .and_then(|workspace| work_tree::change(&workspace, &runtime.services.launcher, before, now));
         match told {
             Ok(change) => {
                 self.recording.keep_diff(&change);

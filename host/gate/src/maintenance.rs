@@ -18,15 +18,15 @@ use tollgate_store::storage::{Database, PruneError, Pruned, Retention, Session};
 use super::job::{Job, Work};
 
 /// Interval of collecting expired content.
-const EVERY: Duration = Duration::from_secs(3_600);
+const COLLECT_INTERVAL: Duration = Duration::from_secs(3_600);
 /// Interval of signing the head of a ledger that hosts on several machines share.
-const SIGN: Duration = Duration::from_secs(30);
+const SIGN_INTERVAL: Duration = Duration::from_secs(30);
 /// Least time between two checks for too many artifacts.
-const PAUSE: Duration = Duration::from_millis(100);
+const ARTIFACT_CHECK_INTERVAL: Duration = Duration::from_millis(100);
 /// Interval of checking for rows of hosts on other machines.
-const LOOK: Duration = Duration::from_secs(1);
+const REMOTE_ROWS_INTERVAL: Duration = Duration::from_secs(1);
 /// Time that committed rows wait for others on their way to the mirror.
-const LINGER: Duration = Duration::from_millis(100);
+const MIRROR_DELAY_LIMIT: Duration = Duration::from_millis(100);
 
 /// Background work and its settings.
 pub struct Maintenance {
@@ -40,7 +40,7 @@ pub struct Maintenance {
 
 /// Thread that prunes and collects. Its changes go through the writer.
 pub(super) struct MaintenanceThread {
-    keeping: Arc<Maintenance>,
+    maintenance: Arc<Maintenance>,
     database: Database,
     clock: Arc<dyn Clock>,
     writer: Sender<Job>,
@@ -51,26 +51,26 @@ pub(super) struct MaintenanceThread {
 impl MaintenanceThread {
     /// A maintenance thread that works until the sender is dropped.
     pub(super) fn new(
-        keeping: Arc<Maintenance>,
+        maintenance: Arc<Maintenance>,
         database: Database,
         clock: Arc<dyn Clock>,
         writer: Sender<Job>,
     ) -> (Sender<()>, MaintenanceThread) {
         let (running, stop) = crossbeam_channel::bounded(0);
-        let keeper = MaintenanceThread {
-            keeping,
+        let maintenance_thread = MaintenanceThread {
+            maintenance,
             database,
             clock,
             writer,
             stop,
         };
-        (running, keeper)
+        (running, maintenance_thread)
     }
 
     pub(super) fn work(self) {
         loop {
             self.tidy();
-            let due = crossbeam_channel::after(EVERY);
+            let due = crossbeam_channel::after(COLLECT_INTERVAL);
             if !self.wait(&due) {
                 return;
             }
@@ -82,13 +82,13 @@ impl MaintenanceThread {
     fn wait(&self, due: &Receiver<Instant>) -> bool {
         let never = crossbeam_channel::never();
         let called = self
-            .keeping
+            .maintenance
             .artifacts
             .as_ref()
             .map_or(never, |store| store.called());
         // Each host attests what the others write.
         let to_sign = match self.database.is_on_server() {
-            true => crossbeam_channel::tick(SIGN),
+            true => crossbeam_channel::tick(SIGN_INTERVAL),
             false => crossbeam_channel::never(),
         };
         loop {
@@ -107,7 +107,7 @@ impl MaintenanceThread {
             if let Err(err) = self.make_room() {
                 tracing::error!("deleting artifacts to free space failed: {err:#}");
             }
-            let pause = PAUSE.max(began.elapsed() * 4);
+            let pause = ARTIFACT_CHECK_INTERVAL.max(began.elapsed() * 4);
             if self.stop.recv_timeout(pause) != Err(RecvTimeoutError::Timeout) {
                 return false;
             }
@@ -116,7 +116,7 @@ impl MaintenanceThread {
 
     /// Removes artifacts if they exceed the limit.
     fn make_room(&self) -> anyhow::Result<()> {
-        let Some(store) = &self.keeping.artifacts else {
+        let Some(store) = &self.maintenance.artifacts else {
             return Ok(());
         };
         if store.is_crowded()? {
@@ -152,7 +152,7 @@ impl MaintenanceThread {
     /// Retention as of a time that the ledger confirms.
     fn retention(&self, now_ms: i64) -> anyhow::Result<Retention> {
         let confirmed_ms = self.database.read_session()?.ledger().confirmed_ms(now_ms)?;
-        Ok(self.keeping.settings.retention(confirmed_ms))
+        Ok(self.maintenance.settings.retention(confirmed_ms))
     }
 
     fn end_detached(&self, now_ms: i64) -> anyhow::Result<()> {
@@ -168,18 +168,18 @@ impl MaintenanceThread {
     /// detected.
     fn sign_head(&self, now_ms: i64) -> anyhow::Result<()> {
         let session = self.database.read_session()?;
-        if let Some(regression) = heads::regression(&self.keeping.data, &session)? {
+        if let Some(regression) = heads::regression(&self.maintenance.data, &session)? {
             // The stored head is kept, so that `ledger verify` finds it.
             tracing::error!(
                 "the ledger does not continue from its last known end: {regression}; see `tollgate ledger verify`"
             );
             return Ok(());
         }
-        heads::note(&self.keeping.data, &session, Timestamp::from_ms(now_ms))
+        heads::note(&self.maintenance.data, &session, Timestamp::from_ms(now_ms))
     }
 
     fn prune(&self, retention: &Retention, now_ms: i64) -> anyhow::Result<()> {
-        let data = &self.keeping.data;
+        let data = &self.maintenance.data;
         let pruned = retention::prune(data, &self.database, retention, now_ms, |batch| {
             let held = self.commit(Box::new(move |session| session.maintenance().prune(&batch)))?;
             Ok(held.map_or(Taken::Stop, Taken::Out))
@@ -191,11 +191,11 @@ impl MaintenanceThread {
     }
 
     fn collect(&self, retention: &Retention, now_ms: i64) -> anyhow::Result<()> {
-        let Some(store) = &self.keeping.artifacts else {
+        let Some(store) = &self.maintenance.artifacts else {
             return Ok(());
         };
         // One collector at a time. A host that finds another at work only handles files that no other host reaches.
-        let Some(_lock) = exclusive::try_lock(&self.keeping.data, &self.database, "collect.lock")? else {
+        let Some(_lock) = exclusive::try_lock(&self.maintenance.data, &self.database, "collect.lock")? else {
             return match self.database.is_on_server() {
                 true => store.sweep_files(&self.database.read_session()?),
                 false => Ok(()),
@@ -211,8 +211,8 @@ impl MaintenanceThread {
     }
 
     fn thin_mirror(&self, retention: &Retention) -> anyhow::Result<()> {
-        if self.keeping.settings.mirror {
-            Mirror::open(&self.keeping.data)?.forget_before(&retention.cutoff)?;
+        if self.maintenance.settings.mirror {
+            Mirror::open(&self.maintenance.data)?.forget_before(&retention.cutoff)?;
         }
         Ok(())
     }
@@ -243,14 +243,17 @@ pub(super) struct Mirrorer {
 
 impl Mirrorer {
     /// A mirrorer that is notified of commits until the sender is dropped.
-    pub(super) fn open(database: &Database, keeping: &Maintenance) -> anyhow::Result<(Sender<()>, Mirrorer)> {
+    pub(super) fn open(
+        database: &Database,
+        maintenance: &Maintenance,
+    ) -> anyhow::Result<(Sender<()>, Mirrorer)> {
         let (committed, heard) = crossbeam_channel::bounded(1);
         let mirrorer = Mirrorer {
-            mirror: Mirror::open(&keeping.data)?,
+            mirror: Mirror::open(&maintenance.data)?,
             session: database.read_session()?,
             committed: heard,
             patience: match database.is_on_server() {
-                true => LOOK,
+                true => REMOTE_ROWS_INTERVAL,
                 false => Duration::MAX,
             },
         };
@@ -268,7 +271,7 @@ impl Mirrorer {
                 Err(RecvTimeoutError::Disconnected) => break,
             }
             // Rows that follow at once are written together.
-            let _ = self.committed.recv_deadline(Instant::now() + LINGER);
+            let _ = self.committed.recv_deadline(Instant::now() + MIRROR_DELAY_LIMIT);
         }
     }
 }

@@ -21,23 +21,23 @@ impl Mutation {
         session: &Session,
         operation: &Operation,
         edited: Option<&Sighting>,
-        additions: &Annotations,
+        annotations: &Annotations,
         seen: Option<(String, Vec<String>)>,
     ) -> StoreResult<Option<Mutation>> {
-        let said = additions.mutation_fingerprint().map(str::to_owned);
+        let said = annotations.mutation_fingerprint().map(str::to_owned);
         let (seen, tables) = seen.unzip();
         let Some(fingerprint) = said.or(seen) else {
             return Ok(None);
         };
-        let changed = match additions.changed() {
+        let changed = match annotations.changed() {
             [] => tables.unwrap_or_default(),
             named => named.to_vec(),
         };
         let repeated = match &operation.envelope_id {
             // States of the work tree say more than fingerprints, whoever made the edit.
             Some(envelope) if edited.is_some() => match edited {
-                Some(_) if additions.has_event("mutation.no_op") => Some(1),
-                Some(seen) if additions.has_event("mutation.oscillation") => session
+                Some(_) if annotations.has_event("mutation.no_op") => Some(1),
+                Some(seen) if annotations.has_event("mutation.oscillation") => session
                     .work_trees()
                     .progress(envelope, &seen.workspace)?
                     .and_then(|progress| usize::try_from(progress.oscillation?).ok()),

@@ -9,7 +9,7 @@ use tokio::sync::broadcast;
 use tollgate_store::storage::{Database, OpenError, Session, StoreResult};
 
 /// Interval of checking, while there are listeners.
-const EVERY: Duration = Duration::from_secs(1);
+const CHECK_INTERVAL: Duration = Duration::from_secs(1);
 
 /// Thread that checks for rows of other hosts. It ends when this is dropped.
 pub(super) struct Others {
@@ -67,7 +67,7 @@ struct Listening {
 
 impl Listening {
     fn work(mut self, stopped: &Receiver<()>) {
-        while stopped.recv_timeout(EVERY) == Err(RecvTimeoutError::Timeout) {
+        while stopped.recv_timeout(CHECK_INTERVAL) == Err(RecvTimeoutError::Timeout) {
             if self.changes.receiver_count() == 0 {
                 self.seen = None;
                 self.session = None;

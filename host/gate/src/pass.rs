@@ -12,11 +12,11 @@ use tollgate_store::storage::PolicyRow;
 
 use super::admission::Connections;
 use super::callable::{self, Callable};
+use super::evaluation::Evaluation;
 use super::failure::Failure;
 use super::guest_call::GuestCall;
-use super::judged::Judged;
-use super::judging::Judging;
 use super::pending_operation::{PendingOperation, Recording, content};
+use super::reader_outcome::ReaderOutcome;
 use super::settled::{Settled, answer, name_envelope};
 use super::watched::Watch;
 use super::window_use::Use;
@@ -50,24 +50,24 @@ impl Gate {
             None => self.open_automatically(generation, tool, &call).await.err(),
             unready => unready,
         };
-        let (draft, admitted) = self.admit(generation, tool, call);
+        let (pending, admitted) = self.admit(generation, tool, call);
         // Problems of the call itself are reported first.
         let admitted = admitted.and_then(|guest| unready.map_or(Ok(guest), Err));
         let spans = self.spans.as_ref();
-        let span = spans.map(|spans| spans.begin(parent, method, &draft.operation));
-        let op_id = draft.operation.op_id.clone();
-        let envelope_id = draft.operation.envelope_id.clone();
-        let started = draft.started;
+        let span = spans.map(|spans| spans.begin(parent, method, &pending.operation));
+        let op_id = pending.operation.op_id.clone();
+        let envelope_id = pending.operation.envelope_id.clone();
+        let started = pending.started;
         let (settled, recording) = match admitted {
             Err(failure) => {
-                let mut draft = draft;
+                let mut pending = pending;
                 // No policy has judged its words.
                 if generation.catalog.policies().judges_words_of(&tool.spec) {
-                    draft.forget_words();
+                    pending.forget_words();
                 }
-                self.refuse(draft, failure).await
+                self.refuse(pending, failure).await
             }
-            Ok(guest) => self.let_through_seen(guest, draft, consent).await,
+            Ok(guest) => self.let_through_seen(guest, pending, consent).await,
         };
         let artifacts = recording.artifacts.clone();
         self.store_content(recording, &settled.result).await;
@@ -129,23 +129,23 @@ impl Gate {
     async fn let_through_seen(
         &self,
         mut guest: GuestCall,
-        mut draft: PendingOperation,
+        mut pending: PendingOperation,
         consent: Option<Consent>,
     ) -> (Settled, Recording) {
-        if guest.effect != Effect::Write || draft.watch.is_none() {
-            return self.let_through(guest, draft, consent).await;
+        if guest.effect != Effect::Write || pending.watch.is_none() {
+            return self.let_through(guest, pending, consent).await;
         }
-        draft = self.lanes.look_before(draft).await;
-        guest.seen = draft.seen.clone();
-        guest.closing.clone_from(&draft.closing);
-        let looked = draft.clone();
-        let (settled, recording) = self.let_through(guest, draft, consent).await;
+        pending = self.executors.look_before(pending).await;
+        guest.seen = pending.seen.clone();
+        guest.closing.clone_from(&pending.closing);
+        let looked = pending.clone();
+        let (settled, recording) = self.let_through(guest, pending, consent).await;
         let wrote = settled
             .result
             .as_ref()
             .is_ok_and(|reply| !reply.deferred_writes.is_empty());
         if wrote {
-            self.lanes.look_after_files(looked).await;
+            self.executors.look_after_files(looked).await;
         }
         (settled, recording)
     }
@@ -154,64 +154,64 @@ impl Gate {
     async fn let_through(
         &self,
         mut guest: GuestCall,
-        mut draft: PendingOperation,
+        mut pending: PendingOperation,
         consent: Option<Consent>,
     ) -> (Settled, Recording) {
-        while guest.effect == Effect::Read || guest.judging.is_some() {
-            match self.lanes.read(guest, draft).await {
-                Judged::Settled(settled, recording) => return (settled, recording),
-                Judged::Unrecorded(draft, settled, recording) => {
-                    return (self.lanes.settle(*draft, *settled).await, recording);
+        while guest.effect == Effect::Read || guest.evaluation.is_some() {
+            match self.executors.read(guest, pending).await {
+                ReaderOutcome::Settled(settled, recording) => return (settled, recording),
+                ReaderOutcome::Unrecorded(pending, settled, recording) => {
+                    return (self.executors.settle(*pending, *settled).await, recording);
                 }
-                Judged::Denied(mut draft, failure) => {
-                    draft.forget_words();
-                    return self.refuse(*draft, failure).await;
+                ReaderOutcome::Denied(mut pending, failure) => {
+                    pending.forget_words();
+                    return self.refuse(*pending, failure).await;
                 }
-                Judged::Passed(judged, drafted) => (guest, draft) = (*judged, *drafted),
-                Judged::Asked(judged, drafted, question) => {
-                    (guest, draft) = (*judged, *drafted);
-                    if let Err(pending) = approval::check(consent.as_ref(), &question, &mut draft) {
-                        draft.forget_words();
+                ReaderOutcome::Passed(judged, returned) => (guest, pending) = (*judged, *returned),
+                ReaderOutcome::Asked(judged, returned, question) => {
+                    (guest, pending) = (*judged, *returned);
+                    if let Err(unanswered) = approval::check(consent.as_ref(), &question, &mut pending) {
+                        pending.forget_words();
                         let refusal = Failure::refused(question.otherwise);
-                        let (mut refused, recording) = self.refuse(draft, refusal).await;
-                        refused.question = pending;
+                        let (mut refused, recording) = self.refuse(pending, refusal).await;
+                        refused.question = unanswered;
                         return (refused, recording);
                     }
                 }
             }
-            if guest.effect == Effect::Read && !draft.permits.is_empty() {
-                return self.read_once(guest, draft).await;
+            if guest.effect == Effect::Read && !pending.permits.is_empty() {
+                return self.read_once(guest, pending).await;
             }
         }
-        let recording = draft.recording.clone();
+        let recording = pending.recording.clone();
         let settled = match guest.effect {
-            Effect::Run => self.lanes.run(guest, draft).await,
-            Effect::Read | Effect::Write => self.lanes.write(guest, draft).await,
+            Effect::Run => self.executors.run(guest, pending).await,
+            Effect::Read | Effect::Write => self.executors.write(guest, pending).await,
         };
         (settled, recording)
     }
 
     /// Runs a call that reads and takes permits. The call has no commit of its own, so the permits are taken before
     /// it.
-    async fn read_once(&self, guest: GuestCall, mut draft: PendingOperation) -> (Settled, Recording) {
-        let permits = std::mem::take(&mut draft.permits);
-        let op_id = draft.operation.op_id.clone();
-        if let Err(failure) = self.take_permits(&permits, &mut draft).await {
+    async fn read_once(&self, guest: GuestCall, mut pending: PendingOperation) -> (Settled, Recording) {
+        let permits = std::mem::take(&mut pending.permits);
+        let op_id = pending.operation.op_id.clone();
+        if let Err(failure) = self.take_permits(&permits, &mut pending).await {
             let is_overtaken = failure.error.code == permits::PERMIT_USED;
-            let (mut refused, recording) = self.refuse(draft, failure).await;
+            let (mut refused, recording) = self.refuse(pending, failure).await;
             refused.is_overtaken = is_overtaken;
             return (refused, recording);
         }
-        let (settled, recording) = match self.lanes.read(guest, draft).await {
-            Judged::Settled(settled, recording) => (settled, recording),
-            Judged::Unrecorded(draft, settled, recording) => {
-                (self.lanes.settle(*draft, *settled).await, recording)
+        let (settled, recording) = match self.executors.read(guest, pending).await {
+            ReaderOutcome::Settled(settled, recording) => (settled, recording),
+            ReaderOutcome::Unrecorded(pending, settled, recording) => {
+                (self.executors.settle(*pending, *settled).await, recording)
             }
-            Judged::Denied(draft, failure) => self.refuse(*draft, failure).await,
+            ReaderOutcome::Denied(pending, failure) => self.refuse(*pending, failure).await,
             // It was judged already and is not judged again.
-            Judged::Passed(_, draft) | Judged::Asked(_, draft, _) => {
+            ReaderOutcome::Passed(_, pending) | ReaderOutcome::Asked(_, pending, _) => {
                 let lost = ToolError::new("HOST_FAILED", "the host failed; nothing was run");
-                self.refuse(*draft, Failure::host(lost)).await
+                self.refuse(*pending, Failure::host(lost)).await
             }
         };
         if settled.refusal().is_some() {
@@ -229,16 +229,16 @@ impl Gate {
         };
         if self.connections.joins(connection, envelope) {
             let user = (self.host.id(), connection);
-            self.lanes
+            self.executors
                 .join_envelope(envelope, user, self.clock.now_ms())
                 .await;
         }
     }
 
-    async fn refuse(&self, draft: PendingOperation, failure: Failure) -> (Settled, Recording) {
-        let recording = draft.recording.clone();
-        let approvals = open_approvals(&draft);
-        let mut refused = self.lanes.refuse(draft, failure).await;
+    async fn refuse(&self, pending: PendingOperation, failure: Failure) -> (Settled, Recording) {
+        let recording = pending.recording.clone();
+        let approvals = open_approvals(&pending);
+        let mut refused = self.executors.refuse(pending, failure).await;
         refused.approvals = approvals;
         (refused, recording)
     }
@@ -321,11 +321,11 @@ impl Gate {
         let mut arguments = arguments::normalised(tool, call.arguments);
         let mut text = arguments::text(&arguments);
         let envelope = correlated.as_ref().ok().cloned().flatten();
-        let mut draft = self.draft(tool, &arguments, &call.caller, envelope);
+        let mut pending = self.pending_operation(tool, &arguments, &call.caller, envelope);
         let takes_tasks = tasks::check(tool, &call.task);
-        draft.task = call.task.into_slot();
-        if let Some(task) = &draft.task {
-            task.drafted(&draft.operation);
+        pending.task = call.task.into_slot();
+        if let Some(task) = &pending.task {
+            task.set_call(&pending.operation);
         }
         let checked = admission::first(&call.caller)
             .and_then(|()| admission::may_call(tool, &call.caller))
@@ -342,25 +342,25 @@ impl Gate {
                     .map_err(|failure| failure.map(describing))
             })
             .and_then(|members| {
-                let ticket = self.outstanding.enter(&draft.share, text.len());
+                let ticket = self.outstanding.enter(&pending.share, text.len());
                 Ok((members, ticket.map_err(Failure::refused)?))
             });
         let (members, ticket) = match checked {
             Ok(checked) => checked,
-            Err(failure) => return (draft, Err(failure)),
+            Err(failure) => return (pending, Err(failure)),
         };
         if !members.is_empty() {
-            draft.describe(&arguments);
-            draft.operation.members = batch::recorded(tool, &arguments, &members);
+            pending.describe(&arguments);
+            pending.operation.members = batch::recorded(tool, &arguments, &members);
             text = arguments::text(&arguments);
         }
-        draft.charge = admission::charge(tool, &members);
-        draft.joins = call.caller.stateful;
-        draft.test = arguments::given(tool, &arguments, "test").map(str::to_owned);
-        draft.watch = Watch::of(generation, tool, (&draft.operation, draft.charge), &arguments);
-        draft.windows = Arc::clone(&generation.envelopes.windows);
-        draft.window_use = Use::of(tool, &arguments, &members, &generation.workspaces);
-        draft.operation.workspace = workspace_name::registered(&generation.workspaces, tool, &arguments);
+        pending.charge = admission::charge(tool, &members);
+        pending.joins = call.caller.stateful;
+        pending.test = arguments::given(tool, &arguments, "test").map(str::to_owned);
+        pending.watch = Watch::of(generation, tool, (&pending.operation, pending.charge), &arguments);
+        pending.windows = Arc::clone(&generation.envelopes.windows);
+        pending.window_use = Use::of(tool, &arguments, &members, &generation.workspaces);
+        pending.operation.workspace = workspace_name::registered(&generation.workspaces, tool, &arguments);
         let (limits, config) = match &tool.body {
             Body::Guest(pack) => (pack.limits.clone(), pack.config.clone()),
             Body::Core(_) => (Limits::default(), String::new()),
@@ -372,8 +372,8 @@ impl Gate {
             tool: tool.spec.name.clone(),
             arguments: text,
             context: Context {
-                op_id: draft.operation.op_id.clone(),
-                envelope_id: draft.operation.envelope_id.clone(),
+                op_id: pending.operation.op_id.clone(),
+                envelope_id: pending.operation.envelope_id.clone(),
                 identity: identity.map(|identity| identity.as_str().to_owned()),
                 client: call.caller.client,
                 config,
@@ -384,9 +384,9 @@ impl Gate {
             identity: call.caller.identity,
             is_stateful: call.caller.stateful,
             connection: call.caller.connection,
-            is_local: draft.share.is_alone(),
-            actor: draft.operation.actor.clone(),
-            client: draft.operation.client.clone(),
+            is_local: pending.share.is_alone(),
+            actor: pending.operation.actor.clone(),
+            client: pending.operation.client.clone(),
             time: match tool.spec.effect {
                 Effect::Read => limits.read,
                 Effect::Write => limits.write,
@@ -406,18 +406,18 @@ impl Gate {
             programs: None,
             seen: None,
             closing: Vec::new(),
-            artifacts: draft.recording.artifacts.clone(),
-            judging: Judging::of(&generation.catalog, tool, arguments, members),
+            artifacts: pending.recording.artifacts.clone(),
+            evaluation: Evaluation::of(&generation.catalog, tool, arguments, members),
             review: None,
             _ticket: ticket,
         };
-        (draft, Ok(guest))
+        (pending, Ok(guest))
     }
 }
 
 /// Requests for approval that policies named in the row of a refused call.
-fn open_approvals(draft: &PendingOperation) -> Vec<String> {
-    let rows = draft.operation.policy_rows.iter();
+fn open_approvals(pending: &PendingOperation) -> Vec<String> {
+    let rows = pending.operation.policy_rows.iter();
     let asked = rows.filter_map(|row| match row {
         PolicyRow::Ask(new) => Some(new.id.clone()),
         PolicyRow::Settle { .. } | PolicyRow::Remember(_) => None,

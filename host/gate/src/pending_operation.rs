@@ -91,7 +91,7 @@ pub(super) fn content(result: &Result<Reply, Failure>) -> Cow<'_, str> {
 
 impl Gate {
     /// Row of a call that reached the gate.
-    pub(super) fn draft(
+    pub(super) fn pending_operation(
         &self,
         tool: &ToolEntry,
         arguments: &Value,
@@ -102,7 +102,7 @@ impl Gate {
             .identity
             .as_ref()
             .map(|identity| identity.as_str().to_owned());
-        let mut draft = PendingOperation {
+        let mut pending = PendingOperation {
             started: Instant::now(),
             share: caller.share.clone(),
             // Queries of the host's own tools name an actor as a filter, not as a claim.
@@ -168,8 +168,8 @@ impl Gate {
                 left_behind: None,
             },
         };
-        draft.describe(arguments);
-        draft
+        pending.describe(arguments);
+        pending
     }
 }
 
@@ -244,8 +244,8 @@ impl PendingOperation {
         let remembered = settled.remembered.as_ref().unwrap_or(&self.remembered);
         operation.policy_rows.extend(remembered.iter().cloned());
         operation.events = None;
-        settled.additions.fill(operation);
-        fill_changes(&self.changes, &settled.additions, operation);
+        settled.annotations.fill(operation);
+        fill_changes(&self.changes, &settled.annotations, operation);
         fill_runs(settled, operation);
         settled.told.fill(operation);
         operation.counters.clone_from(&settled.counters);
@@ -353,7 +353,7 @@ const DIFFERENCES: [&str; 3] = ["mutation.recorded", "mutation.no_op", "mutation
 /// Adds the changes in the work tree since the last scan. They take precedence over a component's report of the whole
 /// difference from the last commit. Other names in the report are kept, such as entities of the component and the
 /// paths of a commit.
-pub(super) fn fill_changes(changes: &[Change], additions: &Annotations, operation: &mut Operation) {
+pub(super) fn fill_changes(changes: &[Change], annotations: &Annotations, operation: &mut Operation) {
     let Some((first, others)) = changes.split_first() else {
         return;
     };
@@ -369,11 +369,11 @@ pub(super) fn fill_changes(changes: &[Change], additions: &Annotations, operatio
             }
         }
     }
-    let tells_difference = DIFFERENCES.iter().any(|event| additions.has_event(event));
+    let tells_difference = DIFFERENCES.iter().any(|event| annotations.has_event(event));
     let named: &[String] = if tells_difference {
         &[]
     } else {
-        additions.changed()
+        annotations.changed()
     };
     operation.changed_paths = Some(all.changed_paths_and(named));
     operation.diff_stats = Some(all.stats());

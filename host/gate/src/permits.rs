@@ -101,8 +101,8 @@ impl Overtaken {
     }
 
     /// Refusal of a call that has no commit of its own.
-    pub(super) fn refuse(self, draft: &mut PendingOperation) -> Failure {
-        draft.verdicts.extend(self.verdict);
+    pub(super) fn refuse(self, pending: &mut PendingOperation) -> Failure {
+        pending.verdicts.extend(self.verdict);
         Failure::refused(self.refusal)
     }
 }
@@ -226,23 +226,23 @@ impl Gate {
     pub(super) async fn take_permits(
         &self,
         permits: &[Permit],
-        draft: &mut PendingOperation,
+        pending: &mut PendingOperation,
     ) -> Result<(), Failure> {
         let (by_host, written): (Vec<&Permit>, Vec<&Permit>) = permits
             .iter()
             .partition(|permit| permit.slot().is_some_and(|slot| slot.reads_by_host));
-        let op_id = draft.operation.op_id.clone();
+        let op_id = pending.operation.op_id.clone();
         if let Err(overtaken) = self.slots.take(&by_host, &op_id) {
-            return Err(overtaken.refuse(draft));
+            return Err(overtaken.refuse(pending));
         }
         if written.is_empty() {
             return Ok(());
         }
         let written = written.into_iter().cloned().collect();
-        let taken = self.write_permits(written, draft.operation.clone()).await;
+        let taken = self.write_permits(written, pending.operation.clone()).await;
         let refused = match taken {
             Some(Ok(())) => return Ok(()),
-            Some(Err(overtaken)) => overtaken.refuse(draft),
+            Some(Err(overtaken)) => overtaken.refuse(pending),
             None => unknown(),
         };
         self.slots.undo(&by_host, &op_id);
@@ -257,7 +257,7 @@ impl Gate {
     ) -> Option<Result<(), Overtaken>> {
         let outcome = Arc::new(Mutex::new(None));
         let (seen, clock) = (Arc::clone(&outcome), Arc::clone(&self.clock));
-        let is_on_disk = self.lanes.change(Box::new(move |session| {
+        let is_on_disk = self.executors.change(Box::new(move |session| {
             // The transaction may run again; only the last run counts.
             let taken = take(session, &permits, &Taker::of(&operation), clock.now_ms())?;
             *seen.lock().unwrap_or_else(PoisonError::into_inner) = Some(taken);
@@ -273,7 +273,7 @@ impl Gate {
     pub(super) async fn book_units(&self, op_id: String) {
         let work = Box::new(move |session: &Session| session.budgets().book_for_policies(&op_id));
         // Without a commit they stay reserved until this host ends.
-        let _ = self.lanes.change(work).await;
+        let _ = self.executors.change(work).await;
     }
 
     /// Gives back the permits of a `read` call that failed.
@@ -287,7 +287,7 @@ impl Gate {
                 session.budgets().give_back_of_operation(&op_id)
             });
             // Without a commit the permit counts as used.
-            let _ = self.lanes.change(work).await;
+            let _ = self.executors.change(work).await;
         }
     }
 }

@@ -27,29 +27,29 @@ impl Runtime {
     pub(super) fn prepare_pack(&self, pack: &Pack) {
         let prepare = AssertUnwindSafe(|| self.stock(pack));
         if std::panic::catch_unwind(prepare).is_err() {
-            pack.spares().give_up();
+            pack.pool().give_up();
         }
     }
 
     fn stock(&self, pack: &Pack) {
-        let (used, missing) = pack.spares().work();
+        let (used, missing) = pack.pool().work();
         let mut stand_ins: Vec<Box<Session>> = used.into_iter().map(RetiredInstance::cleared).collect();
         for _ in 0..missing {
-            let Some(room) = self.equipment.sandbox.room() else {
+            let Some(slot) = self.services.sandbox.pool_slot() else {
                 return;
             };
             let stand_in = stand_ins
                 .pop()
-                .map_or_else(|| storage::nowhere().map(Box::new), Ok);
+                .map_or_else(|| storage::empty_session().map(Box::new), Ok);
             let made = stand_in.map_err(Stopped::from);
             match made.and_then(|stand_in| self.make(pack, stand_in)) {
                 Ok((store, instance)) => {
-                    let used = RetiredInstance::new(store, room);
-                    pack.spares().add(PooledInstance { instance, used });
+                    let used = RetiredInstance::new(store, slot);
+                    pack.pool().add(PooledInstance { instance, used });
                 }
                 Err(err) => {
                     tracing::debug!(pack = pack.manifest.name, %err, "no instance was created in advance");
-                    pack.spares().give_up();
+                    pack.pool().give_up();
                 }
             }
         }
@@ -57,18 +57,18 @@ impl Runtime {
 
     /// Instance for any later call, under a deadline and with an empty database.
     fn make(&self, pack: &Pack, stand_in: Box<Session>) -> GuestResult<(CallStore, ToolPack)> {
-        let sandbox = &self.equipment.sandbox;
+        let sandbox = &self.services.sandbox;
         let deadline = Deadline::after(pack.limits.read, Cancel::default());
         stand_in.enter(&pack.namespace, &deadline);
         let setup = Setup {
             namespace: pack.namespace.clone(),
             deadline,
-            clock: Arc::clone(&self.equipment.clock),
+            clock: Arc::clone(&self.services.clock),
             facts: Facts::default(),
             transactions: Transactions::WholeCall,
             effect: Effect::Read,
             access: Arc::clone(&pack.access),
-            launcher: Arc::clone(&self.equipment.launcher),
+            launcher: Arc::clone(&self.services.launcher),
             progress: Progress::default(),
             artifacts: CallArtifacts::default(),
         };

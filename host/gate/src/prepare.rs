@@ -8,15 +8,15 @@ use tollgate_sandbox::Limits;
 use tollgate_sdk::ToolError;
 
 use super::{Call, Gate, Generation};
-use crate::core_tools::RELAY;
+use crate::core_tools::TOOL_CALL;
 
 /// Time that a list request waits for packs that have never been described. Clients ask for lists once and allow a
 /// start 10 s and more.
-const LISTING: Duration = Duration::from_secs(5);
+const LISTING_TIMEOUT: Duration = Duration::from_secs(5);
 /// Interval of checking whether the caller still waits.
-const LOOK: Duration = Duration::from_millis(100);
+const CALLER_CHECK_INTERVAL: Duration = Duration::from_millis(100);
 /// Interval of progress notes to the caller.
-const NOTE: Duration = Duration::from_secs(5);
+const NOTE_INTERVAL: Duration = Duration::from_secs(5);
 
 impl Gate {
     /// Generation that a call is judged and run by. No call runs while policies are loading, and an unknown tool may
@@ -78,7 +78,7 @@ impl Gate {
                 }
             }
         };
-        let _ = tokio::time::timeout(LISTING, introduced).await;
+        let _ = tokio::time::timeout(LISTING_TIMEOUT, introduced).await;
     }
 }
 
@@ -89,7 +89,7 @@ fn missing(catalog: &Catalog, call: &Call) -> Vec<String> {
         return preparing.policies.clone();
     }
     let relayed = call.arguments.get("tool").and_then(|tool| tool.as_str());
-    let name = relayed.filter(|_| call.tool == RELAY).unwrap_or(&call.tool);
+    let name = relayed.filter(|_| call.tool == TOOL_CALL).unwrap_or(&call.tool);
     let is_there = catalog.find(name).is_some() || catalog.find_prompt(name).is_some();
     if is_there {
         Vec::new()
@@ -144,7 +144,7 @@ async fn wait<T>(ready: impl Future<Output = T>, limit: Duration, what: &str, ca
     let mut ready = std::pin::pin!(ready);
     let mut told: Option<Instant> = None;
     loop {
-        if told.is_none_or(|told| told.elapsed() >= NOTE) {
+        if told.is_none_or(|told| told.elapsed() >= NOTE_INTERVAL) {
             call.progress.tell(0, None, &format!("preparing {what}, once"));
             told = Some(Instant::now());
         }
@@ -152,7 +152,7 @@ async fn wait<T>(ready: impl Future<Output = T>, limit: Duration, what: &str, ca
         if left.is_zero() || call.cancel.is_cancelled() {
             return None;
         }
-        if let Ok(ready) = tokio::time::timeout(left.min(LOOK), &mut ready).await {
+        if let Ok(ready) = tokio::time::timeout(left.min(CALLER_CHECK_INTERVAL), &mut ready).await {
             return Some(ready);
         }
     }

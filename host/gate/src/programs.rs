@@ -26,7 +26,7 @@ const MAX_RUNS: usize = 100;
 
 /// Programs of one call.
 pub(super) struct Programs {
-    draft: PendingOperation,
+    pending: PendingOperation,
     clock: Arc<dyn Clock>,
     noted: Mutex<Noted>,
 }
@@ -63,9 +63,9 @@ impl Noted {
 }
 
 impl Programs {
-    pub(super) fn of(draft: &PendingOperation, clock: Arc<dyn Clock>) -> Programs {
+    pub(super) fn of(pending: &PendingOperation, clock: Arc<dyn Clock>) -> Programs {
         Programs {
-            draft: draft.clone(),
+            pending: pending.clone(),
             clock,
             noted: Mutex::default(),
         }
@@ -82,22 +82,25 @@ impl Programs {
 
     /// Takes a test run from the time windows and from the envelope.
     fn take(&self, session: &Session, noted: &mut Noted) -> StoreResult<Result<(), ToolError>> {
-        let mut draft = self.draft.clone();
-        draft.charge = Charge::TestRun;
+        let mut pending = self.pending.clone();
+        pending.charge = Charge::TestRun;
         // Units of windows that the call itself took are stored under its own id.
-        draft.operation.op_id = format!("{}+{}", draft.operation.op_id, noted.started);
-        if let Err(refusal) = windows::take(session, &draft.windows, &draft, self.clock.now_ms())? {
+        pending.operation.op_id = format!("{}+{}", pending.operation.op_id, noted.started);
+        if let Err(refusal) = windows::take(session, &pending.windows, &pending, self.clock.now_ms())? {
             return Ok(Err(refusal));
         }
-        let Some(envelope) = &draft.operation.envelope_id else {
+        let Some(envelope) = &pending.operation.envelope_id else {
             return Ok(Ok(()));
         };
         let boot_ms = self.clock.boot_ms();
         let now = Timestamp::from_ms(self.clock.now_ms()).to_string();
-        match session.envelopes().admit(envelope, draft.charge, boot_ms, &now)? {
+        match session
+            .envelopes()
+            .admit(envelope, pending.charge, boot_ms, &now)?
+        {
             Admission::Admitted(admitted) => {
                 if let Some(counters) = &admitted.counters {
-                    session.intents().count(&self.draft.operation.op_id, counters)?;
+                    session.intents().count(&self.pending.operation.op_id, counters)?;
                 }
                 noted.standing = Some(admitted.standing);
                 noted.counters = admitted.counters;
@@ -108,7 +111,7 @@ impl Programs {
                 refusal,
                 event,
             } => {
-                windows::undo(session, &draft.windows, &draft)?;
+                windows::undo(session, &pending.windows, &pending)?;
                 noted.limit = Some(refusal);
                 noted.events.extend(event);
                 Ok(Err(envelope_refusal::refused(&envelope, refusal, boot_ms)))
@@ -123,9 +126,9 @@ impl Programs {
     fn budgets(&self, session: &Session) -> StoreResult<Vec<(String, Budget)>> {
         let mut found = Vec::new();
         // A tool that runs tests pays with test runs.
-        let mut at = match self.draft.charge {
+        let mut at = match self.pending.charge {
             Charge::TestRun => None,
-            _ => self.draft.operation.envelope_id.clone(),
+            _ => self.pending.operation.envelope_id.clone(),
         };
         for _ in 0..=MAX_DEPTH {
             let Some(id) = at.take() else { break };
@@ -167,7 +170,7 @@ impl Programs {
 
     /// True if the program costs nothing from any limit.
     fn is_free(&self, session: &Session, counts_as_test: bool) -> StoreResult<bool> {
-        let has_limits = !self.draft.windows.is_empty() || self.draft.operation.envelope_id.is_some();
+        let has_limits = !self.pending.windows.is_empty() || self.pending.operation.envelope_id.is_some();
         Ok(!(counts_as_test && has_limits) && self.budgets(session)?.is_empty())
     }
 }
@@ -183,7 +186,7 @@ impl CountPrograms for Programs {
         let is_test = program == Counted::Test;
         noted.started += u32::from(is_test);
         // The admission of the call paid for the first of its tests.
-        let is_paid = noted.started == 1 && self.draft.charge == Charge::TestRun;
+        let is_paid = noted.started == 1 && self.pending.charge == Charge::TestRun;
         let counts_as_test = is_test && !is_paid;
         if self.is_free(session, counts_as_test)? {
             return Ok(Ok(()));
@@ -207,7 +210,7 @@ impl CountPrograms for Programs {
 
     fn test_ended(&self, mut run: TestRun, alike: &[&str]) {
         // If several tests have the same words, the one that the call names counts.
-        if let Some(asked) = self.draft.test.as_deref().filter(|asked| alike.contains(asked)) {
+        if let Some(asked) = self.pending.test.as_deref().filter(|asked| alike.contains(asked)) {
             asked.clone_into(&mut run.test);
         }
         let runs = &mut self.lock().runs;

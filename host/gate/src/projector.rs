@@ -13,7 +13,7 @@ use tollgate_store::liveness::{Host, Projection};
 
 use super::ended::Ended;
 use super::guest_call::GuestCall;
-use super::judged::Waiting;
+use super::reader_outcome::Waiting;
 use super::reply::Reply;
 use super::settled::Settled;
 

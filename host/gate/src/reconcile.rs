@@ -23,7 +23,7 @@ impl Gate {
     pub(super) async fn reconcile(&self) {
         let generation = self.generation();
         let compared = self
-            .lanes
+            .executors
             .aside(move |runtime, database| compare(runtime, database, &generation))
             .await;
         let compared = match compared {
@@ -51,7 +51,7 @@ impl Gate {
             }
             Ok(())
         };
-        if !self.lanes.change(Box::new(note)).await {
+        if !self.executors.change(Box::new(note)).await {
             tracing::warn!("recording changes of work trees before the restart failed");
         }
     }
@@ -68,13 +68,13 @@ fn compare(
         let Some(workspace) = generation.workspaces.get(&left.seen.workspace) else {
             continue;
         };
-        let equipment = &runtime.equipment;
+        let services = &runtime.services;
         // If the scan fails now, a later start may compare.
-        let Ok(found) = work_tree::look(workspace, &equipment.launcher, &*equipment.clock) else {
+        let Ok(found) = work_tree::look(workspace, &services.launcher, &*services.clock) else {
             continue;
         };
         let row = (found.state != left.seen.state).then(|| {
-            let change = work_tree::change(workspace, &equipment.launcher, &left.seen, &found);
+            let change = work_tree::change(workspace, &services.launcher, &left.seen, &found);
             row(runtime, &left, &found, change.ok())
         });
         compared.push(Compared {
@@ -86,7 +86,7 @@ fn compare(
 }
 
 fn row(runtime: &Runtime, left: &LeftState, found: &Sighting, change: Option<Change>) -> Operation {
-    let clock = &runtime.equipment.clock;
+    let clock = &runtime.services.clock;
     let now = Timestamp::from_ms(clock.now_ms()).to_string();
     let mut row = left.moved(&clock.new_id("op"), runtime.host.id(), &now, found);
     fill_changes(change.as_slice(), &Annotations::default(), &mut row);

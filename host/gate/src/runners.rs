@@ -12,22 +12,22 @@ use super::turns::Turns;
 /// Slots, and the calls that wait for one.
 #[derive(Clone)]
 pub(super) struct Runners {
-    turns: Arc<Mutex<Turns<oneshot::Sender<Place>>>>,
+    turns: Arc<Mutex<Turns<oneshot::Sender<RunnerSlot>>>>,
     /// Calls that hold a slot or wait for one.
     calls: TaskTracker,
 }
 
 /// Slot of a call. Dropping it lets the next call run.
-pub(super) struct Place {
+pub(super) struct RunnerSlot {
     share: Share,
     runners: Runners,
 }
 
 impl Runners {
     /// Runners with this many slots, of which a caller that has the process to itself may use `alone`.
-    pub(super) fn new(places: u64, alone: u64) -> Runners {
+    pub(super) fn new(slots: u64, alone: u64) -> Runners {
         Runners {
-            turns: Arc::new(Mutex::new(Turns::new(places, alone))),
+            turns: Arc::new(Mutex::new(Turns::new(slots, alone))),
             calls: TaskTracker::new(),
         }
     }
@@ -38,11 +38,11 @@ impl Runners {
     }
 
     /// Waits for a slot.
-    pub(super) async fn enter(&self, share: &Share) -> Option<Place> {
-        let (ready, place) = oneshot::channel();
+    pub(super) async fn enter(&self, share: &Share) -> Option<RunnerSlot> {
+        let (ready, slot) = oneshot::channel();
         self.turns().push(share.clone(), ready);
         self.start();
-        place.await.ok()
+        slot.await.ok()
     }
 
     /// Waits until no call holds a slot or waits for one.
@@ -60,16 +60,16 @@ impl Runners {
             };
             let runners = self.clone();
             // If the receiver is gone, the slot is dropped, which starts this again.
-            drop(ready.send(Place { share, runners }));
+            drop(ready.send(RunnerSlot { share, runners }));
         }
     }
 
-    fn turns(&self) -> MutexGuard<'_, Turns<oneshot::Sender<Place>>> {
+    fn turns(&self) -> MutexGuard<'_, Turns<oneshot::Sender<RunnerSlot>>> {
         self.turns.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-impl Drop for Place {
+impl Drop for RunnerSlot {
     fn drop(&mut self) {
         self.runners.turns().give_back(&self.share);
         self.runners.start();
@@ -82,9 +82,9 @@ mod tests {
 
     use super::*;
 
-    async fn enters(runners: &Runners, share: &Share) -> Option<Place> {
-        let place = tokio::time::timeout(Duration::from_millis(50), runners.enter(share));
-        place.await.ok().flatten()
+    async fn enters(runners: &Runners, share: &Share) -> Option<RunnerSlot> {
+        let slot = tokio::time::timeout(Duration::from_millis(50), runners.enter(share));
+        slot.await.ok().flatten()
     }
 
     #[tokio::test]
@@ -92,8 +92,8 @@ mod tests {
         let runners = Runners::new(8, 8);
         let (ada, bob) = (Share::named("ada"), Share::named("bob"));
         let mut hers = Vec::new();
-        while let Some(place) = enters(&runners, &ada).await {
-            hers.push(place);
+        while let Some(slot) = enters(&runners, &ada).await {
+            hers.push(slot);
         }
         assert_eq!(hers.len(), 4);
         let waiting = tokio::spawn({
@@ -106,8 +106,8 @@ mod tests {
         drop(hers);
         let alone = Share::default();
         let mut own = Vec::new();
-        while let Some(place) = enters(&runners, &alone).await {
-            own.push(place);
+        while let Some(slot) = enters(&runners, &alone).await {
+            own.push(slot);
         }
         assert_eq!(own.len(), 8);
     }

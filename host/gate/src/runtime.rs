@@ -9,9 +9,9 @@ use tollgate_sdk::Timestamp;
 use tollgate_store::artifacts::ArtifactStore;
 use tollgate_store::liveness::Host;
 
-/// Shared equipment of calls.
+/// Services that all calls share.
 #[derive(Clone)]
-pub struct Equipment {
+pub struct CallServices {
     /// The WebAssembly engine.
     pub sandbox: Arc<Sandbox>,
     /// Starts programs.
@@ -23,7 +23,7 @@ pub struct Equipment {
 /// Runtime for guests.
 #[derive(Clone)]
 pub(super) struct Runtime {
-    pub(super) equipment: Equipment,
+    pub(super) services: CallServices,
     pub(super) host: Arc<Host>,
     pub(super) artifacts: Option<Arc<ArtifactStore>>,
     /// True if successful reads are recorded.
@@ -33,6 +33,6 @@ pub(super) struct Runtime {
 impl Runtime {
     /// Current time as RFC 3339 text.
     pub(super) fn now(&self) -> String {
-        Timestamp::from_ms(self.equipment.clock.now_ms()).to_string()
+        Timestamp::from_ms(self.services.clock.now_ms()).to_string()
     }
 }

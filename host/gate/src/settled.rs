@@ -34,7 +34,7 @@ pub(super) struct Settled {
     pub(super) told: Told,
     pub(super) budgets: BTreeMap<String, Budget>,
     pub(super) mutation: Option<Mutation>,
-    pub(super) additions: Annotations,
+    pub(super) annotations: Annotations,
     pub(super) stale: Vec<String>,
     /// Verdicts on the result.
     pub(super) verdicts: Vec<Verdict>,
@@ -65,7 +65,7 @@ impl Settled {
             told: Told::default(),
             budgets: BTreeMap::new(),
             mutation: None,
-            additions: Annotations::default(),
+            annotations: Annotations::default(),
             stale: Vec::new(),
             verdicts: Vec::new(),
             remembered: None,
@@ -82,7 +82,7 @@ impl Settled {
     /// Takes over the outcome of a guest.
     pub(super) fn end(&mut self, ended: Ended) {
         self.result = ended.result;
-        self.additions = ended.additions;
+        self.annotations = ended.annotations;
         self.verdicts = ended.verdicts;
         self.lines = ended.lines;
         self.remembered = ended.remembered;

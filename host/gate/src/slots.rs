@@ -10,7 +10,7 @@ use tollgate_sandbox::permit::Permit;
 use super::permits::Overtaken;
 
 /// Number of keys in memory above which expired ones are removed.
-const SWEEP: usize = 1_024;
+const SWEEP_LIMIT: usize = 1_024;
 /// Most keys in memory. Beyond that, the half whose slots end first is dropped.
 const MAX_KEYS: usize = 100_000;
 
@@ -118,7 +118,7 @@ impl Taken {
 
     /// Removes keys without a taken slot, whenever their number has doubled since the last sweep.
     fn sweep(&mut self, now: Instant) {
-        if self.held.len() < SWEEP.max(self.swept.saturating_mul(2)).min(MAX_KEYS) {
+        if self.held.len() < SWEEP_LIMIT.max(self.swept.saturating_mul(2)).min(MAX_KEYS) {
             return;
         }
         self.held
@@ -190,12 +190,12 @@ mod tests {
     fn keys_whose_slots_ended_are_forgotten() {
         let mut taken = Taken::default();
         let now = Instant::now();
-        for number in 0..SWEEP {
+        for number in 0..SWEEP_LIMIT {
             taken
                 .take(&[&permit(&number.to_string(), 1, true)], "op", now)
                 .unwrap();
         }
-        assert_eq!(taken.held.len(), SWEEP);
+        assert_eq!(taken.held.len(), SWEEP_LIMIT);
         let later = now + Duration::from_secs(2);
         taken.take(&[&permit("another", 1, true)], "op", later).unwrap();
         assert_eq!(taken.held.len(), 1);

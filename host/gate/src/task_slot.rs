@@ -14,14 +14,14 @@ pub enum Tasking {
     /// A client without tasks. Tools that require tasks refuse it.
     Lacking,
     /// The call may become the task of this slot.
-    Place(TaskSlot),
+    Slot(TaskSlot),
 }
 
 impl Tasking {
     pub(super) fn into_slot(self) -> Option<TaskSlot> {
         match self {
             Tasking::Waiting | Tasking::Lacking => None,
-            Tasking::Place(slot) => Some(slot),
+            Tasking::Slot(slot) => Some(slot),
         }
     }
 }
@@ -83,7 +83,7 @@ impl TaskSlot {
     }
 
     /// Records the call that the task is about.
-    pub(super) fn drafted(&self, operation: &Operation) {
+    pub(super) fn set_call(&self, operation: &Operation) {
         self.set_latest(Latest {
             op_id: operation.op_id.clone(),
             envelope_id: operation.envelope_id.clone(),

@@ -11,14 +11,14 @@ use tollgate_core::share::{Holdings, Share};
 /// Number of times that a line is overtaken by lines that hold less before it is served in turn.
 const MOST_PASSED: u32 = 8;
 /// Empty lines that are kept for reuse, so that queueing a job costs no allocation.
-const SPARES: usize = 16;
+const MAX_EMPTY_LINES: usize = 16;
 
 /// Lines of jobs that wait for places.
 pub(super) struct Turns<T> {
     places: Holdings,
     /// Lines with jobs. The one that was served last is at the end.
     lines: VecDeque<Line<T>>,
-    spares: Vec<VecDeque<T>>,
+    empty_lines: Vec<VecDeque<T>>,
 }
 
 struct Line<T> {
@@ -34,7 +34,7 @@ impl<T> Turns<T> {
         Turns {
             places: Holdings::new(places, alone),
             lines: VecDeque::new(),
-            spares: Vec::new(),
+            empty_lines: Vec::new(),
         }
     }
 
@@ -79,8 +79,8 @@ impl<T> Turns<T> {
         let job = line.jobs.pop_front()?;
         let share = line.share.clone();
         if line.jobs.is_empty() {
-            if self.spares.len() < SPARES {
-                self.spares.push(line.jobs);
+            if self.empty_lines.len() < MAX_EMPTY_LINES {
+                self.empty_lines.push(line.jobs);
             }
         } else {
             line.passed = 0;
@@ -141,7 +141,7 @@ impl<T> Turns<T> {
     }
 
     fn line(&mut self, share: Share, job: T) -> Line<T> {
-        let mut jobs = self.spares.pop().unwrap_or_default();
+        let mut jobs = self.empty_lines.pop().unwrap_or_default();
         jobs.push_back(job);
         Line {
             share,

@@ -213,8 +213,8 @@ impl Watch {
 
 /// Scans a work tree, on this thread.
 pub(super) fn look_at(workspace: &Workspace, runtime: &Runtime) -> Result<Sighting, String> {
-    let equipment = &runtime.equipment;
-    work_tree::look(workspace, &equipment.launcher, &*equipment.clock)
+    let services = &runtime.services;
+    work_tree::look(workspace, &services.launcher, &*services.clock)
 }
 
 /// Possible effect of a call in an envelope, if that requires a scan.

@@ -33,14 +33,14 @@ const EDITS: &str = "edits";
 
 impl Units {
     /// Units that a call uses: its cost, and an edit that its scan found.
-    fn of(session: &Session, draft: &PendingOperation) -> StoreResult<Vec<Units>> {
-        let cost = match draft.charge {
+    fn of(session: &Session, pending: &PendingOperation) -> StoreResult<Vec<Units>> {
+        let cost = match pending.charge {
             Charge::Mutations(count) => Some(("mutations", count)),
             Charge::TestRun => Some(("test runs", 1)),
-            Charge::Nothing if draft.window_use.opens_envelope => Some(("envelopes", 1)),
+            Charge::Nothing if pending.window_use.opens_envelope => Some(("envelopes", 1)),
             Charge::Nothing => None,
         };
-        let edits = match draft.sighting().filter(|_| !draft.closes_envelope()) {
+        let edits = match pending.sighting().filter(|_| !pending.closes_envelope()) {
             Some(seen) => session.work_trees().edits_over_envelopes(seen)?,
             None => 0,
         };
@@ -63,17 +63,17 @@ impl Units {
 pub(super) fn take(
     session: &Session,
     windows: &[Window],
-    draft: &PendingOperation,
+    pending: &PendingOperation,
     now_ms: i64,
 ) -> StoreResult<Result<(), ToolError>> {
     if windows.is_empty() {
         return Ok(Ok(()));
     }
-    let all = Units::of(session, draft)?;
+    let all = Units::of(session, pending)?;
     for (place, window) in windows.iter().enumerate() {
         for units in &all {
-            if let Err(refusal) = take_units(session, (place, window), units, draft, now_ms)? {
-                undo(session, windows, draft)?;
+            if let Err(refusal) = take_units(session, (place, window), units, pending, now_ms)? {
+                undo(session, windows, pending)?;
                 return Ok(Err(refusal));
             }
         }
@@ -85,14 +85,14 @@ fn take_units(
     session: &Session,
     (place, window): (usize, &Window),
     units: &Units,
-    draft: &PendingOperation,
+    pending: &PendingOperation,
     now_ms: i64,
 ) -> StoreResult<Result<(), ToolError>> {
     let Some(limit) = units.limit(window) else {
         return Ok(Ok(()));
     };
-    let holder = format!("{}:{place}", draft.operation.op_id);
-    for (subject, count) in subjects(session, window.by, units, draft)? {
+    let holder = format!("{}:{place}", pending.operation.op_id);
+    for (subject, count) in subjects(session, window.by, units, pending)? {
         let key = format!("{} {} {} {subject}", window.by.as_str(), window.per, units.what);
         let slots = Slots {
             policy: OWNER,
@@ -107,7 +107,7 @@ fn take_units(
                 .take_slot(slots, (&holder, number), true, now_ms)?;
             if let Err(wait_ms) = taken {
                 let refusal = refused(window, units, &subject, limit, wait_ms);
-                return Ok(Err(refusal.next_call(look_back(draft))));
+                return Ok(Err(refusal.next_call(look_back(pending))));
             }
         }
     }
@@ -115,11 +115,11 @@ fn take_units(
 }
 
 /// Gives back the units of a call that was not admitted.
-pub(super) fn undo(session: &Session, windows: &[Window], draft: &PendingOperation) -> StoreResult<()> {
+pub(super) fn undo(session: &Session, windows: &[Window], pending: &PendingOperation) -> StoreResult<()> {
     for place in 0..windows.len() {
         session
             .permits()
-            .undo(&format!("{}:{place}", draft.operation.op_id))?;
+            .undo(&format!("{}:{place}", pending.operation.op_id))?;
     }
     Ok(())
 }
@@ -129,15 +129,15 @@ fn subjects(
     session: &Session,
     by: By,
     units: &Units,
-    draft: &PendingOperation,
+    pending: &PendingOperation,
 ) -> StoreResult<BTreeMap<String, i64>> {
-    let operation = &draft.operation;
+    let operation = &pending.operation;
     let named = |name: &str| text::clean(text::cut(name, MAX_SUBJECT));
     let one = |name: &str| BTreeMap::from([(named(name), units.count)]);
     Ok(match by {
         // An edit counts for the work tree in which it was found.
         By::Workspace if units.what == EDITS => {
-            let seen = draft.sighting().map(|seen| one(&seen.workspace));
+            let seen = pending.sighting().map(|seen| one(&seen.workspace));
             seen.unwrap_or_default()
         }
         By::Workspace => {
@@ -146,7 +146,7 @@ fn subjects(
                 None => None,
             };
             let of_envelope = envelope.and_then(|envelope| envelope.workspace);
-            draft.window_use.workspaces(session, of_envelope, units.count)
+            pending.window_use.workspaces(session, of_envelope, units.count)
         }
         By::Actor => {
             let identity = operation.identity.as_ref().map(|identity| identity.as_str());
@@ -161,8 +161,8 @@ fn subjects(
 }
 
 /// Suggested call that shows what exhausted a window.
-fn look_back(draft: &PendingOperation) -> NextCall {
-    match &draft.operation.envelope_id {
+fn look_back(pending: &PendingOperation) -> NextCall {
+    match &pending.operation.envelope_id {
         Some(envelope) => NextCall::new("ledger_report", json!({ "envelope_id": envelope })),
         None => NextCall::new("ledger_query", json!({ "limit": 20 })),
     }

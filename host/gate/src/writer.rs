@@ -29,7 +29,7 @@ use tollgate_store::storage::{
 use super::backlog::Backlog;
 use super::ended::Ended;
 use super::failure::{in_the_way, is_busy, storage_failed, unreachable, unrecorded};
-use super::intake::{Intake, Pending, Progress};
+use super::intake::{Intake, Progress, QueuedJob};
 use super::job::Job;
 use super::projector::Work as Projection;
 use super::runtime::Runtime;
@@ -37,7 +37,7 @@ use super::runtime::Runtime;
 use among::Turn;
 use answer::{answer, fail};
 use lanes::Lanes;
-use outage::{Outage, PATIENCE};
+use outage::{OUTAGE_TIMEOUT, Outage};
 use process::record;
 
 /// Most commits of one batch without an answer from the server.
@@ -48,9 +48,9 @@ const MAX_CONFLICTS: u32 = 5;
 const MAX_LOSSES: u32 = 2;
 /// Time for which BEGIN is sent separately, after a BEGIN that was sent together with a statement had to wait: others
 /// compete for the same lock.
-const BUSY: Duration = Duration::from_secs(1);
+const SEPARATE_BEGIN_INTERVAL: Duration = Duration::from_secs(1);
 /// Interval of checking for the commit.
-const BETWEEN_LOOKS: Duration = Duration::from_millis(100);
+const COMMIT_CHECK_INTERVAL: Duration = Duration::from_millis(100);
 
 /// Starts the writer.
 pub(super) fn start(
@@ -128,7 +128,7 @@ impl Writer {
     fn commit(
         &mut self,
         turn: &Turn,
-        mut batch: Vec<Pending>,
+        mut batch: Vec<QueuedJob>,
         rows: &[Operation],
         mut intake: Option<&mut Intake>,
     ) {
@@ -143,11 +143,11 @@ impl Writer {
             if !matches!(attempted, Ok(Ok(()))) && self.must_begin_anew() {
                 conflicts += 1;
                 tracing::debug!("a transaction has to start again");
-                self.busy_until = Some(Instant::now() + BUSY);
+                self.busy_until = Some(Instant::now() + SEPARATE_BEGIN_INTERVAL);
                 self.abandon();
-                batch.iter_mut().for_each(|pending| pending.settled = None);
+                batch.iter_mut().for_each(|queued| queued.settled = None);
                 if conflicts > MAX_CONFLICTS {
-                    batch.iter_mut().for_each(|pending| pending.fail(&in_the_way()));
+                    batch.iter_mut().for_each(|queued| queued.fail(&in_the_way()));
                 }
                 continue;
             }
@@ -165,7 +165,7 @@ impl Writer {
                         // answered yet.
                         Some(false) => {
                             self.joined.clear();
-                            batch.iter_mut().for_each(|pending| pending.settled = None);
+                            batch.iter_mut().for_each(|queued| queued.settled = None);
                         }
                         None => {
                             self.abandon();
@@ -177,7 +177,7 @@ impl Writer {
                 // Nothing of the transaction was stored, so its calls run again when the server is back.
                 Err(err) if err.failure() == StoreFailure::Lost => {
                     self.abandon();
-                    batch.iter_mut().for_each(|pending| pending.settled = None);
+                    batch.iter_mut().for_each(|queued| queued.settled = None);
                     if !self.outage.goes_on() {
                         if self.outage.is_news() {
                             tracing::error!(%err, "the database cannot be reached; calls are refused");
@@ -185,7 +185,7 @@ impl Writer {
                         return self.refuse(batch, rows);
                     }
                     tracing::debug!(%err, "the database cannot be reached; trying again");
-                    std::thread::sleep(BETWEEN_LOOKS);
+                    std::thread::sleep(COMMIT_CHECK_INTERVAL);
                 }
                 // Another host held some of the same rows, and the server rolled back this transaction so that both
                 // can proceed.
@@ -193,12 +193,12 @@ impl Writer {
                     conflicts += 1;
                     tracing::debug!(%err, "a transaction conflicted with another host's; trying again");
                     self.abandon();
-                    batch.iter_mut().for_each(|pending| pending.settled = None);
+                    batch.iter_mut().for_each(|queued| queued.settled = None);
                 }
                 // The call that aborted the transaction is settled or ran once more, so the loop ends.
                 Ok(Err(Lost)) => {
                     self.joined.clear();
-                    batch.iter_mut().for_each(|pending| pending.settled = None);
+                    batch.iter_mut().for_each(|queued| queued.settled = None);
                 }
                 Err(err) if failed.is_none() && !is_busy(&err) => {
                     let err = self.explain(err);
@@ -206,7 +206,7 @@ impl Writer {
                     self.abandon();
                     batch
                         .iter_mut()
-                        .for_each(|pending| pending.fail(&storage_failed(&err)));
+                        .for_each(|queued| queued.fail(&storage_failed(&err)));
                     failed = Some(err);
                 }
                 Err(err) => {
@@ -227,13 +227,13 @@ impl Writer {
     }
 
     /// Refuses calls while the database is unreachable. Their rows are written when it is back.
-    fn refuse(&mut self, mut batch: Vec<Pending>, rows: &[Operation]) {
+    fn refuse(&mut self, mut batch: Vec<QueuedJob>, rows: &[Operation]) {
         self.outage.keep(rows, &mut batch);
         self.outage.keep_what_happened(&mut batch);
         fail(batch, &unreachable());
     }
 
-    fn answer(&self, batch: Vec<Pending>) {
+    fn answer(&self, batch: Vec<QueuedJob>) {
         if let Some(committed) = &self.committed {
             // One pending notification is enough.
             let _ = committed.try_send(());
@@ -245,14 +245,14 @@ impl Writer {
     /// row to look for.
     fn look_for_last(&mut self) -> Option<bool> {
         let written = self.session.as_ref()?.written()?;
-        let until = Instant::now() + PATIENCE;
+        let until = Instant::now() + OUTAGE_TIMEOUT;
         loop {
             match self.look_for(&written) {
                 Ok(is_there) => return Some(is_there),
                 Err(err) if Instant::now() < until => {
                     tracing::debug!(%err, "the database cannot be queried yet");
                     self.abandon();
-                    std::thread::sleep(BETWEEN_LOOKS);
+                    std::thread::sleep(COMMIT_CHECK_INTERVAL);
                 }
                 Err(_) => return None,
             }
@@ -274,13 +274,13 @@ impl Writer {
     fn attempt(
         &mut self,
         turn: &Turn,
-        batch: &mut Vec<Pending>,
+        batch: &mut Vec<QueuedJob>,
         rows: &[Operation],
         mut intake: Option<&mut Intake>,
     ) -> StoreResult<Result<(), Lost>> {
         self.took.clear();
         let now = self.runtime.now();
-        let boot_ms = self.runtime.equipment.clock.boot_ms();
+        let boot_ms = self.runtime.services.clock.boot_ms();
         let is_late = self.busy_until.is_none_or(|until| until <= Instant::now());
         let session = self.session()?;
         session.begin_late(is_late);
@@ -293,20 +293,20 @@ impl Writer {
         }
         let mut progress = Progress::begin();
         let mut done = 0;
-        while let Some(pending) = batch.get_mut(done) {
+        while let Some(queued) = batch.get_mut(done) {
             if let Some(intake) = &mut intake
-                && progress.is_over(pending, intake)
+                && progress.is_over(queued, intake)
             {
                 intake.put_back(batch.split_off(done));
                 break;
             }
             let began = Instant::now();
-            if self.process(pending)?.is_err() {
+            if self.process(queued)?.is_err() {
                 return Ok(Err(Lost));
             }
             match &mut intake {
-                Some(intake) => progress.took(pending, began, intake),
-                None => self.took.push((pending.share().clone(), began.elapsed())),
+                Some(intake) => progress.took(queued, began, intake),
+                None => self.took.push((queued.share().clone(), began.elapsed())),
             }
             done += 1;
         }

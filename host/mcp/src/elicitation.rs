@@ -18,7 +18,7 @@ use tollgate_core::identity::Identity;
 use tollgate_gate::{Answers, Asked, Consent, Gate, Outcome};
 use tollgate_sdk::{Answer, Question};
 
-use super::elicitation_form::{self, Abilities, PATIENCE, When, Who};
+use super::elicitation_form::{self, ANSWER_TIMEOUT, Abilities, When, Who};
 use super::handler::Handler;
 use super::request::{self, ClientRequest, ENVELOPE};
 
@@ -40,7 +40,7 @@ impl Seal {
     fn close(&self, kept: &mut Kept, subject: &str) -> Option<String> {
         kept.id = uuid::Uuid::new_v4().to_string();
         let kept = &*kept;
-        let options = SealOptions::new().ttl(PATIENCE);
+        let options = SealOptions::new().ttl(ANSWER_TIMEOUT);
         let options = options.associated_data(subject.as_bytes());
         self.0.as_ref()?.seal_json_with(kept, &options).ok()
     }
@@ -133,11 +133,11 @@ impl<'a> Conversation<'a> {
     pub(super) async fn begin(
         context: &'a RequestContext<RoleServer>,
         handler: &'a Handler,
-        errand: &ClientRequest<'_>,
+        client_request: &ClientRequest<'_>,
         (responses, state): (Option<InputResponses>, Option<String>),
     ) -> Result<(Conversation<'a>, Answers), ErrorData> {
         let responses = responses.unwrap_or_default();
-        let subject = subject(context, handler.connection(), errand);
+        let subject = subject(context, handler.connection(), client_request);
         let seal = handler.seal();
         let kept = match state {
             Some(state) => seal.open(&state, &subject)?.once(&handler.gate).await,
@@ -289,14 +289,18 @@ impl<'a> Conversation<'a> {
 
 /// Subject that a state is valid for: the sender, the connection if it lasts, the called tool or prompt, the arguments
 /// and the envelope.
-fn subject(context: &RequestContext<RoleServer>, connection: &str, errand: &ClientRequest<'_>) -> String {
+fn subject(
+    context: &RequestContext<RoleServer>,
+    connection: &str,
+    client_request: &ClientRequest<'_>,
+) -> String {
     let identity = request::identity(context);
     let all = json!([
         identity.as_ref().map(Identity::as_str),
         (!request::is_stateless(context)).then_some(connection),
-        errand.kind.as_str(),
-        errand.name,
-        tollgate_sdk::canonical_json(&Value::Object(errand.arguments.clone())),
+        client_request.kind.as_str(),
+        client_request.name,
+        tollgate_sdk::canonical_json(&Value::Object(client_request.arguments.clone())),
         context.meta.get(ENVELOPE),
     ]);
     hash::sha256_hex(all.to_string().as_bytes())

@@ -14,7 +14,7 @@ use tollgate_gate::CanAnswer;
 use tollgate_sdk::{Action, Answer, AnsweredBy, Question};
 
 /// Time limit of an answer.
-pub(super) const PATIENCE: Duration = Duration::from_secs(600);
+pub(super) const ANSWER_TIMEOUT: Duration = Duration::from_secs(600);
 /// Longest answer, in bytes of JSON.
 const MAX_ANSWER: usize = 64 << 10;
 
@@ -146,7 +146,7 @@ pub(super) async fn send(peer: &Peer<RoleServer>, request: InputRequest) -> Resu
         InputRequest::ListRoots(request) => ServerRequest::ListRootsRequest(request),
         _ => return Err(ServiceError::UnexpectedResponse),
     };
-    let options = PeerRequestOptions::with_timeout(PATIENCE);
+    let options = PeerRequestOptions::with_timeout(ANSWER_TIMEOUT);
     let sent = peer.send_request_with_option(request, options).await?;
     let result = sent.await_response().await?;
     serde_json::to_value(result).map_err(|_| ServiceError::UnexpectedResponse)

@@ -22,7 +22,7 @@ use super::faulty_params;
 use super::listing::{self, Schemas};
 use super::listings::Listings;
 use super::logs::WantedLines;
-use super::request::{self, ClientRequest, Kind, Turn};
+use super::request::{self, ClientRequest, Kind, Round};
 use super::seen::Seen;
 use super::subscriptions::{self, Subscriptions};
 use super::tasks::{self, Taken};
@@ -245,15 +245,15 @@ impl ServerHandler for Handler {
         request: GetPromptRequestParams,
         context: RequestContext<RoleServer>,
     ) -> Result<GetPromptResponse, ErrorData> {
-        let errand = ClientRequest {
+        let client_request = ClientRequest {
             kind: Kind::Prompt,
             name: &request.name,
             arguments: request.arguments.unwrap_or_default(),
         };
         let answered = (request.input_responses, request.request_state);
-        match self.do_errand(&context, errand, answered).await? {
-            Turn::Done(outcome) => replies::said(outcome),
-            Turn::Required(required) => Ok(required.into()),
+        match self.execute(&context, client_request, answered).await? {
+            Round::Done(outcome) => replies::said(outcome),
+            Round::Required(required) => Ok(required.into()),
         }
     }
 
@@ -262,22 +262,22 @@ impl ServerHandler for Handler {
         request: CallToolRequestParams,
         context: RequestContext<RoleServer>,
     ) -> Result<CallToolResponse, ErrorData> {
-        let errand = ClientRequest {
+        let client_request = ClientRequest {
             kind: Kind::Tool,
             name: &request.name,
             arguments: request.arguments.unwrap_or_default(),
         };
         let answered = (request.input_responses, request.request_state);
-        let turn = if self.may_take_on(&context, &errand) {
-            match self.do_or_take_on(&context, errand, answered).await? {
-                Taken::Turn(turn) => turn,
+        let round = if self.may_take_on(&context, &client_request) {
+            match self.do_or_take_on(&context, client_request, answered).await? {
+                Taken::Round(round) => round,
                 Taken::Task(task) => return Ok(tasks::created(&task).into()),
             }
         } else {
-            self.do_errand(&context, errand, answered).await?
+            self.execute(&context, client_request, answered).await?
         };
-        match turn {
-            Turn::Done(outcome) => {
+        match round {
+            Round::Done(outcome) => {
                 if let Some(lacking) = tasks::required(&outcome) {
                     return Err(lacking);
                 }
@@ -290,7 +290,7 @@ impl ServerHandler for Handler {
                 }
                 Ok(result.into())
             }
-            Turn::Required(required) => Ok(required.into()),
+            Round::Required(required) => Ok(required.into()),
         }
     }
 

@@ -9,7 +9,7 @@ use serde_json::Value;
 use tollgate_components::catalog::Catalog;
 use tollgate_components::tools::ToolSpec;
 use tollgate_core::effect::Effect;
-use tollgate_gate::core_tools::RELAY;
+use tollgate_gate::core_tools::TOOL_CALL;
 
 use super::brief;
 
@@ -46,7 +46,7 @@ impl Listing {
             tools: catalog
                 .listed()
                 .map(|tool| match tool.spec.name.as_str() {
-                    RELAY => relay_definition(&tool.spec, catalog, schemas),
+                    TOOL_CALL => tool_call_definition(&tool.spec, catalog, schemas),
                     _ => definition(&tool.spec, schemas),
                 })
                 .collect(),
@@ -118,7 +118,7 @@ pub(super) fn definition(spec: &ToolSpec, schemas: Schemas) -> Tool {
 }
 
 /// MCP definition of the tool that calls other tools. Its hints cover the effects of all of them.
-fn relay_definition(spec: &ToolSpec, catalog: &Catalog, schemas: Schemas) -> Tool {
+fn tool_call_definition(spec: &ToolSpec, catalog: &Catalog, schemas: Schemas) -> Tool {
     let any = |may: fn(&ToolSpec) -> bool| catalog.all().any(|tool| may(&tool.spec));
     let annotations = ToolAnnotations::from_raw(
         None,

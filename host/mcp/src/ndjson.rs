@@ -24,11 +24,11 @@ use super::opening::Opening;
 use super::sanitize::Sanitized;
 
 /// Maximum number of messages in one write.
-const TOGETHER: usize = 64;
+const MAX_WRITE_MESSAGES: usize = 64;
 /// Time that the end of a session waits for a client that does not read.
-const FAREWELL: Duration = Duration::from_secs(5);
+const SHUTDOWN_TIMEOUT: Duration = Duration::from_secs(5);
 /// Buffer capacity in bytes that is kept for the next write.
-const KEPT: usize = 256 << 10;
+const KEPT_BUFFER_BYTES: usize = 256 << 10;
 
 /// Transport over the two pipes of a session.
 pub(super) struct Lines<R: AsyncRead + Unpin> {
@@ -107,7 +107,7 @@ impl<R: AsyncRead + Send + Unpin> Transport<RoleServer> for Lines<R> {
         let Some(writer) = self.writer.take() else {
             return Ok(());
         };
-        match tokio::time::timeout(FAREWELL, writer).await {
+        match tokio::time::timeout(SHUTDOWN_TIMEOUT, writer).await {
             Ok(Ok(written)) => written,
             Ok(Err(failed)) => Err(io::Error::other(failed)),
             Err(_) => Err(io::ErrorKind::TimedOut.into()),
@@ -161,12 +161,12 @@ async fn write_lines(
     mut write: impl AsyncWrite + Unpin,
 ) -> io::Result<()> {
     let (mut ready, mut bytes) = (Vec::new(), Vec::new());
-    while lines.recv_many(&mut ready, TOGETHER).await > 0 {
+    while lines.recv_many(&mut ready, MAX_WRITE_MESSAGES).await > 0 {
         bytes.clear();
         ready.drain(..).for_each(|line| bytes.extend(line));
         write.write_all(&bytes).await?;
         write.flush().await?;
-        bytes.shrink_to(KEPT);
+        bytes.shrink_to(KEPT_BUFFER_BYTES);
     }
     Ok(())
 }

@@ -14,7 +14,7 @@ use tollgate_core::text;
 use tollgate_gate::core_tools;
 use tollgate_gate::telemetry::Parent;
 use tollgate_gate::{Answers, Call, Caller, Outcome, Reply, Tasking};
-use tollgate_sandbox::progress::{Line, Progress, Wanted, Word};
+use tollgate_sandbox::progress::{ClientMessage, Line, Progress, Wanted};
 
 use super::elicitation::{Conversation, Step};
 use super::handler::Handler;
@@ -59,9 +59,9 @@ struct Called<'a> {
 /// Outcome of one round of a request.
 #[allow(
     clippy::large_enum_variant,
-    reason = "the large one is what nearly every errand comes to"
+    reason = "the large one is what nearly every request comes to"
 )]
-pub(super) enum Turn {
+pub(super) enum Round {
     /// The request is done.
     Done(Outcome),
     /// The client must answer questions first.
@@ -70,32 +70,33 @@ pub(super) enum Turn {
 
 impl Handler {
     /// Runs a request, and asks the client as often as necessary.
-    pub(super) async fn do_errand(
+    pub(super) async fn execute(
         &self,
         context: &RequestContext<RoleServer>,
-        mut errand: ClientRequest<'_>,
+        mut client_request: ClientRequest<'_>,
         answered: (Option<InputResponses>, Option<String>),
-    ) -> Result<Turn, ErrorData> {
+    ) -> Result<Round, ErrorData> {
         let is_first = self.is_first(&context.id);
-        let (mut conversation, mut answers) = Conversation::begin(context, self, &errand, answered).await?;
+        let (mut conversation, mut answers) =
+            Conversation::begin(context, self, &client_request, answered).await?;
         loop {
             // Arguments are kept only if the call may run again.
             let arguments = if conversation.is_possible() {
-                errand.arguments.clone()
+                client_request.arguments.clone()
             } else {
-                std::mem::take(&mut errand.arguments)
+                std::mem::take(&mut client_request.arguments)
             };
             let called = Called {
-                kind: errand.kind,
-                name: errand.name,
+                kind: client_request.kind,
+                name: client_request.name,
                 arguments,
                 is_first,
             };
             let mut outcome = self.run(context, called, answers).await?;
             match conversation.after(&mut outcome).await? {
-                Step::Over => return Ok(Turn::Done(outcome)),
+                Step::Over => return Ok(Round::Done(outcome)),
                 Step::Required(required) => {
-                    return Ok(Turn::Required(required.with_meta(replies::meta(&outcome))));
+                    return Ok(Round::Required(required.with_meta(replies::meta(&outcome))));
                 }
                 Step::Again(given) => answers = given,
             }
@@ -145,7 +146,7 @@ impl Handler {
     ) -> T {
         let cancel = CancelOnDrop(Cancel::default());
         let token = context.meta.get_progress_token();
-        let (progress, mut words) = Progress::listened(Wanted {
+        let (progress, mut messages) = Progress::listened(Wanted {
             notes: token.is_some(),
             lines: if is_stateless(context) {
                 logs::wanted_by(context)
@@ -179,14 +180,14 @@ impl Handler {
                     cancel.0.cancel();
                     break running.await;
                 }
-                Some(word) = words.recv() => tell(context, token.as_ref(), word).await,
+                Some(message) = messages.recv() => tell(context, token.as_ref(), message).await,
             }
         };
-        while let Ok(word) = words.try_recv() {
-            tell(context, token.as_ref(), word).await;
+        while let Ok(message) = messages.try_recv() {
+            tell(context, token.as_ref(), message).await;
         }
         for line in outcome.lines() {
-            tell(context, token.as_ref(), Word::Line(line)).await;
+            tell(context, token.as_ref(), ClientMessage::Line(line)).await;
         }
         outcome
     }
@@ -311,17 +312,21 @@ pub(super) async fn given_up(context: &RequestContext<RoleServer>) {
 }
 
 /// Notifies the client about its call.
-pub(super) async fn tell(context: &RequestContext<RoleServer>, token: Option<&ProgressToken>, word: Word) {
+pub(super) async fn tell(
+    context: &RequestContext<RoleServer>,
+    token: Option<&ProgressToken>,
+    message: ClientMessage,
+) {
     let sending = async {
-        match (word, token) {
-            (Word::Note(note), Some(token)) => {
+        match (message, token) {
+            (ClientMessage::Note(note), Some(token)) => {
                 let mut params = ProgressNotificationParam::new(token.clone(), note.done);
                 params.message = Some(note.message).filter(|message| !message.is_empty());
                 params.total = note.total;
                 context.peer.notify_progress(params).await
             }
-            (Word::Note(_), None) => Ok(()),
-            (Word::Line(line), _) => logs::send(&context.peer, line).await,
+            (ClientMessage::Note(_), None) => Ok(()),
+            (ClientMessage::Line(line), _) => logs::send(&context.peer, line).await,
         }
     };
     tokio::select! {
@@ -335,7 +340,7 @@ pub(super) async fn tell(context: &RequestContext<RoleServer>, token: Option<&Pr
     }
 }
 
-/// Faults that [`sanitize::repair`] found in the message of this call.
+/// Faults that [`sanitize::sanitize`] found in the message of this call.
 pub(super) fn malformed(context: &RequestContext<RoleServer>) -> Vec<String> {
     let Some(Value::Array(problems)) = context.meta.get(sanitize::MALFORMED) else {
         return Vec::new();

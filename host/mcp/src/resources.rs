@@ -16,7 +16,7 @@ use tollgate_sdk::ToolError;
 
 use super::apps;
 use super::handler::Handler;
-use super::request::{ClientRequest, Kind, Turn};
+use super::request::{ClientRequest, Kind, Round};
 
 /// Maximum number of listed resources of one kind.
 const LISTED: usize = 20;
@@ -81,14 +81,14 @@ impl Handler {
         let Some((resource, arguments)) = found else {
             return Err(nothing_at(address));
         };
-        let errand = ClientRequest {
+        let client_request = ClientRequest {
             kind: Kind::Tool,
             name: &resource.tool,
             arguments: arguments.clone(),
         };
-        let outcome = match self.do_errand(context, errand, answered).await? {
-            Turn::Done(outcome) => outcome,
-            Turn::Required(required) => return Ok(required.into()),
+        let outcome = match self.execute(context, client_request, answered).await? {
+            Round::Done(outcome) => outcome,
+            Round::Required(required) => return Ok(required.into()),
         };
         let reply = outcome.result.map_err(|refusal| refused(&refusal, address))?;
         let contents = contents(resource, &arguments, address, reply);

@@ -1,4 +1,4 @@
-//! Repair of messages with unreadable arguments, so that the gate can refuse them.
+//! Sanitizing of messages with unreadable arguments, so that the gate can refuse them.
 //!
 //! JSON-RPC libraries drop messages that they cannot parse, and the client then waits forever. Each message is
 //! therefore checked first. A line that is not a message is answered with a JSON-RPC error. A tool call is replaced if
@@ -24,7 +24,7 @@ const MAX_DEPTH: usize = 100;
 const CHUNK: usize = 64 << 10;
 
 /// Replacement for a message, if the message is an unreadable tool call.
-pub fn repair(message: &[u8]) -> Option<Vec<u8>> {
+pub fn sanitize(message: &[u8]) -> Option<Vec<u8>> {
     look_at(message).unwrap_or_default()
 }
 
@@ -144,11 +144,11 @@ fn well_formed<'a>(message: &'a [u8], problems: &mut Vec<String>) -> Cow<'a, str
         return text;
     }
     problems.push(format!("half a surrogate pair at byte {}", lone[0]));
-    let mut repaired = text.into_owned();
+    let mut sanitized = text.into_owned();
     for at in lone {
-        repaired.replace_range(at..at + 6, "\\ufffd");
+        sanitized.replace_range(at..at + 6, "\\ufffd");
     }
-    Cow::Owned(repaired)
+    Cow::Owned(sanitized)
 }
 
 /// Positions of escapes from `\uD800` to `\uDFFF` that are not part of a pair.
@@ -209,7 +209,7 @@ fn skip_string(bytes: &mut impl Iterator<Item = u8>) {
     }
 }
 
-/// Reader of lines that [repairs](repair) each line where necessary.
+/// Reader of lines that [sanitizes](sanitize) each line where necessary.
 pub struct Sanitized<R> {
     inner: R,
     chunk: Box<[u8]>,
@@ -256,9 +256,9 @@ impl<R> Sanitized<R> {
                 look_at(&self.partial)
             };
             match looked_at {
-                Ok(repaired) => {
+                Ok(sanitized) => {
                     self.ready
-                        .extend_from_slice(repaired.as_deref().unwrap_or(&self.partial));
+                        .extend_from_slice(sanitized.as_deref().unwrap_or(&self.partial));
                     self.ready.push(b'\n');
                 }
                 Err(Unreadable) => (self.unreadable)(&self.partial),
@@ -307,8 +307,8 @@ mod tests {
     use super::*;
 
     fn problems(message: &[u8]) -> Option<String> {
-        let repaired = repair(message)?;
-        let message: Value = serde_json::from_slice(&repaired).unwrap();
+        let sanitized = sanitize(message)?;
+        let message: Value = serde_json::from_slice(&sanitized).unwrap();
         assert_eq!(message["id"], 7);
         assert_eq!(message["params"]["name"], "t");
         assert_eq!(message["params"]["arguments"], json!({}));
@@ -322,11 +322,14 @@ mod tests {
 
     #[test]
     fn good_messages_stay_as_they_are() {
-        assert_eq!(repair(&call(r#"{"a":"\ud83d\ude00 \\ud800 \" {"}"#)), None);
-        assert_eq!(repair(&call("null")), None);
-        assert_eq!(repair(br#"{"jsonrpc":"2.0","id":1,"method":"tools/list"}"#), None);
-        assert_eq!(repair(b"not json"), None);
-        assert_eq!(repair(b""), None);
+        assert_eq!(sanitize(&call(r#"{"a":"\ud83d\ude00 \\ud800 \" {"}"#)), None);
+        assert_eq!(sanitize(&call("null")), None);
+        assert_eq!(
+            sanitize(br#"{"jsonrpc":"2.0","id":1,"method":"tools/list"}"#),
+            None
+        );
+        assert_eq!(sanitize(b"not json"), None);
+        assert_eq!(sanitize(b""), None);
     }
 
     #[test]
@@ -361,8 +364,8 @@ mod tests {
     #[test]
     fn meta_of_the_client_stays() {
         let message = br#"{"id":7,"method":"tools/call","params":{"name":"t","arguments":3,"_meta":{"progressToken":5}}}"#;
-        let repaired: Value = serde_json::from_slice(&repair(message).unwrap()).unwrap();
-        assert_eq!(repaired["params"]["_meta"]["progressToken"], 5);
+        let sanitized: Value = serde_json::from_slice(&sanitize(message).unwrap()).unwrap();
+        assert_eq!(sanitized["params"]["_meta"]["progressToken"], 5);
     }
 
     #[tokio::test]

@@ -12,7 +12,7 @@ const MAX_RUNS: usize = 1024;
 /// Maximum number of remembered texts, and of numbers outside any run. The latest are kept.
 const MAX_TEXTS: usize = 16 << 10;
 /// Runs up to this length are stored as single numbers once there are too many runs.
-const SHORT: i64 = 16;
+const SHORT_RUN_LIMIT: i64 = 16;
 
 /// Ids of one session, in bounded memory.
 #[derive(Debug, Default)]
@@ -62,7 +62,7 @@ impl Seen {
     /// Makes room for a run by storing the lowest short run as single numbers. If there is none, forgets the lowest
     /// run.
     fn scatter(&mut self) {
-        let is_short = |(start, end): &(i64, i64)| end.saturating_sub(*start) < SHORT;
+        let is_short = |(start, end): &(i64, i64)| end.saturating_sub(*start) < SHORT_RUN_LIMIT;
         let mut runs = self.runs.iter().map(|(start, end)| (*start, *end));
         let lowest = runs.clone().next();
         let Some((start, end)) = runs.find(is_short).or(lowest) else {

@@ -22,7 +22,7 @@ use super::resources;
 /// Maximum number of addresses of one client.
 pub(super) const MAX_ADDRESSES: usize = 100;
 /// Time to wait for further changes before a client is notified.
-const PACE: Duration = Duration::from_millis(250);
+const NOTIFY_INTERVAL: Duration = Duration::from_millis(250);
 
 /// Subscriptions of a session, and their notifier.
 #[derive(Default)]
@@ -137,7 +137,7 @@ async fn next(changes: &mut Receiver<Arc<str>>) -> Option<Writers> {
     if matches!(first, Err(RecvError::Closed)) {
         return None;
     }
-    tokio::time::sleep(PACE).await;
+    tokio::time::sleep(NOTIFY_INTERVAL).await;
     let Ok(first) = first else {
         *changes = changes.resubscribe();
         return Some(Writers::Anybody);

@@ -11,14 +11,14 @@ use tollgate_components::tools::TaskMode;
 use tollgate_core::task::TaskState;
 use tollgate_core::text;
 use tollgate_gate::{Again, Asked, Attended, Began, Caller, Outcome, TASKS_REQUIRED, TaskReply};
-use tollgate_sandbox::progress::{Wanted, Word};
+use tollgate_sandbox::progress::{ClientMessage, Wanted};
 use tollgate_sdk::{Answer, AnsweredBy, Question, Timestamp, ToolError};
 use tollgate_store::storage::StoredTask;
 
 use super::elicitation::{Conversation, Step};
 use super::elicitation_form::{self, Abilities, Who};
 use super::handler::{Handler, Structured};
-use super::request::{self, ClientRequest, ENVELOPE, Turn};
+use super::request::{self, ClientRequest, ENVELOPE, Round};
 use super::{logs, replies};
 
 /// Error code for answers to a task that are refused.
@@ -27,11 +27,11 @@ const ANSWER_INVALID: &str = "ANSWER_INVALID";
 /// Outcome of a request whose client supports tasks.
 #[allow(
     clippy::large_enum_variant,
-    reason = "the large one is what nearly every errand comes to"
+    reason = "the large one is what nearly every request comes to"
 )]
 pub(super) enum Taken {
     /// The request is done, or the client must answer questions first.
-    Turn(Turn),
+    Round(Round),
     /// The call continues as a task.
     Task(StoredTask),
 }
@@ -42,10 +42,12 @@ impl Handler {
     pub(super) fn may_take_on(
         &self,
         context: &RequestContext<RoleServer>,
-        errand: &ClientRequest<'_>,
+        client_request: &ClientRequest<'_>,
     ) -> bool {
-        let is_known = self.gate.catalog().find(errand.name).is_some();
-        let mode = self.gate.task_mode(errand.name, &errand.arguments);
+        let is_known = self.gate.catalog().find(client_request.name).is_some();
+        let mode = self
+            .gate
+            .task_mode(client_request.name, &client_request.arguments);
         has_tasks(context) && request::malformed(context).is_empty() && (!is_known || mode != TaskMode::Never)
     }
 
@@ -53,14 +55,15 @@ impl Handler {
     pub(super) async fn do_or_take_on(
         &self,
         context: &RequestContext<RoleServer>,
-        errand: ClientRequest<'_>,
+        client_request: ClientRequest<'_>,
         answered: (Option<InputResponses>, Option<String>),
     ) -> Result<Taken, ErrorData> {
         let is_first = self.is_first(&context.id);
-        let (mut conversation, answers) = Conversation::begin(context, self, &errand, answered).await?;
+        let (mut conversation, answers) =
+            Conversation::begin(context, self, &client_request, answered).await?;
         let again = Again {
-            tool: errand.name.to_owned(),
-            arguments: errand.arguments,
+            tool: client_request.name.to_owned(),
+            arguments: client_request.arguments,
             envelope: context.meta.get(ENVELOPE).cloned(),
             caller: Caller {
                 is_repeated: !is_first,
@@ -75,16 +78,16 @@ impl Handler {
             Began::Replied(Ok(outcome)) => outcome,
         };
         for line in std::mem::take(&mut outcome.lines) {
-            request::tell(context, None, Word::Line(line)).await;
+            request::tell(context, None, ClientMessage::Line(line)).await;
         }
         if waits_for_a_person(&outcome)
             && let Some(task) = self.gate.wait_as_task(again, &outcome).await
         {
             return Ok(Taken::Task(task));
         }
-        Ok(Taken::Turn(match conversation.after(&mut outcome).await? {
-            Step::Required(required) => Turn::Required(required.with_meta(replies::meta(&outcome))),
-            Step::Over | Step::Again(_) => Turn::Done(outcome),
+        Ok(Taken::Round(match conversation.after(&mut outcome).await? {
+            Step::Required(required) => Round::Required(required.with_meta(replies::meta(&outcome))),
+            Step::Over | Step::Again(_) => Round::Done(outcome),
         }))
     }
 
@@ -172,11 +175,11 @@ async fn began(context: &RequestContext<RoleServer>, mut attended: Attended) -> 
     tokio::pin!(given_up);
     let mut is_given_up = false;
     let began = loop {
-        let (began, word) = {
+        let (began, message) = {
             let (waiting, heard) = attended.parts();
             tokio::select! {
                 began = waiting => (Some(began), None),
-                Some(word) = heard.recv() => (None, Some(word)),
+                Some(message) = heard.recv() => (None, Some(message)),
                 () = &mut given_up, if !is_given_up => {
                     is_given_up = true;
                     (None, None)
@@ -186,15 +189,15 @@ async fn began(context: &RequestContext<RoleServer>, mut attended: Attended) -> 
         if is_given_up {
             attended.give_up();
         }
-        if let Some(word) = word {
-            request::tell(context, token.as_ref(), word).await;
+        if let Some(message) = message {
+            request::tell(context, token.as_ref(), message).await;
         }
         if let Some(began) = began {
             break attended.took(began);
         }
     };
-    while let Ok(word) = attended.words.try_recv() {
-        request::tell(context, token.as_ref(), word).await;
+    while let Ok(message) = attended.messages.try_recv() {
+        request::tell(context, token.as_ref(), message).await;
     }
     began.ok_or_else(|| ErrorData::internal_error("the host failed during the call", None))
 }

@@ -300,36 +300,36 @@ mod tests {
                 ..event("t")
             },
         ];
-        let mut additions = Annotations::default();
+        let mut annotations = Annotations::default();
         for event in bad {
             let shown = format!("{event:?}");
-            assert!(additions.add(event).is_err(), "{}", text::cut(&shown, 200));
+            assert!(annotations.add(event).is_err(), "{}", text::cut(&shown, 200));
         }
-        assert_eq!(additions, Annotations::default());
+        assert_eq!(annotations, Annotations::default());
     }
 
     #[test]
     fn the_last_fingerprint_counts_and_names_add_up() {
-        let mut additions = Annotations::default();
+        let mut annotations = Annotations::default();
         for (name, digit) in [("one", "1"), ("two", "2")] {
             let event = Event {
                 changed: vec![name.to_owned()],
                 failure_fingerprint: Some(digit.repeat(64)),
                 ..event("thing.changed")
             };
-            additions.add(event).unwrap();
+            annotations.add(event).unwrap();
         }
-        additions.add(event("thing.seen")).unwrap();
-        assert_eq!(additions.changed(), ["one", "two"]);
-        assert_eq!(additions.failure_fingerprint, Some("2".repeat(64)));
-        assert_eq!(additions.events.len(), 3);
+        annotations.add(event("thing.seen")).unwrap();
+        assert_eq!(annotations.changed(), ["one", "two"]);
+        assert_eq!(annotations.failure_fingerprint, Some("2".repeat(64)));
+        assert_eq!(annotations.events.len(), 3);
     }
 
     #[test]
     fn many_small_events_meet_a_bound() {
-        let mut additions = Annotations::default();
+        let mut annotations = Annotations::default();
         let added = (0..1000)
-            .take_while(|_| additions.add(event("t")).is_ok())
+            .take_while(|_| annotations.add(event("t")).is_ok())
             .count();
         assert_eq!(added, MAX_EVENTS);
     }

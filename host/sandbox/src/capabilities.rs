@@ -62,7 +62,7 @@ fn of_ledger(state: &mut CallState) -> ledger::View<'_> {
     ledger::View {
         facts: &state.facts,
         session: &state.session,
-        additions: &mut state.additions,
+        annotations: &mut state.annotations,
         namespace: &state.namespace,
         clock: &*state.clock,
         access: &state.access,
@@ -123,7 +123,7 @@ fn of_workspace(state: &mut CallState) -> workspace::View<'_> {
         access: &state.access,
         effect: state.effect,
         deferred_writes: &mut state.deferred_writes,
-        ahead: &mut state.ahead,
+        prefetcher: &mut state.prefetcher,
         deadline: &state.deadline,
     }
 }
@@ -137,7 +137,7 @@ fn of_process(state: &mut CallState) -> process::View<'_> {
         deadline: &state.deadline,
         progress: &mut state.progress,
         artifacts: &state.artifacts,
-        ahead: &mut state.ahead,
+        prefetcher: &mut state.prefetcher,
         session: &state.session,
         programs: state.facts.programs.as_deref(),
     }

@@ -14,11 +14,11 @@ use super::state::CallState;
 use crate::capabilities;
 
 /// Interval at which a running guest checks its deadline.
-const TICK: Duration = Duration::from_millis(10);
+const DEADLINE_CHECK_INTERVAL: Duration = Duration::from_millis(10);
 /// Most calls inside guests at once: readers, the writer, runners.
 const CONCURRENT_CALLS: u32 = 40;
 /// Most instances that wait for a call, or for being cleared after one.
-const SPARES: u32 = 48;
+const POOLED_INSTANCES: u32 = 48;
 /// Bytes of a memory that are cleared in place for the next instance instead of being returned to the system: the
 /// amount that a call of an ordinary pack touches.
 const KEPT_MEMORY: usize = 512 << 10;
@@ -33,12 +33,12 @@ pub struct Sandbox {
     engine: Engine,
     linker: Linker<CallState>,
     ticker: Ticker,
-    /// Counts spare instances: one reference for each, and one of its own.
-    spares: Arc<()>,
+    /// Counts pooled instances: one reference for each, and one of its own.
+    pooled: Arc<()>,
 }
 
-/// Pool slot of a spare instance, released when it is dropped.
-pub struct Room(#[expect(dead_code, reason = "it is counted")] Arc<()>);
+/// Pool slot of an instance, released when it is dropped.
+pub struct PoolSlot(#[expect(dead_code, reason = "it is counted")] Arc<()>);
 
 impl Sandbox {
     /// Sets up the engine and links every capability that this host offers.
@@ -51,15 +51,15 @@ impl Sandbox {
             engine,
             linker,
             ticker,
-            spares: Arc::new(()),
+            pooled: Arc::new(()),
         })
     }
 
     /// Pool slot for a waiting instance, if one is free. Two concurrent requests may both get the last slot, for
     /// which there is a margin.
-    pub fn room(&self) -> Option<Room> {
-        let taken = Arc::strong_count(&self.spares) - 1;
-        (taken < SPARES as usize / 2).then(|| Room(Arc::clone(&self.spares)))
+    pub fn pool_slot(&self) -> Option<PoolSlot> {
+        let taken = Arc::strong_count(&self.pooled) - 1;
+        (taken < POOLED_INSTANCES as usize / 2).then(|| PoolSlot(Arc::clone(&self.pooled)))
     }
 
     /// The engine.
@@ -80,7 +80,7 @@ impl Sandbox {
 
 fn pooling_engine() -> wasmtime::Result<Engine> {
     let mut pool = PoolingAllocationConfig::new();
-    let instances = CONCURRENT_CALLS + SPARES;
+    let instances = CONCURRENT_CALLS + POOLED_INSTANCES;
     let memories = instances * 2;
     pool.total_component_instances(instances)
         .total_core_instances(instances * 8)
@@ -182,7 +182,7 @@ fn tick(shared: &Shared, engine: &Engine) {
         }
         drop(guests);
         // A late wake-up counts as one tick, because each guest checks the clock itself.
-        std::thread::sleep(TICK);
+        std::thread::sleep(DEADLINE_CHECK_INTERVAL);
         engine.increment_epoch();
     }
 }

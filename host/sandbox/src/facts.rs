@@ -7,7 +7,7 @@ use tollgate_store::storage::{AskedBy, Sighting};
 
 use crate::counted_programs::CountPrograms;
 use crate::granted::Granted;
-use crate::judged::Judged;
+use crate::judged::JudgedCall;
 use crate::memory::Memory;
 use crate::sitting::Sitting;
 
@@ -34,7 +34,7 @@ pub struct Facts {
     /// Memory of the policy that judges, if a policy judges a call.
     pub memory: Option<Memory>,
     /// The call that a policy judges.
-    pub judged: Option<Judged>,
+    pub judged: Option<JudgedCall>,
     /// Counts the programs that the call starts.
     pub programs: Option<Arc<dyn CountPrograms>>,
     /// Work tree before the call, if it was scanned.

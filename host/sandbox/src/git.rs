@@ -12,7 +12,7 @@ use crate::process::{Job, Launcher, Sink, Stream};
 use crate::workspaces::Workspace;
 
 /// Interval at which a call checks whether another call's git has ended.
-const TICK: Duration = Duration::from_millis(2);
+const GIT_CHECK_INTERVAL: Duration = Duration::from_millis(2);
 /// Memory limit of Git, in bytes. A few small objects, or one line of a repository's configuration, can make Git
 /// request any amount.
 pub(crate) const MEMORY: u64 = 2 << 30;
@@ -121,7 +121,7 @@ fn wait<'a>(turn: &'a Mutex<()>, deadline: &Deadline) -> Result<MutexGuard<'a, (
                     "another call's git is writing to the workspace; call again".to_owned(),
                 ));
             }
-            Err(TryLockError::WouldBlock) => std::thread::sleep(TICK),
+            Err(TryLockError::WouldBlock) => std::thread::sleep(GIT_CHECK_INTERVAL),
         }
     }
 }

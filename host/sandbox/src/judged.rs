@@ -7,7 +7,7 @@ pub type SchemaOf = Arc<dyn Fn() -> Option<String> + Send + Sync>;
 
 /// The call that a policy judges. Clones refer to the same evaluation.
 #[derive(Clone, Default)]
-pub struct Judged {
+pub struct JudgedCall {
     /// Operator's name for the policy.
     pub name: String,
     schema: Option<SchemaOf>,
@@ -23,10 +23,10 @@ pub struct Bound {
     pub arguments: Option<String>,
 }
 
-impl Judged {
+impl JudgedCall {
     /// Call that is judged by the policy with a name.
-    pub fn by(name: &str, schema: Option<SchemaOf>) -> Judged {
-        Judged {
+    pub fn by(name: &str, schema: Option<SchemaOf>) -> JudgedCall {
+        JudgedCall {
             name: name.to_owned(),
             schema,
             bound: Arc::default(),

@@ -27,7 +27,7 @@ mod waiting;
 pub mod work_tree;
 pub mod workspaces;
 
-pub use engine::{Room, Sandbox, SandboxError};
+pub use engine::{PoolSlot, Sandbox, SandboxError};
 pub use limits::{Exceeded, Limits};
 pub use state::CallState;
 pub use tollgate_engine::config as engine_config;

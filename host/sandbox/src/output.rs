@@ -7,7 +7,7 @@ use wasmtime_wasi::cli::{IsTerminal, StdoutStream};
 use wasmtime_wasi::p2::{OutputStream, Pollable, StreamResult};
 
 /// Bytes of output that are kept for each call.
-const KEPT: usize = 64 << 10;
+const KEPT_OUTPUT_BYTES: usize = 64 << 10;
 /// Bytes that a guest may write at once.
 const PERMIT: usize = 64 << 10;
 
@@ -23,7 +23,7 @@ impl Output {
 
     fn keep(&self, bytes: &[u8]) {
         let mut kept = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        let room = KEPT.saturating_sub(kept.len());
+        let room = KEPT_OUTPUT_BYTES.saturating_sub(kept.len());
         kept.extend_from_slice(bytes.get(..room).unwrap_or(bytes));
     }
 }

@@ -9,9 +9,9 @@ use tollgate_core::text;
 use crate::process::{Sink, Stream};
 
 /// Least time between two notes.
-const PACE: Duration = Duration::from_millis(250);
+const NOTE_INTERVAL: Duration = Duration::from_millis(250);
 /// Least time between two notes about a program that runs.
-const NARRATION: Duration = Duration::from_secs(1);
+const PROGRAM_NOTE_INTERVAL: Duration = Duration::from_secs(1);
 /// Longest message, in bytes.
 const MAX_MESSAGE: usize = 200;
 /// Notes that are buffered before more are dropped.
@@ -59,7 +59,7 @@ pub struct Line {
 
 /// Message for the client of a call.
 #[derive(Debug, Clone, PartialEq)]
-pub enum Word {
+pub enum ClientMessage {
     /// Progress of the call.
     Note(Note),
     /// Line of the component's log.
@@ -78,7 +78,7 @@ pub struct Wanted {
 /// Receiver of a call's notes and lines. The default has no listener.
 #[derive(Debug, Clone, Default)]
 pub struct Progress {
-    listener: Option<mpsc::Sender<Word>>,
+    listener: Option<mpsc::Sender<ClientMessage>>,
     wanted: Wanted,
     lines: u32,
     /// True if a policy judges the result first.
@@ -97,14 +97,14 @@ pub struct Progress {
 
 impl Progress {
     /// Progress of a call, and the messages that its client requested.
-    pub fn listened(wanted: Wanted) -> (Progress, mpsc::Receiver<Word>) {
-        let (sender, words) = mpsc::channel(WAITING);
+    pub fn listened(wanted: Wanted) -> (Progress, mpsc::Receiver<ClientMessage>) {
+        let (sender, messages) = mpsc::channel(WAITING);
         let progress = Progress {
             listener: (wanted != Wanted::default()).then_some(sender),
             wanted,
             ..Progress::default()
         };
-        (progress, words)
+        (progress, messages)
     }
 
     /// Progress that also sends lines of this severity.
@@ -131,7 +131,7 @@ impl Progress {
             return;
         }
         // A client that does not read its lines misses some. The operator's log has more.
-        if listener.try_send(Word::Line(line)).is_ok() {
+        if listener.try_send(ClientMessage::Line(line)).is_ok() {
             self.lines += 1;
         }
     }
@@ -176,7 +176,7 @@ impl Progress {
             self.done = done;
             self.repeats = 0;
         }
-        self.note(PACE, message);
+        self.note(NOTE_INTERVAL, message);
     }
 
     /// Sends a note, if enough time has passed since the last one. Clients require each note to be further than the
@@ -196,7 +196,7 @@ impl Progress {
             message: text::clean(text::cut(message, MAX_MESSAGE)),
         };
         // A client that does not read its notes misses some.
-        if listener.try_send(Word::Note(note)).is_ok() {
+        if listener.try_send(ClientMessage::Note(note)).is_ok() {
             self.last = Some(Instant::now());
             self.repeats = self.repeats.saturating_add(1);
         }
@@ -255,7 +255,7 @@ impl Sink for Narrator<'_> {
     }
 
     fn tick(&mut self) {
-        if self.started.elapsed() < NARRATION || !self.progress.wanted.notes {
+        if self.started.elapsed() < PROGRAM_NOTE_INTERVAL || !self.progress.wanted.notes {
             return;
         }
         let seconds = self.started.elapsed().as_secs();
@@ -264,7 +264,7 @@ impl Sink for Narrator<'_> {
         } else {
             format!("{}, {seconds} s: {}", self.program, self.last_line)
         };
-        self.progress.note(NARRATION, &message);
+        self.progress.note(PROGRAM_NOTE_INTERVAL, &message);
     }
 }
 
@@ -278,7 +278,7 @@ mod tests {
             notes: true,
             lines: None,
         };
-        let (mut progress, mut words) = Progress::listened(wanted);
+        let (mut progress, mut messages) = Progress::listened(wanted);
         for done in [1, 1, 0, 2, 2] {
             progress.last = None;
             progress.tell(done, Some(4), "one\ntwo");
@@ -287,9 +287,9 @@ mod tests {
         progress.tell(3, Some(4), "dropped");
         progress.log(Severity::Error, "pack", "not wanted");
         let mut seen = Vec::new();
-        while let Ok(word) = words.try_recv() {
-            let Word::Note(note) = word else {
-                panic!("{word:?}")
+        while let Ok(message) = messages.try_recv() {
+            let ClientMessage::Note(note) = message else {
+                panic!("{message:?}")
             };
             seen.push(note.done);
         }
@@ -313,7 +313,7 @@ mod tests {
             notes: true,
             lines: Some(Severity::Info),
         };
-        let (mut progress, mut words) = Progress::listened(wanted);
+        let (mut progress, mut messages) = Progress::listened(wanted);
         progress.hold_back();
         for (done, total) in [(0x6768_705f, Some(u64::MAX)), (u64::MAX, Some(3)), (9, None)] {
             progress.last = None;
@@ -321,9 +321,9 @@ mod tests {
         }
         progress.log(Severity::Info, "pack", "another");
         let mut seen = Vec::new();
-        while let Ok(word) = words.try_recv() {
-            let Word::Note(note) = word else {
-                panic!("{word:?}")
+        while let Ok(message) = messages.try_recv() {
+            let ClientMessage::Note(note) = message else {
+                panic!("{message:?}")
             };
             assert_eq!(note.message, "");
             seen.push((note.done, note.total));
@@ -339,13 +339,13 @@ mod tests {
             notes: false,
             lines: Some(Severity::Warning),
         };
-        let (mut progress, mut words) = Progress::listened(wanted);
+        let (mut progress, mut messages) = Progress::listened(wanted);
         progress.tell(1, None, "not wanted");
         progress.log(Severity::Info, "pack", "too little");
         let mut heard = 0;
         for _ in 0..2 * MAX_LINES {
             progress.log(Severity::Error, "pack", "a fault");
-            while let Ok(Word::Line(line)) = words.try_recv() {
+            while let Ok(ClientMessage::Line(line)) = messages.try_recv() {
                 assert_eq!((line.severity, line.text.as_str()), (Severity::Error, "a fault"));
                 heard += 1;
             }

@@ -43,7 +43,7 @@ pub struct CallState {
     /// Time limit of such a transaction.
     pub transaction_time: Duration,
     /// Additions to the operation's record.
-    pub additions: Annotations,
+    pub annotations: Annotations,
     /// Units of named budgets that a `write` call has reserved.
     pub held: BTreeMap<String, i64>,
     /// Effect of the tool.
@@ -57,7 +57,7 @@ pub struct CallState {
     /// Files to write after the commit.
     pub deferred_writes: Vec<DeferredWrite>,
     /// Prefetched files.
-    pub ahead: Prefetcher,
+    pub prefetcher: Prefetcher,
     /// Logs and other artifacts of the call.
     pub artifacts: CallArtifacts,
     /// Resources that the guest holds.
@@ -102,7 +102,7 @@ impl CallState {
         table.set_max_capacity(limits::HANDLES);
         CallState {
             facts: setup.facts,
-            additions: Annotations::default(),
+            annotations: Annotations::default(),
             held: BTreeMap::new(),
             namespace: setup.namespace,
             session,
@@ -116,7 +116,7 @@ impl CallState {
             launcher: setup.launcher,
             progress: setup.progress,
             deferred_writes: Vec::new(),
-            ahead: Prefetcher::default(),
+            prefetcher: Prefetcher::default(),
             artifacts: setup.artifacts,
             table,
             wasi,
@@ -163,11 +163,11 @@ impl CallState {
     pub fn give_back(&mut self, stand_in: Box<Session>) -> Box<Session> {
         self.tell_output();
         self.facts = Facts::default();
-        self.additions = Annotations::default();
+        self.annotations = Annotations::default();
         self.progress = Progress::default();
         self.artifacts = CallArtifacts::default();
         self.deferred_writes = Vec::new();
-        self.ahead = Prefetcher::default();
+        self.prefetcher = Prefetcher::default();
         self.table = ResourceTable::new();
         let session = std::mem::replace(&mut self.session, stand_in);
         session.leave();

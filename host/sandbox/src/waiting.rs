@@ -19,7 +19,7 @@ use wasmtime_wasi_io::bindings::wasi::io::poll as unbounded;
 use super::limits;
 
 /// Interval at which a waiting guest checks its deadline, which may be cancelled or moved.
-const TICK: Duration = Duration::from_millis(5);
+const DEADLINE_CHECK_INTERVAL: Duration = Duration::from_millis(5);
 
 pub(super) struct View<'a> {
     pub(super) table: &'a mut ResourceTable,
@@ -60,7 +60,7 @@ fn until<T>(deadline: &Deadline, wait: impl Future<Output = wasmtime::Result<T>>
     in_tokio(async {
         let mut wait = pin!(wait);
         loop {
-            let step = deadline.remaining().min(TICK);
+            let step = deadline.remaining().min(DEADLINE_CHECK_INTERVAL);
             let since = Instant::now();
             let waited = tokio::time::timeout(step, &mut wait).await;
             deadline.waited(since.elapsed());

@@ -121,14 +121,16 @@ impl Host {
 
     /// Cleans up after dead hosts: interrupts their open envelopes, records their `run` calls as operations with
     /// unknown outcome, ends their tasks with what the ledger knows, and releases their reservations.
-    pub fn bury_the_dead(&self, database: &Database, clock: &dyn Clock) -> Result<(), JoinError> {
+    pub fn clean_up_after_dead_hosts(&self, database: &Database, clock: &dyn Clock) -> Result<(), JoinError> {
         let session = database.write_session()?;
         let is_alive = |host: &str| host == self.id || self.is_alive(host);
-        let buried = match &self.pulse {
-            Some(pulse) => bury(&session, clock, is_alive, |host| pulse.bury(&session, host)),
-            None => bury(&session, clock, is_alive, |_| Ok(true)),
+        let cleaned = match &self.pulse {
+            Some(pulse) => clean_up(&session, clock, is_alive, |host| {
+                pulse.remove_dead(&session, host)
+            }),
+            None => clean_up(&session, clock, is_alive, |_| Ok(true)),
         };
-        Ok(buried?)
+        Ok(cleaned?)
     }
 
     /// Records that a component watches a connection of this host, so that the connection's end must be written down.
@@ -259,7 +261,7 @@ pub struct Elsewhere {
 }
 
 /// Cleans up after dead hosts. `take_out` checks within the transaction that a host is certainly dead.
-pub(crate) fn bury(
+pub(crate) fn clean_up(
     session: &Session,
     clock: &dyn Clock,
     is_alive: impl Fn(&str) -> bool,

@@ -17,13 +17,13 @@ use tollgate_sdk::Timestamp;
 
 use crate::data_dir::{DataDir, DataDirError};
 use crate::key::LedgerKey;
-use crate::liveness::{Elsewhere, FOLDER, JoinError, bury, is_locked};
+use crate::liveness::{Elsewhere, FOLDER, JoinError, clean_up, is_locked};
 use crate::storage::{Database, Member, NewMember, OpenError, Session, StoreFailure, StoreResult};
 
 /// Secret that identifies a data directory to a database.
 const DIRECTORY: &str = "directory.key";
 /// Interval of heartbeats.
-const EVERY: Duration = Duration::from_secs(2);
+const HEARTBEAT_INTERVAL: Duration = Duration::from_secs(2);
 /// Characters of a data directory's hash.
 const PLACE: usize = 16;
 
@@ -170,8 +170,8 @@ impl Pulse {
     }
 
     /// Removes the row of a dead host. Returns false if it is alive after all.
-    pub(crate) fn bury(&self, session: &Session, host: &str) -> StoreResult<bool> {
-        self.shared.bury(session, host)
+    pub(crate) fn remove_dead(&self, session: &Session, host: &str) -> StoreResult<bool> {
+        self.shared.remove_dead(session, host)
     }
 
     /// True unless this host was alone at the last heartbeat.
@@ -231,11 +231,11 @@ impl Shared {
         in_touch.is_some_and(|since| since.elapsed() >= self.lease)
     }
 
-    fn bury(&self, session: &Session, host: &str) -> StoreResult<bool> {
+    fn remove_dead(&self, session: &Session, host: &str) -> StoreResult<bool> {
         let found = session.roster().find(host)?;
         let is_known_to_be_gone =
             found.is_some_and(|found| found.place == self.member.place && !is_locked(&self.files, host));
-        session.roster().bury(host, is_known_to_be_gone)
+        session.roster().remove_dead(host, is_known_to_be_gone)
     }
 }
 
@@ -263,7 +263,7 @@ impl Beating {
                     *locked(&self.shared.in_touch) = None;
                 }
             }
-            if stopped.recv_timeout(EVERY) != Err(RecvTimeoutError::Timeout) {
+            if stopped.recv_timeout(HEARTBEAT_INTERVAL) != Err(RecvTimeoutError::Timeout) {
                 break;
             }
         }
@@ -282,7 +282,7 @@ impl Beating {
             None => shared.database.write_session().map_err(OpenError::into_cause)?,
         };
         let session = self.session.insert(session);
-        session.wait_at_most(EVERY);
+        session.wait_at_most(HEARTBEAT_INTERVAL);
         match session.roster().beat(id)? {
             Some(server_ms) => shared.database.heard_time(server_ms),
             None => {
@@ -304,7 +304,7 @@ impl Beating {
             *locked(&shared.workspaces) = Some(names);
             return Err(err);
         }
-        match self.bury_the_dead() {
+        match self.clean_up_after_dead_hosts() {
             // Another session holds the write lock, perhaps one that hangs. Hosts that wait for it send no heartbeat
             // and look dead as well.
             Err(err) if err.failure() == StoreFailure::Busy => Ok(()),
@@ -312,7 +312,7 @@ impl Beating {
         }
     }
 
-    fn bury_the_dead(&self) -> StoreResult<()> {
+    fn clean_up_after_dead_hosts(&self) -> StoreResult<()> {
         let Some(session) = &self.session else {
             return Ok(());
         };
@@ -338,11 +338,11 @@ impl Beating {
             hosts = gone.join(", "),
             "hosts have ended; closing their open envelopes and tasks"
         );
-        bury(
+        clean_up(
             session,
             &*shared.database.clock()?,
             |host| !gone.iter().any(|gone| gone == host),
-            |host| shared.bury(session, host),
+            |host| shared.remove_dead(session, host),
         )
     }
 }

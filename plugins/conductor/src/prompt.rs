@@ -78,7 +78,7 @@ pub(crate) struct Material<'a> {
 
 /// Space for the sections that may be shortened.
 #[derive(Clone, Copy)]
-struct Room {
+struct SectionLimits {
     context: usize,
     rules: usize,
     mistakes: usize,
@@ -90,7 +90,7 @@ struct Room {
 /// the facts about the job, and last the instruction, which then says where it was cut.
 pub(crate) fn build(material: &Material<'_>) -> String {
     let limit = material.policies.prompt_max_chars as usize;
-    let all = Room {
+    let all = SectionLimits {
         context: usize::MAX,
         rules: RULES,
         mistakes: 3,
@@ -101,8 +101,8 @@ pub(crate) fn build(material: &Material<'_>) -> String {
     if length(&whole) <= limit {
         return whole;
     }
-    let bare = |room: Room| length(&compose(material, Room { context: 0, ..room }));
-    let mut room = all;
+    let bare = |limits: SectionLimits| length(&compose(material, SectionLimits { context: 0, ..limits }));
+    let mut limits = all;
     for (rules, mistakes, facts) in [
         (RULES, 3, true),
         (0, 3, true),
@@ -110,34 +110,34 @@ pub(crate) fn build(material: &Material<'_>) -> String {
         (0, 1, false),
         (0, 0, false),
     ] {
-        room = Room {
+        limits = SectionLimits {
             rules,
             mistakes,
             facts,
             ..all
         };
-        if bare(room) <= limit {
+        if bare(limits) <= limit {
             // Headings of blocks and marks of cuts take space, too.
             let overhead = material.contexts.len().saturating_mul(CONTEXT_OVERHEAD);
-            let context = limit.saturating_sub(bare(room)).saturating_sub(overhead);
-            return compose(material, Room { context, ..room });
+            let context = limit.saturating_sub(bare(limits)).saturating_sub(overhead);
+            return compose(material, SectionLimits { context, ..limits });
         }
     }
-    cut_instruction(material, room, limit)
+    cut_instruction(material, limits, limit)
 }
 
 /// Last resort: cuts the instruction and says so.
-fn cut_instruction(material: &Material<'_>, room: Room, limit: usize) -> String {
-    let bare = length(&compose(material, Room { context: 0, ..room }));
+fn cut_instruction(material: &Material<'_>, limits: SectionLimits, limit: usize) -> String {
+    let bare = length(&compose(material, SectionLimits { context: 0, ..limits }));
     let instruction = length(&material.step.instruction_prompt)
         .saturating_sub(bare.saturating_sub(limit))
         .saturating_sub(200);
     let cut = compose(
         material,
-        Room {
+        SectionLimits {
             context: 0,
             instruction,
-            ..room
+            ..limits
         },
     );
     clip_to(&cut, limit.saturating_sub(1))
@@ -145,7 +145,7 @@ fn cut_instruction(material: &Material<'_>, room: Room, limit: usize) -> String 
 
 /// Length of the prompt without anything that may be shortened.
 pub(crate) fn least_length(material: &Material<'_>) -> usize {
-    let least = Room {
+    let least = SectionLimits {
         context: 0,
         rules: 0,
         mistakes: 0,
@@ -163,14 +163,14 @@ fn length(text: &str) -> usize {
 }
 
 /// All sections that have content, under their headings.
-fn compose(material: &Material<'_>, room: Room) -> String {
+fn compose(material: &Material<'_>, limits: SectionLimits) -> String {
     let sections = [
-        objective(material, room),
+        objective(material, limits),
         invariants(material),
         produce(material),
         criteria(material),
         evidence_format(material),
-        mistakes(material, room),
+        mistakes(material, limits),
         stuck(material),
     ];
     let (place, count) = material.place;
@@ -191,13 +191,13 @@ fn compose(material: &Material<'_>, room: Room) -> String {
     prompt
 }
 
-fn objective(material: &Material<'_>, room: Room) -> String {
+fn objective(material: &Material<'_>, limits: SectionLimits) -> String {
     let step = material.step;
     let mut text = String::new();
-    if length(&step.instruction_prompt) <= room.instruction {
+    if length(&step.instruction_prompt) <= limits.instruction {
         text += &step.instruction_prompt;
     } else {
-        text += &clip_to(&step.instruction_prompt, room.instruction);
+        text += &clip_to(&step.instruction_prompt, limits.instruction);
         text += "\n[cut: job_get with step_id shows the whole instruction]";
     }
     text.push('\n');
@@ -205,7 +205,7 @@ fn objective(material: &Material<'_>, room: Room) -> String {
         text += "This is a checkpoint: review, do not build.\n";
     }
     let _ = write!(text, "\nJob: {}. Goal: {}\n", material.job_title, material.goal);
-    if room.facts {
+    if limits.facts {
         let (place, count) = material.place;
         let whole = place == 1 || place == count || step.checkpoint;
         text += &material.briefing.facts(material.plan, material.repo_root, whole);
@@ -225,11 +225,11 @@ fn objective(material: &Material<'_>, room: Room) -> String {
             let _ = write!(text, "\nAlso stored, for context_get_block: {blocks}\n");
         }
     }
-    let rules = clip_list(material.rules, room.rules);
+    let rules = clip_list(material.rules, limits.rules);
     if !rules.is_empty() {
         let _ = write!(text, "\n### Process Rules\n{}", bullets(&rules));
     }
-    text + &contexts(material, room.context)
+    text + &contexts(material, limits.context)
 }
 
 /// Context blocks within the space; short ones leave more to long ones.
@@ -298,7 +298,7 @@ fn produce(material: &Material<'_>) -> String {
     bullets(&items)
 }
 
-fn mistakes(material: &Material<'_>, room: Room) -> String {
+fn mistakes(material: &Material<'_>, limits: SectionLimits) -> String {
     let mut text = String::new();
     if !material.rejection.is_empty() {
         text += "The last submission of this step was rejected:\n";
@@ -308,11 +308,11 @@ fn mistakes(material: &Material<'_>, room: Room) -> String {
             .map(|why| clip_to(why, REASON))
             .collect();
         text += &bullets(&reasons);
-        if room.mistakes > 0 && !material.mistakes.is_empty() {
+        if limits.mistakes > 0 && !material.mistakes.is_empty() {
             text += "\nEarlier mistakes:\n";
         }
     }
-    for advice in material.mistakes.iter().take(room.mistakes) {
+    for advice in material.mistakes.iter().take(limits.mistakes) {
         let _ = writeln!(text, "- {}", advice.line());
     }
     text

@@ -10,7 +10,7 @@ use crate::git::{self, Change, Diff, FileStat, RepoPath, parse_diff, parse_numst
 use crate::mutation::Mutation;
 
 /// Time limit of one Git command.
-const GIT_TIME: Duration = Duration::from_secs(60);
+const GIT_TIMEOUT: Duration = Duration::from_secs(60);
 /// Size limit of one output. A work tree that needs more is refused, or its symbols are left out.
 const MAX_OUTPUT: u32 = 1 << 20;
 /// Most files that one command hashes.
@@ -305,7 +305,7 @@ impl<'a> Git<'a> {
             .args(before)
             .args(arguments.iter().copied())
             .stdin(stdin)
-            .timeout(GIT_TIME)
+            .timeout(GIT_TIMEOUT)
             .output_limit(MAX_OUTPUT);
         Ok(self.workspace.run(&command)?)
     }

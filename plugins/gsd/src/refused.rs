@@ -10,7 +10,7 @@ use tollgate_sdk::{Cx, LedgerError, Operation, OperationFilter, Timestamp, ToolE
 use crate::store::log;
 
 /// Most calls of one reply.
-const MOST: u32 = 200;
+const MAX_CALLS: u32 = 200;
 
 /// Call that the host refused: its arguments, its budget, or a policy's verdict.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema)]
@@ -42,7 +42,7 @@ pub(crate) fn between(
         // Whoever has proven an identity sees that one's own.
         actor: cx.identity().map(str::to_owned),
         since_ms: from.map(Timestamp::as_ms),
-        limit: MOST,
+        limit: MAX_CALLS,
         ..OperationFilter::default()
     };
     let found = match cx.ledger().query(&filter) {

@@ -57,8 +57,8 @@ impl Recollection {
     }
 
     /// Creates the host of a policy over the ledger of a session.
-    pub(super) fn of<'a>(&'a self, backend: &'a Backend) -> Judging<'a> {
-        Judging {
+    pub(super) fn of<'a>(&'a self, backend: &'a Backend) -> EvaluationHost<'a> {
+        EvaluationHost {
             memory: self,
             backend,
         }
@@ -66,12 +66,12 @@ impl Recollection {
 }
 
 /// Host of a policy during one evaluation.
-pub(super) struct Judging<'a> {
+pub(super) struct EvaluationHost<'a> {
     memory: &'a Recollection,
     backend: &'a Backend,
 }
 
-impl PolicyHost for Judging<'_> {
+impl PolicyHost for EvaluationHost<'_> {
     fn recall(&self, key: &str) -> Result<Option<Remembered>, MemoryError> {
         check_key(key)?;
         Ok(self.memory.wanted.borrow().get(key).cloned())

@@ -4,7 +4,7 @@ use super::catalog::Relation;
 use super::difference::{Difference, Result, other};
 use super::printer::{Printed, Printer};
 use super::scope::{Later, Level, Merged, Out, Source};
-use crate::tree::{self, Expr, Join, JoinKind, Name, On, Operator, Place};
+use crate::tree::{self, Expr, FromItem, Join, JoinKind, Name, On, Operator};
 
 impl Printer<'_> {
     /// FROM, whose tables are added to the innermost query. A comma is a join like any other: from the left.
@@ -40,9 +40,9 @@ impl Printer<'_> {
     }
 
     /// A table of FROM, before it is printed.
-    fn later(&self, place: &Place) -> Later {
+    fn later(&self, place: &FromItem) -> Later {
         match place {
-            Place::Table { name, alias } => {
+            FromItem::Table { name, alias } => {
                 let said = alias.as_ref().unwrap_or(name).folded();
                 let is_given = self.given.iter().any(|given| given.name == name.folded());
                 let own = self.catalog.relation(&name.folded()).ok().filter(|_| !is_given);
@@ -52,7 +52,7 @@ impl Printer<'_> {
                     columns: own.map(names),
                 }
             }
-            Place::Query { alias, .. } => Later {
+            FromItem::Query { alias, .. } => Later {
                 name: alias.as_ref().map(Name::folded),
                 columns: None,
             },
@@ -162,13 +162,13 @@ impl Printer<'_> {
         Ok(format!(" ON ({})", conditions.join(" AND ")))
     }
 
-    fn place(&mut self, tree: &Place) -> Result<(String, Source)> {
+    fn place(&mut self, tree: &FromItem) -> Result<(String, Source)> {
         match tree {
-            Place::Table { name, alias } => {
+            FromItem::Table { name, alias } => {
                 let said = alias.as_ref().unwrap_or(name).folded();
                 self.table(&name.folded(), said)
             }
-            Place::Query { query, alias } => {
+            FromItem::Query { query, alias } => {
                 // A subquery in FROM does not see the tables next to it.
                 let level = self.levels.last_mut().map(std::mem::take);
                 let printed = self.query(query);

@@ -135,9 +135,9 @@ fn mentions(select: &Select, name: &str) -> bool {
         let joined = source.joins.iter().map(|join| &join.place);
         [&source.first].into_iter().chain(joined)
     });
-    places
-        .into_iter()
-        .any(|place| matches!(place, crate::tree::Place::Table { name: found, .. } if found.folded() == name))
+    places.into_iter().any(
+        |place| matches!(place, crate::tree::FromItem::Table { name: found, .. } if found.folded() == name),
+    )
 }
 
 /// True if both engines compute a recursive table in the same steps.

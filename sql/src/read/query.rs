@@ -12,7 +12,7 @@ use super::expr::{expr, list, optional};
 use super::{Context, column_name, column_names, name, none, single, sorted_by, width};
 use crate::refusal::{Refusal, not_allowed};
 use crate::tree::{
-    Body, Compound, Cte, Direction, Item, Join, JoinKind, Name, On, Order, Part, Place, Query, Select,
+    Body, Compound, Cte, Direction, FromItem, Item, Join, JoinKind, Name, On, Order, Part, Query, Select,
     Source, With,
 };
 use crate::{MAX_COMPOUND, MAX_JOINED, MAX_QUERIES, MAX_TABLES};
@@ -403,7 +403,7 @@ pub(super) fn column(parsed: ObjectName) -> Result<Name, Refusal> {
     column_name(sqlparser::ast::Ident::new(name.0))
 }
 
-fn place(parsed: TableFactor, context: &mut Context<'_>) -> Result<Place, Refusal> {
+fn place(parsed: TableFactor, context: &mut Context<'_>) -> Result<FromItem, Refusal> {
     match parsed {
         TableFactor::Table {
             name: table,
@@ -427,7 +427,7 @@ fn place(parsed: TableFactor, context: &mut Context<'_>) -> Result<Place, Refusa
                 || !index_hints.is_empty();
             none(more, "anything after a table but its alias")?;
             let name = known(table, context)?;
-            Ok(Place::Table {
+            Ok(FromItem::Table {
                 name,
                 alias: alias.map(self::alias).transpose()?,
             })
@@ -439,7 +439,7 @@ fn place(parsed: TableFactor, context: &mut Context<'_>) -> Result<Place, Refusa
             sample: None,
         } => {
             let query = Box::new(query(*subquery, context)?);
-            Ok(Place::Query {
+            Ok(FromItem::Query {
                 query,
                 alias: alias.map(self::alias).transpose()?,
             })

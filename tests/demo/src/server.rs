@@ -13,7 +13,7 @@ use serde_json::{Map, Value};
 use tokio::process::{Child, Command};
 
 /// Timeout of every request and start. A first start compiles the packs.
-const PATIENCE: Duration = Duration::from_secs(60);
+const REQUEST_TIMEOUT: Duration = Duration::from_secs(60);
 
 /// Program, configuration and data directory of the server.
 #[derive(Debug, Clone)]
@@ -92,7 +92,7 @@ impl Server {
         };
         let about = Implementation::new("tollgate-demo", env!("CARGO_PKG_VERSION"));
         let config = ClientConfig::new(ClientCapabilities::default(), about);
-        let client = tokio::time::timeout(PATIENCE, config.serve((stdout, stdin)))
+        let client = tokio::time::timeout(REQUEST_TIMEOUT, config.serve((stdout, stdin)))
             .await
             .context("the server did not answer in time")?
             .context("the session did not begin")?;
@@ -101,7 +101,7 @@ impl Server {
 
     /// The server's name, its protocol version, and the number of its tools.
     pub(crate) async fn introduction(&self) -> anyhow::Result<String> {
-        let tools = tokio::time::timeout(PATIENCE, self.client.list_all_tools()).await??;
+        let tools = tokio::time::timeout(REQUEST_TIMEOUT, self.client.list_all_tools()).await??;
         let info = self
             .client
             .peer_info()
@@ -124,7 +124,7 @@ impl Server {
         arguments: Map<String, Value>,
     ) -> anyhow::Result<CallToolResult> {
         let request = CallToolRequestParams::new(tool.to_owned()).with_arguments(arguments);
-        tokio::time::timeout(PATIENCE, self.client.call_tool(request))
+        tokio::time::timeout(REQUEST_TIMEOUT, self.client.call_tool(request))
             .await
             .with_context(|| format!("{tool} was not answered in time"))?
             .with_context(|| format!("{tool} failed as a request"))
@@ -138,7 +138,7 @@ impl Server {
     /// Closes the session and waits until the server is gone.
     pub(crate) async fn stop(mut self) -> anyhow::Result<()> {
         self.client.cancel().await.context("the session did not end")?;
-        let status = tokio::time::timeout(PATIENCE, self.child.wait())
+        let status = tokio::time::timeout(REQUEST_TIMEOUT, self.child.wait())
             .await
             .context("the server did not stop when its input was closed")??;
         anyhow::ensure!(status.success(), "the server ended with {status}");

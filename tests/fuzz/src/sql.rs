@@ -13,7 +13,7 @@ use tollgate_sql::{schema, sqlite};
 use tollgate_store::storage::{Database, Namespace, Session, Step};
 
 /// Timeout of one statement, well below the fuzzer's limit for an endless loop.
-const TIME: Duration = Duration::from_millis(200);
+const STATEMENT_TIMEOUT: Duration = Duration::from_millis(200);
 /// Query for everything that a component must not change.
 const REST: &str = "SELECT (SELECT count(*) || coalesce(max(hash), '') FROM core_operations)
     || (SELECT count(*) || coalesce(max(line), '') FROM mine_log)
@@ -119,7 +119,7 @@ fn one(fixture: &Fixture, sql: &str) {
         session, namespace, ..
     } = fixture;
     session.begin_write().expect("nobody else writes");
-    session.enter(namespace, &Deadline::after(TIME, Cancel::default()));
+    session.enter(namespace, &Deadline::after(STATEMENT_TIMEOUT, Cancel::default()));
     let queried = session.components().query(namespace, sql, &[]);
     let executed = session.components().execute(namespace, sql, &[]);
     session.leave();

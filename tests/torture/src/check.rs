@@ -25,7 +25,7 @@ pub(crate) enum Depth {
 
 /// Number of attempts to take a lock, and the pause in between.
 const LOOKS: u32 = 500;
-const PAUSE: Duration = Duration::from_millis(10);
+const LOCK_INTERVAL: Duration = Duration::from_millis(10);
 /// Number of replies whose rows are queried at once.
 const AT_ONCE: usize = 500;
 
@@ -181,7 +181,7 @@ impl Checker {
             if flock(&file, FlockOperation::NonBlockingLockShared).is_ok() {
                 return Ok(false);
             }
-            std::thread::sleep(PAUSE);
+            std::thread::sleep(LOCK_INTERVAL);
         }
         Ok(true)
     }

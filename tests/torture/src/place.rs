@@ -33,11 +33,11 @@ pub(crate) const BEYOND_LEASE: Duration = Duration::from_secs(LEASE_SEC + 4);
 pub(crate) const SHORT_OUTAGE: Duration = Duration::from_secs(2);
 
 /// Time for which hosts let calls wait for a server, including the delay of their clocks. Afterwards they refuse calls.
-pub(crate) const PATIENCE: Duration = Duration::from_secs(4);
+pub(crate) const CALL_WAIT_LIMIT: Duration = Duration::from_secs(4);
 /// Time in which a host that refuses calls notices that its server is back, because it retries once a second.
-pub(crate) const NOTICE: Duration = Duration::from_secs(3);
+pub(crate) const NOTICE_TIMEOUT: Duration = Duration::from_secs(3);
 /// Duration of an outage after which all hosts refuse calls.
-pub(crate) const BEYOND_PATIENCE: Duration = Duration::from_secs(7);
+pub(crate) const BEYOND_CALL_WAIT: Duration = Duration::from_secs(7);
 
 /// Paths of one run.
 #[derive(Debug, Clone)]

@@ -14,7 +14,7 @@ use crate::host::{self, Host, Recipe};
 use crate::known::{Outage, Shared};
 use crate::load;
 use crate::look::Database;
-use crate::place::{BEYOND_LEASE, BEYOND_PATIENCE, NOTICE, PATIENCE, Place, SHORT_OUTAGE};
+use crate::place::{BEYOND_CALL_WAIT, BEYOND_LEASE, CALL_WAIT_LIMIT, NOTICE_TIMEOUT, Place, SHORT_OUTAGE};
 use crate::promise::{Broken, Promise};
 use crate::sabotage::Sabotage;
 use crate::server::{Harm, Server};
@@ -280,7 +280,7 @@ impl Torture {
             }
             Fault::Away => {
                 proxy.be_away(true);
-                std::thread::sleep(BEYOND_PATIENCE);
+                std::thread::sleep(BEYOND_CALL_WAIT);
                 proxy.be_away(false);
             }
         }
@@ -344,8 +344,8 @@ impl Torture {
             }
         }
         // For a host that commits nothing between two outages, they are a single one.
-        let is_long = time > PATIENCE || since < self.noticed;
-        self.noticed = if is_long { now + NOTICE } else { now };
+        let is_long = time > CALL_WAIT_LIMIT || since < self.noticed;
+        self.noticed = if is_long { now + NOTICE_TIMEOUT } else { now };
         self.shared.known().outage = Outage::Over(self.noticed);
         Ok(())
     }

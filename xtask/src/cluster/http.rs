@@ -8,7 +8,7 @@ use anyhow::{Context as _, bail, ensure};
 use serde_json::Value;
 
 /// Longest time without any data of an answer. A call may wait for a host that just stopped.
-const SILENCE: Duration = Duration::from_mins(1);
+const READ_TIMEOUT: Duration = Duration::from_mins(1);
 
 /// A complete answer.
 #[derive(Debug)]
@@ -56,7 +56,7 @@ pub(super) fn ask(
     body: &str,
 ) -> anyhow::Result<Answer> {
     let mut stream = TcpStream::connect(address)?;
-    stream.set_read_timeout(Some(SILENCE))?;
+    stream.set_read_timeout(Some(READ_TIMEOUT))?;
     stream.set_nodelay(true)?;
     let mut request = format!("{method} {path} HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n");
     for (name, value) in headers {

@@ -14,9 +14,9 @@ use super::http;
 use crate::run::{root, run};
 
 /// Timeout for a start and for a graceful stop. A first start compiles or unpacks components.
-const LIMIT: Duration = Duration::from_mins(3);
+const START_STOP_TIMEOUT: Duration = Duration::from_mins(3);
 /// Polling interval for operations that take seconds.
-const PAUSE: Duration = Duration::from_millis(20);
+const POLL_INTERVAL: Duration = Duration::from_millis(20);
 /// Folder of the container example, with the hosts' configurations.
 const DEPLOY: &str = "deploy";
 /// Configuration of the balancer in that example.
@@ -96,7 +96,7 @@ impl Machine {
             .stdout(log.try_clone()?)
             .stderr(log);
         let mut child = command.spawn().context("cannot run a host")?;
-        let until = Instant::now() + LIMIT;
+        let until = Instant::now() + START_STOP_TIMEOUT;
         while !is_ready(self.address) {
             if let Some(status) = child.try_wait()? {
                 bail!("host {} ended with {status}\n{}", self.name, self.said());
@@ -105,7 +105,7 @@ impl Machine {
                 let _ = child.kill();
                 bail!("host {} is not ready\n{}", self.name, self.said());
             }
-            std::thread::sleep(PAUSE);
+            std::thread::sleep(POLL_INTERVAL);
         }
         self.host = Some(child);
         Ok(())
@@ -130,7 +130,7 @@ impl Machine {
     pub(super) fn stop(&mut self) -> anyhow::Result<()> {
         let mut host = self.host.take().context("no host to stop")?;
         run(Command::new("kill").args(["-s", "TERM", &host.id().to_string()]))?;
-        let until = Instant::now() + LIMIT;
+        let until = Instant::now() + START_STOP_TIMEOUT;
         let status = loop {
             match host.try_wait()? {
                 Some(status) => break status,
@@ -138,7 +138,7 @@ impl Machine {
                     let _ = host.kill();
                     bail!("host {} does not stop\n{}", self.name, self.said());
                 }
-                None => std::thread::sleep(PAUSE),
+                None => std::thread::sleep(POLL_INTERVAL),
             }
         };
         ensure!(
@@ -200,7 +200,7 @@ impl Balancer {
             .stderr(out);
         let child = command.spawn().context("cannot run haproxy")?;
         let mut balancer = Balancer { child, address, log };
-        let until = Instant::now() + LIMIT;
+        let until = Instant::now() + START_STOP_TIMEOUT;
         while !is_ready(address) {
             let has_ended = balancer.child.try_wait()?.is_some();
             ensure!(
@@ -208,7 +208,7 @@ impl Balancer {
                 "HAProxy reaches no host\n{}",
                 balancer.said()
             );
-            std::thread::sleep(PAUSE);
+            std::thread::sleep(POLL_INTERVAL);
         }
         Ok(balancer)
     }
@@ -234,10 +234,10 @@ fn configuration(name: &str) -> anyhow::Result<String> {
 
 /// Waits until a condition holds. The error names the condition.
 pub(super) fn until(what: &str, is_so: impl Fn() -> bool) -> anyhow::Result<()> {
-    let end = Instant::now() + LIMIT;
+    let end = Instant::now() + START_STOP_TIMEOUT;
     while !is_so() {
         ensure!(Instant::now() < end, "timed out waiting until {what}");
-        std::thread::sleep(PAUSE);
+        std::thread::sleep(POLL_INTERVAL);
     }
     Ok(())
 }

@@ -6,7 +6,7 @@ use regex_syntax::hir::{Class, Hir, HirKind};
 use serde_json::{Map, Number, Value};
 
 /// Maximum nesting of generated values, and maximum entries of an array.
-const MOST: usize = 32;
+const SIZE_LIMIT: usize = 32;
 /// Argument that the host fills itself. It refers to nothing that could be generated.
 const ENVELOPE: &str = tollgate_components::catalog::ENVELOPE_ARGUMENT;
 
@@ -45,7 +45,7 @@ impl Known {
 
     fn learn_from(&mut self, value: &Value, name: &str, depth: usize) {
         match value {
-            Value::Object(members) if depth <= MOST => {
+            Value::Object(members) if depth <= SIZE_LIMIT => {
                 for (key, value) in members {
                     let key = match (key.as_str(), name) {
                         ("id", "") => "id".to_owned(),
@@ -55,7 +55,7 @@ impl Known {
                     self.learn_from(value, &key, depth + 1);
                 }
             }
-            Value::Array(entries) if depth <= MOST => {
+            Value::Array(entries) if depth <= SIZE_LIMIT => {
                 let one = name.strip_suffix('s').unwrap_or(name);
                 entries
                     .iter()
@@ -90,7 +90,7 @@ impl Maker<'_> {
             return value;
         }
         match kind(schema) {
-            _ if depth > MOST => Value::Null,
+            _ if depth > SIZE_LIMIT => Value::Null,
             "object" => self.object(schema, depth),
             "array" => self.array(schema, name, depth),
             "integer" => integer(schema, nth),
@@ -122,7 +122,12 @@ impl Maker<'_> {
             }
         }
         let least = usize::from(self.fill == Fill::Everything && made.is_empty() && others.is_object());
-        for nth in made.len()..count(schema, "minProperties").unwrap_or(0).max(least).min(MOST) {
+        for nth in made.len()
+            ..count(schema, "minProperties")
+                .unwrap_or(0)
+                .max(least)
+                .min(SIZE_LIMIT)
+        {
             made.insert(format!("key{nth}"), self.value(others, "", nth, depth + 1));
         }
         Value::Object(made)
@@ -131,7 +136,7 @@ impl Maker<'_> {
     fn array(self, schema: &Value, name: &str, depth: usize) -> Value {
         let wanted = usize::from(self.fill == Fill::Everything);
         let least = count(schema, "minItems").unwrap_or(0);
-        let most = count(schema, "maxItems").unwrap_or(MOST).min(MOST);
+        let most = count(schema, "maxItems").unwrap_or(SIZE_LIMIT).min(SIZE_LIMIT);
         let items = schema.get("items").unwrap_or(&Value::Null);
         let entries = 0..wanted.max(least).min(most);
         entries

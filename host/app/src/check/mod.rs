@@ -22,14 +22,14 @@ use tollgate_core::deadline::{Cancel, Deadline};
 
 use crate::host::Authority;
 
-use scratch::Place;
+use scratch::ScratchHost;
 
 pub use report::{Called, Finding, Report};
 
 /// Subject of a finding while the name is unknown.
 const ITSELF: &str = "the component";
 /// Time for a check to end after its time limit.
-const GRACE: Duration = Duration::from_secs(15);
+const END_TIMEOUT: Duration = Duration::from_secs(15);
 
 /// A component to check.
 #[derive(Debug)]
@@ -58,7 +58,7 @@ pub async fn check(subject: Subject, folder: &Path, authority: Authority) -> any
         .name("check".to_owned())
         .spawn(move || drop(found.send(alone(subject, folder, authority))))
         .context("cannot start a thread")?;
-    match tokio::time::timeout(time + GRACE, report).await {
+    match tokio::time::timeout(time + END_TIMEOUT, report).await {
         Ok(report) => report.context("the host failed during the check")?,
         Err(_) => {
             let mut report = beginning(&unfinished);
@@ -91,9 +91,9 @@ async fn find_out(
 ) -> anyhow::Result<Report> {
     let deadline = Deadline::after(subject.time, cancel.clone());
     let umask = authority.umask;
-    let place = Place::make(folder, &subject.bytes, authority, subject.programs)?;
-    place.loader().end_by(deadline.end());
-    let inspecting = Inspection::of(place.loader(), &subject.bytes);
+    let host = ScratchHost::make(folder, &subject.bytes, authority, subject.programs)?;
+    host.loader().end_by(deadline.end());
+    let inspecting = Inspection::of(host.loader(), &subject.bytes);
     let Ok(inspection) = tokio::time::timeout(deadline.remaining(), inspecting).await else {
         let mut report = beginning(&catalog::anatomy_of(&subject.bytes));
         report.problem(too_long(ITSELF, subject.time));
@@ -111,11 +111,11 @@ async fn find_out(
     }
     match &inspection.manifest {
         Some(Said::Pack(manifest)) => {
-            pack::check(&place, manifest, grants, &subject, prepared, cancel, &mut report).await?;
+            pack::check(&host, manifest, grants, &subject, prepared, cancel, &mut report).await?;
         }
         Some(Said::Policy(manifest)) => {
             let config = subject.config.clone();
-            policy::check(&place, manifest, grants, config, prepared, cancel, &mut report).await?;
+            policy::check(&host, manifest, grants, config, prepared, cancel, &mut report).await?;
         }
         None => report.problems_of(ITSELF, inspection.problems),
     }

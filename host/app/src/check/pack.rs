@@ -18,7 +18,7 @@ use tollgate_sandbox::bindings::tollgate::host::component::Want;
 use super::Subject;
 use super::arbitrary::{Fill, Known, Maker};
 use super::report::{Called, Finding, Report};
-use super::scratch::{self, Ended, Place};
+use super::scratch::{self, Ended, ScratchHost};
 use super::workspaces::Prepared;
 use super::{engines, resources, validate};
 
@@ -31,7 +31,7 @@ const EXPLAIN: &str = "say what the value is, where it comes from, its default a
 
 /// Checks everything about a pack.
 pub(super) async fn check(
-    place: &Place,
+    host: &ScratchHost,
     manifest: &Manifest,
     grants: Grants,
     subject: &Subject,
@@ -55,7 +55,7 @@ pub(super) async fn check(
     }
     let source = Source {
         name: manifest.name.clone(),
-        origin: place.origin(),
+        origin: host.origin(),
         sha256: None,
         grants,
         limits: limits(&manifest.name, &subject.bytes),
@@ -65,7 +65,7 @@ pub(super) async fn check(
         full_schemas: true,
         resume: false,
     };
-    let gate = place.gate(Some(source), None, prepared.workspaces).await?;
+    let gate = host.gate(Some(source), None, prepared.workspaces).await?;
     for failure in gate.catalog().failures() {
         report.problems_of(&failure.pack, failure.problems.clone());
     }

@@ -10,7 +10,7 @@ use super::arbitrary::Known;
 use super::engines;
 use super::pack::settings;
 use super::report::{Called, Finding, Report};
-use super::scratch::{self, Ended, Place};
+use super::scratch::{self, Ended, ScratchHost};
 use super::workspaces::Prepared;
 
 /// Calls to evaluate: one that reads, and one that changes something.
@@ -27,7 +27,7 @@ const DENIED: &str = "denied ";
 
 /// Checks everything about a policy.
 pub(super) async fn check(
-    place: &Place,
+    host: &ScratchHost,
     manifest: &Manifest,
     grants: Grants,
     config: Option<Map<String, Value>>,
@@ -44,8 +44,8 @@ pub(super) async fn check(
         let known = Known::new(&prepared.first);
         settings(manifest.config_schema.as_ref(), &known)
     });
-    let source = source(place, name, grants, report.config.clone());
-    let gate = place.gate(None, Some(source), prepared.workspaces).await?;
+    let source = source(host, name, grants, report.config.clone());
+    let gate = host.gate(None, Some(source), prepared.workspaces).await?;
     let problems: Vec<String> = gate
         .catalog()
         .policies()
@@ -116,10 +116,10 @@ fn is_failed(outcome: &str) -> bool {
 }
 
 /// Configures the policy for every tool, with everything that it requests.
-fn source(place: &Place, name: &str, grants: Grants, config: Map<String, Value>) -> Source {
+fn source(host: &ScratchHost, name: &str, grants: Grants, config: Map<String, Value>) -> Source {
     Source {
         name: name.to_owned(),
-        origin: place.origin(),
+        origin: host.origin(),
         sha256: None,
         mode: Mode::Enforce,
         fail_open: false,

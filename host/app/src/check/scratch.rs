@@ -16,18 +16,18 @@ use tollgate_sandbox::workspaces::Workspaces;
 use tollgate_sdk::ToolError;
 
 use crate::config::Config;
-use crate::host::{Authority, Site};
+use crate::host::{Authority, HostContext};
 
 /// A data directory and a component.
-pub(super) struct Place {
-    site: Site,
+pub(super) struct ScratchHost {
+    context: HostContext,
     component: PathBuf,
 }
 
 /// Result of a call, and its milliseconds.
 pub(super) type Ended = (Result<Reply, ToolError>, f64);
 
-impl Place {
+impl ScratchHost {
     /// Creates a scratch host in an empty folder. If programs are disabled, none is started, whatever the component is
     /// granted.
     pub(super) fn make(
@@ -35,7 +35,7 @@ impl Place {
         bytes: &[u8],
         authority: Authority,
         programs: bool,
-    ) -> anyhow::Result<Place> {
+    ) -> anyhow::Result<ScratchHost> {
         let component = folder.join("component.wasm");
         #[allow(clippy::disallowed_methods, reason = "the folder was made for it")]
         std::fs::write(&component, bytes).with_context(|| format!("cannot write {}", component.display()))?;
@@ -45,14 +45,14 @@ impl Place {
             server: None,
             ..authority
         };
-        Ok(Place {
-            site: Site::open(&data(folder), authority)?,
+        Ok(ScratchHost {
+            context: HostContext::open(&data(folder), authority)?,
             component,
         })
     }
 
     pub(super) fn loader(&self) -> &Loader {
-        self.site.loader()
+        self.context.loader()
     }
 
     /// Origin of the component.
@@ -91,7 +91,7 @@ impl Place {
             approvals: config.approvals.settings(&config.server.console),
             workspaces,
         };
-        self.site.gate(&config, generation)
+        self.context.gate(&config, generation)
     }
 }
 

@@ -30,14 +30,14 @@ const UNNAMED: &str = "UNNAMED_ERROR";
 /// Code of the SDK for arguments that do not fit a tool's struct.
 const INVALID: &str = "INVALID_ARGUMENTS";
 /// Maximum number of reported positions in one reply.
-const MOST: usize = 10;
+const MAX_POSITIONS: usize = 10;
 
 /// All faults in the outcome of a call. A refusal with a code and a remediation is not a fault.
 pub(super) fn faults(about: &str, result: &Result<Reply, ToolError>, output: &Validator) -> Vec<Finding> {
     match result {
         Ok(reply) => {
             let reply = Value::Object(reply.structured());
-            let errors = output.iter_errors(&reply).take(MOST);
+            let errors = output.iter_errors(&reply).take(MAX_POSITIONS);
             let told = errors.map(|err| {
                 let place = err.instance_path().to_string();
                 let place = if place.is_empty() {

@@ -111,6 +111,6 @@ pub(super) async fn open(global: &Global, filters: &Filters) -> anyhow::Result<G
     let data = DataDir::open(&config.data_dir(global.data_dir.as_deref())?)?;
     super::reload::check_start(global, &data, &config)?;
     // Tools that a server of this configuration does not offer cannot be called here either.
-    let choice = filters.choice(&config)?;
-    super::open(global, &config, &choice).await
+    let pack_selection = filters.pack_selection(&config)?;
+    super::open(global, &config, &pack_selection).await
 }

@@ -5,7 +5,7 @@ use std::path::Path;
 use anyhow::{bail, ensure};
 use clap::Args;
 use tollgate::config::Config;
-use tollgate::host::Site;
+use tollgate::host::HostContext;
 use tollgate_components::builtin;
 use tollgate_components::catalog::{Inspection, Wanted};
 use tollgate_components::grants::Grants;
@@ -41,7 +41,11 @@ pub(super) struct Component {
 
 impl Component {
     /// Bytes of the component, and its source as written in the configuration.
-    pub(super) async fn bytes(&self, site: &Site, config: &Config) -> anyhow::Result<(String, Vec<u8>)> {
+    pub(super) async fn bytes(
+        &self,
+        context: &HostContext,
+        config: &Config,
+    ) -> anyhow::Result<(String, Vec<u8>)> {
         check_scheme(&self.source)?;
         let is_url = self.source.contains("://");
         if !is_url {
@@ -56,11 +60,11 @@ impl Component {
             let mut fetched = registry::fetch(config, &self.source).await?;
             self.check_hash(&fetched.bytes)?;
             registry::judge(&mut fetched)?;
-            site.loader().downloads().put_fetched(&fetched);
+            context.loader().downloads().put_fetched(&fetched);
             return Ok((fetched.pulled.reference.to_string(), fetched.bytes));
         }
         if let Some(sha256) = &self.sha256 {
-            let bytes = site
+            let bytes = context
                 .loader()
                 .downloads()
                 .get_or_fetch(&self.source, sha256)

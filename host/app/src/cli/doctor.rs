@@ -7,7 +7,7 @@ use clap::Args;
 use serde_json::json;
 use tollgate::config::{Config, ConfigError};
 use tollgate::doctor::{self, Finding, State};
-use tollgate::host::{Choice, Site};
+use tollgate::host::{HostContext, PackSelection};
 use tollgate_core::clock::SystemClock;
 use tollgate_sandbox::workspaces::Workspaces;
 use tollgate_store::data_dir::DataDir;
@@ -87,7 +87,7 @@ async fn look(global: &Global, repair: bool) -> anyhow::Result<Vec<Finding>> {
                         .and_then(|file| doctor::password(&file)),
                 );
             }
-            match Site::open(&data_dir, authority) {
+            match HostContext::open(&data_dir, authority) {
                 Err(err) => {
                     let finding = Finding::problem("database", format!("{err:#}"));
                     found.push(match doctor::remedy(err.as_ref()) {
@@ -95,14 +95,14 @@ async fn look(global: &Global, repair: bool) -> anyhow::Result<Vec<Finding>> {
                         None => finding,
                     });
                 }
-                Ok(site) => {
+                Ok(context) => {
                     if let Some(server) = global.server(&config)? {
                         // Configurations that a start refuses did not get here.
                         let asked = doctor::server(&server, &SystemClock).into_iter();
                         found.extend(asked.filter(|finding| finding.state == State::Warning));
                     }
-                    found.extend(doctor::store(&data, site.database()));
-                    match site.load(&config, workspaces, &Choice::default()).await {
+                    found.extend(doctor::store(&data, context.database()));
+                    match context.load(&config, workspaces, &PackSelection::default()).await {
                         Ok(loaded) => {
                             found.extend(doctor::components(&loaded.catalog, &config, &registrations))
                         }

@@ -15,9 +15,9 @@ use tollgate_store::liveness;
 use super::{Global, out};
 
 /// Timeout for accepting a connection, and for the answer.
-const TIMEOUT: Duration = Duration::from_secs(5);
+const ANSWER_TIMEOUT: Duration = Duration::from_secs(5);
 /// Maximum bytes of an answer that are read.
-const ANSWER: u64 = 4 << 10;
+const MAX_ANSWER_BYTES: u64 = 4 << 10;
 
 /// Exit code 0 if a server works, 1 if not. Over HTTP, the check requests /readyz; otherwise a host must hold its lock
 #[derive(Debug, Args)]
@@ -67,17 +67,17 @@ fn reachable(address: SocketAddr) -> SocketAddr {
 }
 
 fn ask(address: SocketAddr) -> anyhow::Result<String> {
-    let mut connection = TcpStream::connect_timeout(&address, TIMEOUT)
+    let mut connection = TcpStream::connect_timeout(&address, ANSWER_TIMEOUT)
         .with_context(|| format!("{address} does not accept connections"))?;
-    connection.set_read_timeout(Some(TIMEOUT))?;
-    connection.set_write_timeout(Some(TIMEOUT))?;
+    connection.set_read_timeout(Some(ANSWER_TIMEOUT))?;
+    connection.set_write_timeout(Some(ANSWER_TIMEOUT))?;
     write!(
         connection,
         "GET /readyz HTTP/1.1\r\nHost: {address}\r\nConnection: close\r\n\r\n"
     )?;
     let mut answer = Vec::new();
     connection
-        .take(ANSWER)
+        .take(MAX_ANSWER_BYTES)
         .read_to_end(&mut answer)
         .with_context(|| format!("{address} does not answer"))?;
     let answer = String::from_utf8_lossy(&answer);

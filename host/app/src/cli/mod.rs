@@ -43,7 +43,7 @@ use clap::{Args, CommandFactory as _, FromArgMatches as _, Parser, Subcommand};
 use tokio::signal::unix::{SignalKind, signal};
 use tollgate::config::{Config, doc};
 use tollgate::doctor as examined;
-use tollgate::host::{self, Authority, Choice, Site};
+use tollgate::host::{self, Authority, HostContext, PackSelection};
 use tollgate_components::catalog::{Catalog, Selection};
 use tollgate_components::loading::{Haste, compile};
 use tollgate_components::tools::Tier;
@@ -177,11 +177,11 @@ impl Filters {
     }
 
     /// Selection by the flags and the configuration.
-    fn choice(&self, config: &Config) -> anyhow::Result<Choice> {
+    fn pack_selection(&self, config: &Config) -> anyhow::Result<PackSelection> {
         for pattern in self.tools.iter().chain(&self.exclude_tools) {
             globset::Glob::new(pattern).with_context(|| format!("{pattern:?} is not a tool pattern"))?;
         }
-        Ok(Choice {
+        Ok(PackSelection {
             packs: self.packs.clone(),
             selection: Selection {
                 core: self.packs.is_empty() || self.packs.iter().any(|pack| pack == core_tools::PACK),
@@ -305,8 +305,8 @@ fn outlive_file_limits() {
 }
 
 /// Opens the gate, and reports packs that did not load.
-async fn open(global: &Global, config: &Config, choice: &Choice) -> anyhow::Result<Gate> {
-    let gate = open_in(global, config, choice, Haste::Described).await?;
+async fn open(global: &Global, config: &Config, pack_selection: &PackSelection) -> anyhow::Result<Gate> {
+    let gate = open_in(global, config, pack_selection, Haste::Described).await?;
     log_state(&gate.catalog());
     Ok(gate)
 }
@@ -336,20 +336,29 @@ fn log_state(catalog: &Catalog) {
 }
 
 /// Opens the gate with everything loaded, according to the flags and the configuration.
-async fn open_quietly(global: &Global, config: &Config, choice: &Choice) -> anyhow::Result<Gate> {
-    open_in(global, config, choice, Haste::Whole).await
+async fn open_quietly(
+    global: &Global,
+    config: &Config,
+    pack_selection: &PackSelection,
+) -> anyhow::Result<Gate> {
+    open_in(global, config, pack_selection, Haste::Whole).await
 }
 
-async fn open_in(global: &Global, config: &Config, choice: &Choice, haste: Haste) -> anyhow::Result<Gate> {
+async fn open_in(
+    global: &Global,
+    config: &Config,
+    pack_selection: &PackSelection,
+    haste: Haste,
+) -> anyhow::Result<Gate> {
     let data_dir = config.data_dir(global.data_dir.as_deref())?;
     let workspaces = workspaces(global, config, &data_dir)?;
     let authority = authority(global, config)?;
-    host::open_in(config, &data_dir, authority, workspaces, choice, haste).await
+    host::open_in(config, &data_dir, authority, workspaces, pack_selection, haste).await
 }
 
 /// Opens the data directory without loading components.
-fn site(global: &Global, config: &Config) -> anyhow::Result<Site> {
-    Site::open(
+fn context(global: &Global, config: &Config) -> anyhow::Result<HostContext> {
+    HostContext::open(
         &config.data_dir(global.data_dir.as_deref())?,
         authority(global, config)?,
     )

@@ -11,7 +11,7 @@ use tokio::sync;
 use tokio_util::sync::CancellationToken;
 use tollgate::config::protections::{self, Records};
 use tollgate::config::{Caps, Config};
-use tollgate::host::Site;
+use tollgate::host::HostContext;
 use tollgate::watch::{Cause, Watch};
 use tollgate_console::ConsoleSettings;
 use tollgate_gate::Gate;
@@ -26,7 +26,7 @@ use super::{Filters, Global, log, out};
 pub(super) struct Reload {
     pub(super) global: Global,
     pub(super) filters: Filters,
-    pub(super) site: Arc<Site>,
+    pub(super) context: Arc<HostContext>,
     pub(super) gate: Arc<Gate>,
     pub(super) listings: Arc<Listings>,
     /// Passes changed limits to the HTTP server.
@@ -48,7 +48,7 @@ impl Reload {
             let started = Instant::now();
             match self.again(&mut watch, cause).await {
                 Ok(()) => {
-                    self.site.note_refused(None);
+                    self.context.note_refused(None);
                     log::notice(&format!(
                         "the configuration was loaded again in {} ms: {} packs",
                         started.elapsed().as_millis(),
@@ -57,7 +57,7 @@ impl Reload {
                 }
                 Err(err) => {
                     self.gate.keep();
-                    self.site.note_refused(Some(format!("{err:#}")));
+                    self.context.note_refused(Some(format!("{err:#}")));
                     tracing::error!(
                         "the changed configuration was not loaded, and the previous one stays in effect: {err:#}"
                     );
@@ -70,7 +70,10 @@ impl Reload {
     async fn complete(&self, workspaces: Workspaces) -> anyhow::Result<()> {
         let running = self.gate.generation();
         let ready = running.catalog.packs().iter().map(|pack| pack.ready());
-        let (choice, site) = (self.filters.choice(&self.config)?, Arc::clone(&self.site));
+        let (pack_selection, context) = (
+            self.filters.pack_selection(&self.config)?,
+            Arc::clone(&self.context),
+        );
         if running.catalog.preparing().is_over() {
             let ready = futures::future::join_all(ready).await;
             if ready.iter().all(Result::is_ok) {
@@ -83,7 +86,7 @@ impl Reload {
         let _give_up = given_up.clone().drop_guard();
         // Loading is CPU work, and calls are served in the meantime.
         let loading = tokio::task::spawn_blocking(move || {
-            let loading = site.complete(&config, workspaces, &choice, &running);
+            let loading = context.complete(&config, workspaces, &pack_selection, &running);
             runtime.block_on(given_up.run_until_cancelled(loading))
         });
         let Some(whole) = loading.await?.transpose()? else {
@@ -109,18 +112,18 @@ impl Reload {
                 .cloned()
                 .collect(),
         );
-        let (site, gate, global) = (
-            Arc::clone(&self.site),
+        let (context, gate, global) = (
+            Arc::clone(&self.context),
             Arc::clone(&self.gate),
             self.global.clone(),
         );
-        let (wanted, choice) = (config.clone(), self.filters.choice(&config)?);
+        let (wanted, pack_selection) = (config.clone(), self.filters.pack_selection(&config)?);
         let runtime = tokio::runtime::Handle::current();
         // Loading is CPU work, and calls are served in the meantime.
         let loading = tokio::task::spawn_blocking(move || {
-            let workspaces = super::workspaces(&global, &wanted, site.path())?;
+            let workspaces = super::workspaces(&global, &wanted, context.path())?;
             let running = gate.generation();
-            runtime.block_on(site.load_again(&wanted, workspaces, &choice, &running))
+            runtime.block_on(context.load_again(&wanted, workspaces, &pack_selection, &running))
         });
         let next = loading.await??;
         super::log_state(&next.catalog);
@@ -135,7 +138,7 @@ impl Reload {
         for key in config.waiting_for_a_start(&self.config) {
             tracing::warn!("a change of {key} takes effect at the next start");
         }
-        remember(&self.site, &config, cause)?;
+        remember(&self.context, &config, cause)?;
         self.config = config;
         Ok(())
     }
@@ -147,7 +150,7 @@ impl Reload {
         let is_asked = cause == Cause::Asked;
         let config = self.config.load_again(self.global.config.as_deref(), is_asked)?;
         if !is_asked {
-            let records = Records::open(self.site.data())?;
+            let records = Records::open(self.context.data())?;
             let record = self.config.place().map(|place| records.of(place)).transpose()?;
             let remembered = record.flatten().map(|record| record.protections);
             config.check_protections(&self.config, remembered.as_ref())?;
@@ -234,9 +237,9 @@ fn named(global: &Global, path: Option<&Path>) -> String {
 
 /// Adds the protections of this configuration to the remembered ones. A start removes none: a protection that is
 /// missing from the file may return soon, and a running server still applies it.
-pub(super) fn remember_more(site: &Site, config: &Config) -> anyhow::Result<()> {
+pub(super) fn remember_more(context: &HostContext, config: &Config) -> anyhow::Result<()> {
     if let Some(path) = config.place() {
-        let records = Records::open(site.data())?;
+        let records = Records::open(context.data())?;
         let mut protections = config.protections();
         protections.extend(
             records
@@ -251,11 +254,11 @@ pub(super) fn remember_more(site: &Site, config: &Config) -> anyhow::Result<()> 
 
 /// Remembers the protections of this configuration, for later starts and reloads. If the reload was requested
 /// explicitly, other missing protections are accepted as well.
-fn remember(site: &Site, config: &Config, cause: Cause) -> anyhow::Result<()> {
+fn remember(context: &HostContext, config: &Config, cause: Cause) -> anyhow::Result<()> {
     let Some(path) = config.place() else {
         return Ok(());
     };
-    let (records, has) = (Records::open(site.data())?, config.protections());
+    let (records, has) = (Records::open(context.data())?, config.protections());
     if cause == Cause::Asked
         && let Some(missing) = records.missing(Some(path), &has)?
     {

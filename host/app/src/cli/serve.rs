@@ -10,7 +10,7 @@ use anyhow::Context as _;
 use clap::Args;
 use tokio::sync::watch;
 use tollgate::config::{Caps, Config, Server, doc};
-use tollgate::host::Site;
+use tollgate::host::HostContext;
 use tollgate::notify;
 use tollgate::watch::Watch;
 use tollgate_components::loading::Haste;
@@ -74,22 +74,22 @@ impl Serve {
         if telemetry.as_ref().is_some_and(Settings::exposes_headers) {
             out::warn("telemetry headers are sent unencrypted");
         }
-        let site = super::site(global, &config)?;
-        reload::check_start(global, site.data(), &config)?;
-        let workspaces = super::workspaces(global, &config, site.path())?;
-        if super::has_no_place(global, &config, site.path())? {
+        let context = super::context(global, &config)?;
+        reload::check_start(global, context.data(), &config)?;
+        let workspaces = super::workspaces(global, &config, context.path())?;
+        if super::has_no_place(global, &config, context.path())? {
             tracing::warn!("{}", super::NO_PLACE);
         }
-        let choice = self.filters.choice(&config)?;
-        let loaded = site
-            .load_in(&config, workspaces.clone(), &choice, Haste::AtHand)
+        let pack_selection = self.filters.pack_selection(&config)?;
+        let loaded = context
+            .load_in(&config, workspaces.clone(), &pack_selection, Haste::AtHand)
             .await?;
         let is_whole = loaded.catalog.preparing().is_over();
         if is_whole {
             super::log_state(&loaded.catalog);
         }
-        reload::remember_more(&site, &config)?;
-        let mut gate = site.gate(&config, loaded)?;
+        reload::remember_more(&context, &config)?;
+        let mut gate = context.gate(&config, loaded)?;
         let traced = telemetry.as_ref().is_some_and(|telemetry| telemetry.traces);
         let queue = traced.then(|| gate.trace());
         let gate = Arc::new(gate);
@@ -105,12 +105,12 @@ impl Serve {
             .map(|address| self.serving(&config.server, address, caps))
             .transpose()?;
         let (mut serving, keeping) = serving.unzip();
-        let site = Arc::new(site);
+        let context = Arc::new(context);
         let shown = match serving
             .as_mut()
             .filter(|_| self.console || config.server.console.enabled)
         {
-            Some(serving) => Some(self.show(serving, &gate, &site, &config, seen_by)?),
+            Some(serving) => Some(self.show(serving, &gate, &context, &config, seen_by)?),
             None => None,
         };
         let catching_up = {
@@ -124,7 +124,7 @@ impl Serve {
         let reload = Reload {
             global: global.clone(),
             filters: self.filters,
-            site: Arc::clone(&site),
+            context: Arc::clone(&context),
             gate: Arc::clone(&gate),
             listings: Arc::clone(&listings),
             bounds,
@@ -133,10 +133,10 @@ impl Serve {
         };
         let reloading = tokio::spawn(reload.keep_up(watch, workspaces));
         let keeping = keeping.flatten().map(|keys| tokio::spawn(keys.keep_up()));
-        let ready = |bound| announce(global, &gate, &site, bound, shown);
+        let ready = |bound| announce(global, &gate, &context, bound, shown);
         serve(serving, &gate, listings, ready).await?;
         if shown.is_some() {
-            Consoles::open(site.data())?.withdraw(gate.host_id());
+            Consoles::open(context.data())?.withdraw(gate.host_id());
         }
         reloading.abort();
         if let Some(notifying) = notifying {
@@ -163,13 +163,13 @@ impl Serve {
         &self,
         serving: &mut Serving,
         gate: &Arc<Gate>,
-        site: &Arc<Site>,
+        context: &Arc<HostContext>,
         config: &Config,
         seen_by: watch::Receiver<ConsoleSettings>,
     ) -> anyhow::Result<Shown> {
-        let equipment = tollgate::console::equipment(gate, site, config, seen_by)?;
+        let dependencies = tollgate::console::dependencies(gate, context, config, seen_by)?;
         serving.pages = Some(Pages {
-            make: Box::new(move |prove, stop| Ok(tollgate_console::router(equipment, prove, stop)?)),
+            make: Box::new(move |prove, stop| Ok(tollgate_console::router(dependencies, prove, stop)?)),
             path: tollgate_console::PATH,
             alone: self.console,
         });
@@ -233,13 +233,13 @@ enum Shown {
 }
 
 /// Reports what is served, once it is served.
-fn announce(global: &Global, gate: &Gate, site: &Site, bound: SocketAddr, shown: Option<Shown>) {
+fn announce(global: &Global, gate: &Gate, context: &HostContext, bound: SocketAddr, shown: Option<Shown>) {
     if !matches!(shown, Some(Shown::Alone { .. })) {
         log::notice(&format!("serving http://{bound}/mcp"));
     }
     let Some(shown) = shown else { return };
     let served = console::reachable(bound);
-    let told = Consoles::open(site.data())
+    let told = Consoles::open(context.data())
         .map_err(anyhow::Error::new)
         .and_then(|consoles| {
             consoles.announce(gate.host_id(), &served)?;
@@ -249,7 +249,7 @@ fn announce(global: &Global, gate: &Gate, site: &Site, bound: SocketAddr, shown:
                     log::notice(
                         "serving the console until Ctrl-C; this address logs in once, within ten minutes:",
                     );
-                    console::invite(global, &consoles, site.data(), &served, open)?;
+                    console::invite(global, &consoles, context.data(), &served, open)?;
                 }
             }
             Ok(())

@@ -29,7 +29,7 @@ pub(super) enum Tokens {
 }
 
 #[derive(Debug, Args)]
-struct Place {
+struct TokenFile {
     #[arg(long, help = configured("server.auth.token_file"), value_name = "FILE", env = "TOLLGATE_TOKEN_FILE")]
     token_file: Option<PathBuf>,
 }
@@ -47,13 +47,13 @@ pub(super) struct Add {
     #[arg(long, value_name = "TIME", value_parser = end)]
     expires: Option<i64>,
     #[command(flatten)]
-    place: Place,
+    file: TokenFile,
 }
 
 #[derive(Debug, Args)]
 pub(super) struct List {
     #[command(flatten)]
-    place: Place,
+    file: TokenFile,
 }
 
 #[derive(Debug, Args)]
@@ -61,7 +61,7 @@ pub(super) struct Revoke {
     /// Owner of the token; a token without a name belongs to `default`
     name: String,
     #[command(flatten)]
-    place: Place,
+    file: TokenFile,
 }
 
 impl Tokens {
@@ -76,7 +76,7 @@ impl Tokens {
 
 impl Add {
     fn run(self, global: &Global) -> anyhow::Result<ExitCode> {
-        let path = self.place.find(global)?;
+        let path = self.file.find(global)?;
         let _lock = lock(&path)?;
         check(&path)?;
         let token = auth::new_token().context("the system provides no random numbers")?;
@@ -114,7 +114,7 @@ impl Add {
 
 impl List {
     fn run(self, global: &Global) -> anyhow::Result<ExitCode> {
-        let path = self.place.find(global)?;
+        let path = self.file.find(global)?;
         check(&path)?;
         let read = TokenLines::parse(&file::read(&path)?);
         let now = SystemClock.now_ms();
@@ -167,7 +167,7 @@ impl List {
 
 impl Revoke {
     fn run(self, global: &Global) -> anyhow::Result<ExitCode> {
-        let path = self.place.find(global)?;
+        let path = self.file.find(global)?;
         let _lock = lock(&path)?;
         check(&path)?;
         let text = TokenLines::without(&file::read(&path)?, &self.name).map_err(anyhow::Error::msg)?;
@@ -187,7 +187,7 @@ impl Revoke {
     }
 }
 
-impl Place {
+impl TokenFile {
     fn find(self, global: &Global) -> anyhow::Result<PathBuf> {
         if let Some(path) = self.token_file {
             return Ok(path);

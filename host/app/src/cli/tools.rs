@@ -19,10 +19,10 @@ pub(super) struct Tools {
 impl Tools {
     pub(super) async fn run(self, global: &Global) -> anyhow::Result<ExitCode> {
         let config = Config::load(global.config.as_deref())?;
-        let mut choice = self.filters.choice(&config)?;
-        choice.selection.tier = self.filters.tier.or(Some(Tier::Full));
-        choice.selection.compact = self.filters.compact;
-        let gate = super::open(global, &config, &choice).await?;
+        let mut pack_selection = self.filters.pack_selection(&config)?;
+        pack_selection.selection.tier = self.filters.tier.or(Some(Tier::Full));
+        pack_selection.selection.compact = self.filters.compact;
+        let gate = super::open(global, &config, &pack_selection).await?;
         let catalog = gate.catalog();
         let tools = catalog.listed();
         if global.json {

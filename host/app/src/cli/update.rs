@@ -8,7 +8,7 @@ use clap::Args;
 use serde_json::json;
 use tollgate::config::Config;
 use tollgate::config::edit::{Entry, Section};
-use tollgate::host::Site;
+use tollgate::host::HostContext;
 use tollgate_components::catalog::Inspection;
 use tollgate_components::grants::Grants;
 use tollgate_components::loading::Fetched;
@@ -48,16 +48,16 @@ impl Update {
     pub(super) async fn run(self, global: &Global, section: Section) -> anyhow::Result<ExitCode> {
         let file = ConfigFile::open(global)?;
         let current = current(&file.config, section, &self.name)?;
-        let site = super::site(global, &file.config)?;
+        let context = super::context(global, &file.config)?;
         let mut fetched = self.fetch(&file.config, &current.reference).await?;
         if Some(&fetched.pulled.digest) == current.reference.digest() {
             say(global, &self.name, &current.reference, &[], "nothing to update");
             return Ok(ExitCode::SUCCESS);
         }
         registry::judge(&mut fetched)?;
-        let inspection = Inspection::of(site.loader(), &fetched.bytes).await;
+        let inspection = Inspection::of(context.loader(), &fetched.bytes).await;
         let changes = self
-            .compare(&site, &file.config, &current, &fetched, &inspection)
+            .compare(&context, &file.config, &current, &fetched, &inspection)
             .await?;
         let granted = grants(
             &self.grants,
@@ -93,7 +93,7 @@ impl Update {
             );
             return Ok(ExitCode::FAILURE);
         }
-        self.write(global, section, &site, &file, (&fetched, granted))
+        self.write(global, section, &context, &file, (&fetched, granted))
             .await?;
         let shown: &[Change] = if global.json { &changes } else { &[] };
         say(global, &self.name, &fetched.pulled.reference, shown, "updated");
@@ -105,11 +105,11 @@ impl Update {
         &self,
         global: &Global,
         section: Section,
-        site: &Site,
+        context: &HostContext,
         file: &ConfigFile,
         (fetched, granted): (&Fetched, Grants),
     ) -> anyhow::Result<()> {
-        site.loader().downloads().put_fetched(fetched);
+        context.loader().downloads().put_fetched(fetched);
         let entry = Entry {
             section,
             name: self.name.clone(),
@@ -120,12 +120,12 @@ impl Update {
         };
         let after = file.with(&entry, true)?;
         match section {
-            Section::Packs => packs::try_out(global, site, &after.config, &self.name).await?,
-            Section::Policies => policies::try_out(global, site, &after.config, &self.name).await?,
+            Section::Packs => packs::try_out(global, context, &after.config, &self.name).await?,
+            Section::Policies => policies::try_out(global, context, &after.config, &self.name).await?,
         }
         file.replace(global, &after)?;
         // The user has just reviewed the component.
-        packs::accept(site.database(), &owner(section, &self.name))?;
+        packs::accept(context.database(), &owner(section, &self.name))?;
         Ok(())
     }
 
@@ -161,19 +161,19 @@ impl Update {
     /// the registry by their digest.
     async fn compare(
         &self,
-        site: &Site,
+        context: &HostContext,
         config: &Config,
         current: &Current,
         fetched: &Fetched,
         inspection: &Inspection,
     ) -> anyhow::Result<Vec<Change>> {
         let new = registry::describe(&fetched.pulled.reference.to_string(), inspection)?;
-        let kept = site.loader().downloads().get(&current.sha256);
+        let kept = context.loader().downloads().get(&current.sha256);
         let old = match kept {
             Some(bytes) => bytes,
             None => registry::open(config)?.fetch(&current.reference).await?.bytes,
         };
-        let old = Inspection::of(site.loader(), &old).await;
+        let old = Inspection::of(context.loader(), &old).await;
         let old = registry::describe(&current.reference.to_string(), &old)?;
         ensure!(
             old.kind == new.kind && old.name == new.name,

@@ -10,7 +10,7 @@ const OTHERS: &[&str] = &["TOLLGATE_TOKEN", "TOLLGATE_LOG_CONTENT"];
 const OWN: &str = "TOLLGATE_";
 const OF_TESTS: &str = "TOLLGATE_TEST_";
 /// Shortest value that is recognised in a message.
-const SHORTEST: usize = 3;
+const MIN_LENGTH: usize = 3;
 
 /// Variables from which flags took their values, with the values.
 pub(super) struct Variables(Vec<(String, String)>);
@@ -41,7 +41,7 @@ impl Variables {
 
     /// Variables whose values a message repeats.
     pub(super) fn named_in<'a>(&'a self, message: &'a str) -> impl Iterator<Item = &'a str> {
-        let is_named = |value: &str| value.len() >= SHORTEST && message.contains(value);
+        let is_named = |value: &str| value.len() >= MIN_LENGTH && message.contains(value);
         let named = self.0.iter().filter(move |(_, value)| is_named(value));
         named.map(|(name, _)| name.as_str())
     }

@@ -6,7 +6,7 @@ use serde::{Deserialize, Deserializer, de};
 use url::Url;
 
 /// Shortest lease, in seconds. A host renews its lease every 2 s.
-const LEAST: u64 = 5;
+const MIN_LEASE_SEC: u64 = 5;
 
 /// The `[cluster]` table. Applies if the database is on a server.
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
@@ -52,7 +52,7 @@ impl ClusterConfig {
 
     /// Time without renewal after which other hosts consider this one gone.
     pub fn lease(&self) -> Duration {
-        Duration::from_secs(self.lease_sec.max(LEAST))
+        Duration::from_secs(self.lease_sec.max(MIN_LEASE_SEC))
     }
 }
 

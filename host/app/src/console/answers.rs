@@ -14,22 +14,22 @@ use tollgate_sdk::{Action, Answer, Asking, ToolError};
 use tollgate_store::storage::{OperationFilter, StoreResult};
 
 use super::CLIENT;
-use crate::host::Site;
+use crate::host::HostContext;
 
 /// Number of newest ledger rows in which an approver's work is searched.
-const RECENT: u32 = 20_000;
+const MAX_SEARCHED_ROWS: u32 = 20_000;
 
 /// Passes answers through a gate.
 pub(super) struct Through {
     gate: Arc<Gate>,
-    site: Arc<Site>,
+    context: Arc<HostContext>,
 }
 
 impl Through {
-    pub(super) fn new(gate: &Arc<Gate>, site: &Arc<Site>) -> Through {
+    pub(super) fn new(gate: &Arc<Gate>, context: &Arc<HostContext>) -> Through {
         Through {
             gate: Arc::clone(gate),
-            site: Arc::clone(site),
+            context: Arc::clone(context),
         }
     }
 
@@ -83,7 +83,7 @@ impl Through {
                 "only an approver with a proven identity counts as a person",
             ));
         };
-        let (database, id) = (self.site.database().clone(), given.approval_id.clone());
+        let (database, id) = (self.context.database().clone(), given.approval_id.clone());
         let worked = tokio::task::spawn_blocking(move || {
             let session = database.read_session().ok()?;
             has_worked(&session, &id, &identity).ok()
@@ -160,7 +160,11 @@ fn has_worked(
         return Ok(false);
     };
     let answers = asked.answering.map(|answering| answering.approve.tool);
-    let after = session.ledger().head()?.seq.saturating_sub(RECENT.into());
+    let after = session
+        .ledger()
+        .head()?
+        .seq
+        .saturating_sub(MAX_SEARCHED_ROWS.into());
     for effect in [Effect::Write, Effect::Run] {
         let own = OperationFilter {
             actor: Some(identity.as_str().to_owned()),
@@ -170,7 +174,7 @@ fn has_worked(
             ..OperationFilter::default()
         };
         // At the maximum, so that a number of answers cannot hide other work.
-        let found = session.operations().list(&own, RECENT)?;
+        let found = session.operations().list(&own, MAX_SEARCHED_ROWS)?;
         if found
             .iter()
             .any(|operation| Some(&operation.tool) != answers.as_ref())

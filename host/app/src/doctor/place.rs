@@ -6,9 +6,9 @@ use tollgate_store::liveness::Host;
 use super::{Finding, mib};
 
 /// Free space below which a busy host may stop within a day.
-const LITTLE: u64 = 1 << 30;
+const LOW_SPACE_BYTES: u64 = 1 << 30;
 /// Free space below which writes will soon fail.
-const VERY_LITTLE: u64 = 64 << 20;
+const CRITICAL_SPACE_BYTES: u64 = 64 << 20;
 /// Size above which a cache mostly contains unused code.
 const LARGE_CACHE: u64 = 1 << 30;
 
@@ -51,9 +51,11 @@ fn rights(data: &DataDir) -> Finding {
 fn space(data: &DataDir) -> Finding {
     match data.free_bytes() {
         Err(err) => Finding::problem("disk", format!("its free space is unknown: {err}")),
-        Ok(free) if free < VERY_LITTLE => Finding::problem("disk", format!("{} are free", mib(free)))
-            .remedy("free space, or move data_dir; calls that write are refused when it is full"),
-        Ok(free) if free < LITTLE => {
+        Ok(free) if free < CRITICAL_SPACE_BYTES => {
+            Finding::problem("disk", format!("{} are free", mib(free)))
+                .remedy("free space, or move data_dir; calls that write are refused when it is full")
+        }
+        Ok(free) if free < LOW_SPACE_BYTES => {
             Finding::warning("disk", format!("{} are free", mib(free))).remedy("free space, or move data_dir")
         }
         Ok(free) => Finding::ok("disk", format!("{} are free", mib(free))),

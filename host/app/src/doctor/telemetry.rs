@@ -7,7 +7,7 @@ use tollgate_gate::telemetry::{HeaderError, Sent, Settings};
 use super::Finding;
 
 /// Time limit for the collector's answer.
-const PATIENCE: Duration = Duration::from_secs(3);
+const COLLECTOR_TIMEOUT: Duration = Duration::from_secs(3);
 
 /// Sends empty messages to the collector.
 pub fn check(settings: Result<Option<Settings>, HeaderError>) -> Vec<Finding> {
@@ -21,7 +21,7 @@ pub fn check(settings: Result<Option<Settings>, HeaderError>) -> Vec<Finding> {
         }
     };
     let asked = settings
-        .try_out(PATIENCE)
+        .try_out(COLLECTOR_TIMEOUT)
         .into_iter()
         .map(|(url, sent)| match sent {
             Sent::Taken => Finding::ok("telemetry", format!("{url} accepts it")),

@@ -24,7 +24,7 @@ pub use run::{Ran, run};
 pub use tally::{Example, ToolTally};
 
 /// Timeout of a policy in tests, so that a slow machine does not affect the verdict. The actual duration is reported.
-const PATIENCE: Duration = Duration::from_secs(2);
+const POLICY_TIMEOUT: Duration = Duration::from_secs(2);
 
 /// End of a test: its deadline and its time limit.
 #[derive(Debug, Clone, Copy)]
@@ -57,7 +57,7 @@ impl End {
 fn at_leisure(mut source: Source, described: &Described) -> Source {
     source.mode = Mode::Enforce;
     source.fail_open = false;
-    source.limits.time = source.limits.time.max(PATIENCE);
+    source.limits.time = source.limits.time.max(POLICY_TIMEOUT);
     described.grant_all(&mut source.grants);
     source
 }

@@ -12,7 +12,7 @@ use super::cases::{self, CALL};
 use super::fields::Fields;
 
 /// Maximum number of calls that one line of a history can represent.
-const MOST: i64 = 10_000;
+const MAX_TIMES: i64 = 10_000;
 /// Keys of a line of a history, in addition to those of the call.
 const OF_PAST: [&str; 8] = [
     "ago",
@@ -66,7 +66,7 @@ fn past(line: &Fields<'_, '_>, now: Option<&wit::Request>, at: i64, place: usize
             None
         }
     };
-    let times = line.number("times", 1..MOST + 1).unwrap_or(1);
+    let times = line.number("times", 1..MAX_TIMES + 1).unwrap_or(1);
     let outcome = cases::outcome(line);
     let request = cases::request(line, when.unwrap_or(at)).map(|request| as_now(line, request, now));
     let row = request

@@ -15,15 +15,15 @@ use tollgate_components::loading::Origin;
 use tollgate_components::policies::{Decision, Described, Phase, Source};
 use tollgate_core::effect::Effect;
 use tollgate_core::failure_class::FailureClass;
-use tollgate_gate::{Heard, Trial};
+use tollgate_gate::{ChainVerdicts, Trial};
 use tollgate_sandbox::workspaces::Workspaces;
 use tollgate_store::storage::{Operation, OperationFilter, Session, StoredOperation};
 
 use super::recorded::{Missing, Records};
-use super::tally::{Example, Tally, ToolTally, Would};
+use super::tally::{Example, HypotheticalVerdict, Tally, ToolTally};
 use super::{End, aside, at_leisure, compare};
 use crate::config::Config;
-use crate::host::Site;
+use crate::host::HostContext;
 
 /// Number of rows read at once.
 const BATCH: u32 = 500;
@@ -45,10 +45,10 @@ pub struct Replay {
     pub not_judged: u64,
 }
 
-/// Replays the calls recorded since a time with a policy, within `time`. The site is not changed. Only a built-in
+/// Replays the calls recorded since a time with a policy, within `time`. Nothing is changed. Only a built-in
 /// policy, or one with a grant, gets access to files of workspaces.
 pub async fn replay(
-    site: &Site,
+    context: &HostContext,
     config: &Config,
     workspaces: &Workspaces,
     source: Source,
@@ -60,21 +60,27 @@ pub async fn replay(
     let is_trusted = matches!(source.origin, Origin::Builtin(_)) || source.grants.workspaces.is_some();
     let nothing = Workspaces::default();
     let workspaces = if is_trusted { workspaces } else { &nothing };
-    let described = Described::of(site.loader(), &source.origin, source.sha256.as_deref()).await;
+    let described = Described::of(context.loader(), &source.origin, source.sha256.as_deref()).await;
     let described = described.map_err(|problems| anyhow::anyhow!("{}", problems.join("; ")))?;
     let limit = source.limits.time;
     let source = at_leisure(source, &described);
-    let catalog = site.load_to_try(config, workspaces, source).await?;
+    let catalog = context.load_to_try(config, workspaces, source).await?;
     if let Some(unloaded) = catalog.policies().failures().next() {
         anyhow::bail!("{unloaded}");
     }
-    aside(|| show(site, catalog, since, Tally::new(examples, limit), end))
+    aside(|| show(context, catalog, since, Tally::new(examples, limit), end))
 }
 
-fn show(site: &Site, catalog: Arc<Catalog>, since: String, tally: Tally, end: End) -> anyhow::Result<Replay> {
-    let artifacts = site.artifacts()?;
-    let session = site.database().read_session()?;
-    let trial = Trial::of(site.equipment(), catalog.policies().policies())?;
+fn show(
+    context: &HostContext,
+    catalog: Arc<Catalog>,
+    since: String,
+    tally: Tally,
+    end: End,
+) -> anyhow::Result<Replay> {
+    let artifacts = context.artifacts()?;
+    let session = context.database().read_session()?;
+    let trial = Trial::of(context.services(), catalog.policies().policies())?;
     let mut past = Past {
         records: Records {
             session: &session,
@@ -168,24 +174,26 @@ impl Past<'_> {
             }
         };
         let given: Value = serde_json::from_str(&request.arguments).unwrap_or_default();
-        let heard = self.trial.hear(&self.catalog, request)?;
-        let (decision, took) = self.review(row, effect, &heard)?;
-        if !heard.was_judged && took.is_zero() {
+        let verdicts = self.trial.evaluate(&self.catalog, request)?;
+        let (decision, took) = self.review(row, effect, &verdicts)?;
+        if !verdicts.was_judged && took.is_zero() {
             self.not_judged += 1;
             return Ok(None);
         }
-        let would = would(&decision, &given, heard.amended.as_ref());
-        let code = match &would {
-            Would::Deny { code, .. } => Some(code.clone()),
-            Would::Fail { .. } => Some("POLICY_FAILED".to_owned()),
-            Would::Pass | Would::Amend { .. } | Would::Ask { .. } => None,
+        let hypothetical = hypothetical(&decision, &given, verdicts.amended.as_ref());
+        let code = match &hypothetical {
+            HypotheticalVerdict::Deny { code, .. } => Some(code.clone()),
+            HypotheticalVerdict::Fail { .. } => Some("POLICY_FAILED".to_owned()),
+            HypotheticalVerdict::Pass
+            | HypotheticalVerdict::Amend { .. }
+            | HypotheticalVerdict::Ask { .. } => None,
         };
         let example = Example {
             op_id: row.op_id.clone(),
             timestamp: row.timestamp.clone(),
-            would,
+            hypothetical,
         };
-        self.tally.count(&row.tool, heard.took + took, example);
+        self.tally.count(&row.tool, verdicts.took + took, example);
         Ok(code)
     }
 
@@ -205,46 +213,46 @@ impl Past<'_> {
         &mut self,
         row: &StoredOperation,
         effect: Effect,
-        heard: &Heard,
+        verdicts: &ChainVerdicts,
     ) -> anyhow::Result<(Decision, Duration)> {
-        let before = || (heard.decision.clone(), Duration::ZERO);
-        let is_over = matches!(heard.decision, Decision::Deny(_));
-        if is_over || !Trial::is_reviewed(&self.catalog, heard) {
+        let before = || (verdicts.decision.clone(), Duration::ZERO);
+        let is_over = matches!(verdicts.decision, Decision::Deny(_));
+        if is_over || !Trial::is_reviewed(&self.catalog, verdicts) {
             return Ok(before());
         }
         let Some(outcome) = self.records.outcome(row)? else {
             self.tally.without_result += 1;
             return Ok(before());
         };
-        let (after, took) = self.trial.review(&self.catalog, heard, &outcome, effect)?;
+        let (after, took) = self.trial.review(&self.catalog, verdicts, &outcome, effect)?;
         Ok(match after {
-            Decision::Pass => (heard.decision.clone(), took),
+            Decision::Pass => (verdicts.decision.clone(), took),
             denied => (denied, took),
         })
     }
 }
 
-fn would(decision: &Decision, given: &Value, amended: Option<&Value>) -> Would {
+fn hypothetical(decision: &Decision, given: &Value, amended: Option<&Value>) -> HypotheticalVerdict {
     match (decision, amended) {
         (Decision::Deny(err), _) => match err.context.get("cause").and_then(Value::as_str) {
-            Some(cause) if err.code == "POLICY_FAILED" => Would::Fail {
+            Some(cause) if err.code == "POLICY_FAILED" => HypotheticalVerdict::Fail {
                 cause: cause.to_owned(),
             },
-            _ => Would::Deny {
+            _ => HypotheticalVerdict::Deny {
                 code: err.code.clone(),
                 message: err.message.clone(),
             },
         },
-        (Decision::Ask(question), _) => Would::Ask {
+        (Decision::Ask(question), _) => HypotheticalVerdict::Ask {
             message: question.message.clone(),
         },
         // Only the paths, not the values, which may be sensitive.
-        (Decision::Pass, Some(amended)) => Would::Amend {
+        (Decision::Pass, Some(amended)) => HypotheticalVerdict::Amend {
             places: compare::paths(given, amended)
                 .into_iter()
                 .map(|change| change.path)
                 .collect(),
         },
-        (Decision::Pass, None) => Would::Pass,
+        (Decision::Pass, None) => HypotheticalVerdict::Pass,
     }
 }

@@ -6,14 +6,14 @@ use serde::Serialize;
 use serde_json::Value;
 use tollgate_components::policies::{Cause, Described, Fault, Phase, Policy, Source};
 use tollgate_core::text;
-use tollgate_gate::{Equipment, Trial};
+use tollgate_gate::{CallServices, Trial};
 use tollgate_sandbox::bindings::policy::exports::tollgate::host::judge as wit;
 use tollgate_sandbox::workspaces::Workspaces;
 
 use super::cases::Case;
 use super::compare::Said;
 use super::{End, aside, at_leisure};
-use crate::host::Site;
+use crate::host::HostContext;
 
 /// Result of a case.
 #[derive(Debug, Clone, Serialize)]
@@ -34,24 +34,29 @@ pub struct Ran {
 }
 
 /// Evaluates cases with a policy, within a time limit.
-pub async fn run(site: &Site, source: Source, cases: &[Case], time: Duration) -> anyhow::Result<Vec<Ran>> {
+pub async fn run(
+    context: &HostContext,
+    source: Source,
+    cases: &[Case],
+    time: Duration,
+) -> anyhow::Result<Vec<Ran>> {
     let end = End::after(time);
-    let described = Described::of(site.loader(), &source.origin, source.sha256.as_deref()).await;
+    let described = Described::of(context.loader(), &source.origin, source.sha256.as_deref()).await;
     let described = described.map_err(|problems| anyhow::anyhow!("{}", problems.join("; ")))?;
     let source = at_leisure(source, &described);
-    let one = |case: &Case| try_case(site, &source, &described, case, end);
+    let one = |case: &Case| try_case(context, &source, &described, case, end);
     aside(|| cases.iter().map(one).collect())
 }
 
 fn try_case(
-    site: &Site,
+    context: &HostContext,
     source: &Source,
     described: &Described,
     case: &Case,
     end: End,
 ) -> anyhow::Result<Ran> {
     end.look()?;
-    let (said, took) = ask(site, source, described, case, end)?;
+    let (said, took) = ask(context, source, described, case, end)?;
     let differences = case.expected.differences(&said);
     Ok(Ran {
         name: case.name.clone(),
@@ -64,7 +69,7 @@ fn try_case(
 }
 
 fn ask(
-    site: &Site,
+    context: &HostContext,
     source: &Source,
     described: &Described,
     case: &Case,
@@ -75,14 +80,14 @@ fn ask(
         phase: Phase::Both,
         ..source.clone()
     };
-    let policy = match described.with(site.loader(), &Workspaces::default(), &source) {
+    let policy = match described.with(context.loader(), &Workspaces::default(), &source) {
         Ok(policy) => policy,
         Err(problems) => return Ok((Said::BadSettings(problems), None)),
     };
     if policy.phase != Phase::Both && policy.phase != case.phase {
         return Ok((Said::NotAsked, None));
     }
-    let mut trial = with_history(site.equipment(), &policy, case, end)?;
+    let mut trial = with_history(context.services(), &policy, case, end)?;
     Ok(if case.phase == Phase::Response {
         let answer = trial.after(&policy, &case.request, &case.outcome)?;
         let said = match answer.said {
@@ -102,8 +107,8 @@ fn ask(
 }
 
 /// Prepares an evaluation with the case's history. The policy evaluates the results in it.
-fn with_history(equipment: Equipment, policy: &Policy, case: &Case, end: End) -> anyhow::Result<Trial> {
-    let mut trial = Trial::of(equipment, std::iter::once(policy))?;
+fn with_history(services: CallServices, policy: &Policy, case: &Case, end: End) -> anyhow::Result<Trial> {
+    let mut trial = Trial::of(services, std::iter::once(policy))?;
     trial.set_input_schema(case.input_schema.as_deref());
     trial.remember_of(policy, case.request.at, &case.memory)?;
     for past in &case.history {

@@ -10,7 +10,7 @@ use super::recorded::Missing;
 /// Hypothetical verdict of a policy on a call.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case", tag = "verdict")]
-pub(super) enum Would {
+pub(super) enum HypotheticalVerdict {
     Pass,
     /// Denied with this code and message.
     Deny {
@@ -40,18 +40,18 @@ pub struct Example {
     pub timestamp: String,
     /// Hypothetical verdict.
     #[serde(flatten)]
-    pub(super) would: Would,
+    pub(super) hypothetical: HypotheticalVerdict,
 }
 
 impl Example {
     /// Hypothetical verdict in one line.
     pub fn line(&self) -> String {
-        match &self.would {
-            Would::Pass => "pass".to_owned(),
-            Would::Deny { code, message } => format!("deny {code}: {message}"),
-            Would::Amend { places } => format!("amend {}", places.join(", ")),
-            Would::Ask { message } => format!("ask: {message}"),
-            Would::Fail { cause } => format!("not judge: {cause}"),
+        match &self.hypothetical {
+            HypotheticalVerdict::Pass => "pass".to_owned(),
+            HypotheticalVerdict::Deny { code, message } => format!("deny {code}: {message}"),
+            HypotheticalVerdict::Amend { places } => format!("amend {}", places.join(", ")),
+            HypotheticalVerdict::Ask { message } => format!("ask: {message}"),
+            HypotheticalVerdict::Fail { cause } => format!("not judge: {cause}"),
         }
     }
 }
@@ -114,12 +114,12 @@ impl Tally {
         tally.calls += 1;
         tally.too_slow += u64::from(took > self.limit);
         times.push(u64::try_from(took.as_micros()).unwrap_or(u64::MAX));
-        match example.would {
-            Would::Pass => return,
-            Would::Deny { .. } => tally.denied += 1,
-            Would::Amend { .. } => tally.amended += 1,
-            Would::Ask { .. } => tally.asked += 1,
-            Would::Fail { .. } => tally.failed += 1,
+        match example.hypothetical {
+            HypotheticalVerdict::Pass => return,
+            HypotheticalVerdict::Deny { .. } => tally.denied += 1,
+            HypotheticalVerdict::Amend { .. } => tally.amended += 1,
+            HypotheticalVerdict::Ask { .. } => tally.asked += 1,
+            HypotheticalVerdict::Fail { .. } => tally.failed += 1,
         }
         if tally.examples.len() < self.examples {
             tally.examples.push(example);
@@ -157,17 +157,17 @@ mod tests {
     fn each_tool_has_its_counts_and_its_first_examples() {
         let mut tally = Tally::new(2, Duration::from_micros(50));
         let said = |code: &str| match code {
-            "pass" => Would::Pass,
-            "amend" => Would::Amend {
+            "pass" => HypotheticalVerdict::Pass,
+            "amend" => HypotheticalVerdict::Amend {
                 places: vec!["arguments.a".to_owned()],
             },
-            "ask" => Would::Ask {
+            "ask" => HypotheticalVerdict::Ask {
                 message: "Really?".to_owned(),
             },
-            "fail" => Would::Fail {
+            "fail" => HypotheticalVerdict::Fail {
                 cause: "crash".to_owned(),
             },
-            code => Would::Deny {
+            code => HypotheticalVerdict::Deny {
                 code: code.to_owned(),
                 message: "no".to_owned(),
             },
@@ -176,7 +176,7 @@ mod tests {
             let example = Example {
                 op_id: format!("op_{number}"),
                 timestamp: "t".to_owned(),
-                would: said(code),
+                hypothetical: said(code),
             };
             let took = Duration::from_micros(10 * (number as u64 + 1));
             tally.count(if *code == "B" { "other" } else { "one" }, took, example);

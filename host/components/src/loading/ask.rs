@@ -20,7 +20,7 @@ use super::loader::Loader;
 use super::problems::one;
 
 /// Time limit for a component to describe itself.
-const DESCRIBE_TIME: Duration = Duration::from_secs(5);
+const DESCRIBE_TIMEOUT: Duration = Duration::from_secs(5);
 
 impl Loader {
     /// Links a component to what this host offers.
@@ -51,7 +51,7 @@ impl Loader {
     where
         T: Send,
     {
-        let session = storage::nowhere().map_err(one)?;
+        let session = storage::empty_session().map_err(one)?;
         session.freeze().map_err(one)?;
         let left = self
             .end
@@ -60,7 +60,7 @@ impl Loader {
         if left == Some(Duration::ZERO) {
             return Err(vec![format!("the time limit was reached before it could {what}")]);
         }
-        let time = left.map_or(DESCRIBE_TIME, |left| left.min(DESCRIBE_TIME));
+        let time = left.map_or(DESCRIBE_TIMEOUT, |left| left.min(DESCRIBE_TIMEOUT));
         let deadline = Deadline::after(time, Cancel::default());
         let namespace = Namespace::of_pack("-");
         session.enter(&namespace, &deadline);

@@ -17,7 +17,7 @@ use crate::builtin;
 use crate::world::World;
 
 /// Compile time above which the operator is told.
-const LONG: Duration = Duration::from_secs(1);
+const SLOW_COMPILE_LIMIT: Duration = Duration::from_secs(1);
 
 /// Code of a component before it is linked.
 pub struct Prepared {
@@ -111,7 +111,7 @@ impl Loader {
         }
         let started = Instant::now();
         let mut compiling = std::pin::pin!(self.compile(bytes, hash));
-        let component = match tokio::time::timeout(LONG, &mut compiling).await {
+        let component = match tokio::time::timeout(SLOW_COMPILE_LIMIT, &mut compiling).await {
             Ok(component) => component?,
             Err(_) => {
                 tracing::warn!("compiling {what}, once for each release of this program");

@@ -31,19 +31,19 @@ const TAG: usize = 32;
 /// Largest entry that is read back.
 const MAX_ENTRY: u64 = 512 << 20;
 /// Age after which an unfinished entry is abandoned.
-const DRAFT_TIME: Duration = Duration::from_secs(3_600);
+const UNFINISHED_AGE_LIMIT: Duration = Duration::from_secs(3_600);
 /// Bytes that are read or written at once.
 const PIECE: usize = 128 << 10;
 
 /// Cache in one directory.
 pub(super) struct Cache {
     /// Directories and key, if they exist.
-    place: Option<Place>,
+    dirs: Option<CacheDirs>,
     /// True if nothing is stored.
     is_frozen: bool,
 }
 
-struct Place {
+struct CacheDirs {
     code: Dir,
     /// Data directory, for creating the cache directories on first use.
     home: DataDir,
@@ -71,14 +71,14 @@ pub(super) struct Turn {
 impl Cache {
     /// Opens the cache and creates its directory if it is missing.
     pub(super) fn open(home: DataDir) -> Result<Cache, DataDirError> {
-        let place = Place {
+        let dirs = CacheDirs {
             code: home.private_dir(DIR)?,
             key: home.secret(KEY)?,
             home,
         };
-        sweep(&place.code);
+        sweep(&dirs.code);
         Ok(Cache {
-            place: Some(place),
+            dirs: Some(dirs),
             is_frozen: false,
         })
     }
@@ -86,7 +86,7 @@ impl Cache {
     /// A disabled cache.
     pub(super) fn none() -> Cache {
         Cache {
-            place: None,
+            dirs: None,
             is_frozen: true,
         }
     }
@@ -98,8 +98,8 @@ impl Cache {
             .then(|| home.find_secret(KEY))
             .transpose()?
             .flatten();
-        let place = match key.filter(|_| home.has(DIR)) {
-            Some(key) => Some(Place {
+        let dirs = match key.filter(|_| home.has(DIR)) {
+            Some(key) => Some(CacheDirs {
                 code: home.private_dir(DIR)?,
                 key,
                 home,
@@ -107,15 +107,15 @@ impl Cache {
             None => None,
         };
         Ok(Cache {
-            place,
+            dirs,
             is_frozen: true,
         })
     }
 
     /// Directory of the entries, if entries can be stored.
     pub(super) fn keeps_in(&self) -> Option<&std::path::Path> {
-        let place = self.place.as_ref().filter(|_| !self.is_frozen)?;
-        Some(place.home.path())
+        let dirs = self.dirs.as_ref().filter(|_| !self.is_frozen)?;
+        Some(dirs.home.path())
     }
 
     /// Compiled form of the component with a SHA-256, if there is a valid entry or it was compiled ahead.
@@ -142,18 +142,18 @@ impl Cache {
     /// Stores code that the compiler just produced. A full disk only costs the next start time.
     pub(super) fn put(&self, hash: &str, settings: &str, code: &[u8]) -> std::io::Result<()> {
         let name = entry_name(hash, settings);
-        match self.place.as_ref().filter(|_| !self.is_frozen) {
-            Some(place) => write(&place.code, &place.key, &name, &mut &code[..], u64::MAX).map(drop),
+        match self.dirs.as_ref().filter(|_| !self.is_frozen) {
+            Some(dirs) => write(&dirs.code, &dirs.key, &name, &mut &code[..], u64::MAX).map(drop),
             None => Err(std::io::ErrorKind::ReadOnlyFilesystem.into()),
         }
     }
 
     /// Manifest that the component with a SHA-256 gave to this version of the program.
     pub(super) fn manifest(&self, engine: &Engine, hash: &str) -> Option<String> {
-        let place = self.place.as_ref().filter(|place| place.home.has(MANIFESTS))?;
-        let dir = place.home.private_dir(MANIFESTS).ok()?;
+        let dirs = self.dirs.as_ref().filter(|dirs| dirs.home.has(MANIFESTS))?;
+        let dir = dirs.home.private_dir(MANIFESTS).ok()?;
         let name = manifest_name(engine, hash);
-        let (mut file, length) = verified(&dir, &place.key, &name)?;
+        let (mut file, length) = verified(&dir, &dirs.key, &name)?;
         let mut said = vec![0; usize::try_from(length).ok()?];
         std::io::Seek::rewind(&mut file).ok()?;
         file.read_exact(&mut said).ok()?;
@@ -162,12 +162,12 @@ impl Cache {
 
     /// Stores a component's description of itself. Without it the next start asks again.
     pub(super) fn keep_manifest(&self, engine: &Engine, hash: &str, said: &str) {
-        let Some(place) = self.place.as_ref().filter(|_| !self.is_frozen) else {
+        let Some(dirs) = self.dirs.as_ref().filter(|_| !self.is_frozen) else {
             return;
         };
-        let kept = place.home.private_dir(MANIFESTS).map_err(std::io::Error::other);
+        let kept = dirs.home.private_dir(MANIFESTS).map_err(std::io::Error::other);
         let name = manifest_name(engine, hash);
-        let kept = kept.and_then(|dir| write(&dir, &place.key, &name, &mut said.as_bytes(), u64::MAX));
+        let kept = kept.and_then(|dir| write(&dir, &dirs.key, &name, &mut said.as_bytes(), u64::MAX));
         if let Err(err) = kept {
             tracing::debug!(%err, "cannot cache a component's description of itself");
         }
@@ -176,13 +176,13 @@ impl Cache {
     /// Lock on the compilation of a component, unless another process holds it. If no file can be created there are
     /// no locks.
     pub(super) fn try_turn(&self, hash: &str) -> Option<Turn> {
-        let Some(place) = self.place.as_ref().filter(|_| !self.is_frozen) else {
+        let Some(dirs) = self.dirs.as_ref().filter(|_| !self.is_frozen) else {
             return Some(Turn { held: None });
         };
         let name = format!("{hash}.turn");
         let mut options = OpenOptions::new();
         options.write(true).create(true).mode(0o600).custom_flags(NO_WAIT);
-        let Ok(file) = place.code.open_with(&name, &options) else {
+        let Ok(file) = dirs.code.open_with(&name, &options) else {
             return Some(Turn { held: None });
         };
         flock(&file, FlockOperation::NonBlockingLockExclusive).ok()?;
@@ -191,8 +191,7 @@ impl Cache {
             let own = file.metadata();
             own.is_ok_and(|own| (own.dev(), own.ino()) == (there.dev(), there.ino()))
         };
-        place
-            .code
+        dirs.code
             .symlink_metadata(&name)
             .is_ok_and(is_same)
             .then(|| Turn {
@@ -202,8 +201,8 @@ impl Cache {
 
     /// Releases the lock and removes its file.
     pub(super) fn end_turn(&self, hash: &str, turn: Turn) {
-        if let (Some(place), Some(_)) = (&self.place, &turn.held) {
-            let _ = place.code.remove_file(format!("{hash}.turn"));
+        if let (Some(dirs), Some(_)) = (&self.dirs, &turn.held) {
+            let _ = dirs.code.remove_file(format!("{hash}.turn"));
         }
     }
 
@@ -215,8 +214,8 @@ impl Cache {
     }
 
     fn verified(&self, name: &str) -> Option<(std::fs::File, u64)> {
-        let place = self.place.as_ref()?;
-        verified(&place.code, &place.key, name)
+        let dirs = self.dirs.as_ref()?;
+        verified(&dirs.code, &dirs.key, name)
     }
 
     /// Code from this binary, which is stored as an entry.
@@ -239,13 +238,13 @@ impl Cache {
 
     fn unpack(&self, engine: &Engine, hash: &str, ahead: &Ahead) -> anyhow::Result<Component> {
         let failed = |err: wasmtime::Error| anyhow::anyhow!("{err:#}");
-        if let Some(place) = self.place.as_ref().filter(|_| !self.is_frozen) {
+        if let Some(dirs) = self.dirs.as_ref().filter(|_| !self.is_frozen) {
             let name = entry_name(hash, ahead.settings);
-            match write(&place.code, &place.key, &name, &mut ahead.code()?, ahead.length) {
+            match write(&dirs.code, &dirs.key, &name, &mut ahead.code()?, ahead.length) {
                 Ok(file) => {
                     return load(engine, file).map_err(|err| {
                         // The entry is invalid and would fail again.
-                        let _ = place.code.remove_file(&name);
+                        let _ = dirs.code.remove_file(&name);
                         failed(err)
                     });
                 }
@@ -268,7 +267,7 @@ fn sweep(dir: &Dir) {
         let is_draft = name.to_str().is_some_and(|name| name.contains(".cwasm."));
         let is_old = || {
             let modified = entry.metadata().ok()?.modified().ok()?.into_std();
-            Some(modified.elapsed().ok()? > DRAFT_TIME)
+            Some(modified.elapsed().ok()? > UNFINISHED_AGE_LIMIT)
         };
         if is_draft && is_old() == Some(true) {
             let _ = dir.remove_file(&name);

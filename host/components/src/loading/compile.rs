@@ -27,11 +27,11 @@ use super::confine;
 /// Hidden subcommand that the child runs.
 pub const SUBCOMMAND: &str = "compile-component";
 /// Wall-clock limit of the child. Its processor time has a much lower limit, because a busy machine takes longer.
-const TIME: Duration = Duration::from_secs(600);
+const COMPILE_TIMEOUT: Duration = Duration::from_secs(600);
 /// Wall-clock limit of a keeper, which may have to wait for another.
-const KEEPER_TIME: Duration = Duration::from_secs(1_500);
+const KEEPER_TIMEOUT: Duration = Duration::from_secs(1_500);
 /// Interval at which a keeper polls.
-const PAUSE: Duration = Duration::from_millis(20);
+const POLL_INTERVAL: Duration = Duration::from_millis(20);
 /// Most bytes of code that are read from the child.
 const MAX_CODE: u64 = 512 << 20;
 /// Most bytes of the child's error message.
@@ -44,7 +44,7 @@ pub enum CompileError {
     #[error("cannot start the compiler")]
     Start(#[source] std::io::Error),
     /// The child took too long.
-    #[error("compiling took longer than {} s", TIME.as_secs())]
+    #[error("compiling took longer than {} s", COMPILE_TIMEOUT.as_secs())]
     TimedOut,
     /// The code is larger than any entry of the cache.
     #[error("its code has more than {MAX_CODE} bytes")]
@@ -70,7 +70,7 @@ impl Compiler {
     pub(super) async fn compile(&self, component: &[u8]) -> Result<Vec<u8>, CompileError> {
         let mut command = tokio::process::Command::new(&self.executable);
         command.arg(SUBCOMMAND).kill_on_drop(true);
-        run(command, component, TIME).await
+        run(command, component, COMPILE_TIMEOUT).await
     }
 
     /// Compiles a component into the cache in a directory. Returns its code if it could not be stored there.
@@ -86,7 +86,7 @@ impl Compiler {
         let home = std::path::absolute(home).map_err(CompileError::Start)?;
         command.arg(SUBCOMMAND).arg("--keep-in").arg(home);
         command.args(["--sha256", hash, "--settings", settings]);
-        let code = run(command, component, KEEPER_TIME).await?;
+        let code = run(command, component, KEEPER_TIMEOUT).await?;
         Ok(Some(code).filter(|code| !code.is_empty()))
     }
 }
@@ -235,7 +235,7 @@ fn turn(cache: &Cache, hash: &str, is_orphan: impl Fn() -> bool) -> Option<Turn>
         if is_orphan() {
             return None;
         }
-        std::thread::sleep(PAUSE);
+        std::thread::sleep(POLL_INTERVAL);
     }
 }
 
@@ -286,11 +286,11 @@ fn ended(
         if let Some(status) = child.try_wait()? {
             return Ok(Some(status));
         }
-        if started.elapsed() > TIME || is_useless() {
+        if started.elapsed() > COMPILE_TIMEOUT || is_useless() {
             child.kill()?;
             child.wait()?;
             return Ok(None);
         }
-        std::thread::sleep(PAUSE);
+        std::thread::sleep(POLL_INTERVAL);
     }
 }

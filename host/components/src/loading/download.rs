@@ -17,9 +17,9 @@ use super::version::MAX_SIZE;
 /// Directory inside the data directory.
 const DIR: &str = "components";
 /// Time limit for connecting.
-const CONNECT: Duration = Duration::from_secs(5);
+const CONNECT_TIMEOUT: Duration = Duration::from_secs(5);
 /// Time limit for the whole download.
-const TIME: Duration = Duration::from_secs(60);
+const DOWNLOAD_TIMEOUT: Duration = Duration::from_secs(60);
 /// Most bytes of a manifest with its signatures, as they are kept.
 const EVIDENCE_LIMIT: u64 = 32 << 20;
 
@@ -242,8 +242,8 @@ fn fetch_here(url: &str) -> Result<Vec<u8>, ureq::Error> {
     let agent = ureq::Agent::config_builder()
         .https_only(true)
         .tls_config(trust.build())
-        .timeout_connect(Some(CONNECT))
-        .timeout_global(Some(TIME))
+        .timeout_connect(Some(CONNECT_TIMEOUT))
+        .timeout_global(Some(DOWNLOAD_TIMEOUT))
         .user_agent(concat!("tollgate/", env!("CARGO_PKG_VERSION")))
         .build()
         .new_agent();

@@ -5,7 +5,7 @@
 
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-use tollgate_sandbox::{CallState, Room};
+use tollgate_sandbox::{CallState, PoolSlot};
 use tollgate_store::storage::Session;
 use wasmtime::Store;
 
@@ -23,15 +23,15 @@ pub struct RetiredInstance {
     pub store: Store<CallState>,
     /// True if nothing went wrong in it.
     pub is_sound: bool,
-    _room: Room,
+    _slot: PoolSlot,
 }
 
 impl RetiredInstance {
-    pub fn new(store: Store<CallState>, room: Room) -> RetiredInstance {
+    pub fn new(store: Store<CallState>, slot: PoolSlot) -> RetiredInstance {
         RetiredInstance {
             store,
             is_sound: true,
-            _room: room,
+            _slot: slot,
         }
     }
 }
@@ -77,46 +77,46 @@ impl<I> InstancePool<I> {
 
     /// Takes a ready instance, if there is one.
     pub fn take(&self) -> Option<PooledInstance<I>> {
-        let mut stock = self.stock();
-        stock.wanted += 1;
-        stock.ready.pop()
+        let mut state = self.state();
+        state.wanted += 1;
+        state.ready.pop()
     }
 
     /// Keeps a store until a thread has time to drop it.
     pub fn put_away(&self, used: RetiredInstance) {
-        self.stock().used.push(used);
+        self.state().used.push(used);
     }
 
     /// Retired instances to drop, and the number of instances to make.
     pub fn work(&self) -> (Vec<RetiredInstance>, usize) {
-        let mut stock = self.stock();
-        let wanted = std::mem::take(&mut stock.wanted);
-        let missing = match stock.is_given_up {
+        let mut state = self.state();
+        let wanted = std::mem::take(&mut state.wanted);
+        let missing = match state.is_given_up {
             true => 0,
-            false => MAX_READY.saturating_sub(stock.ready.len()).min(wanted),
+            false => MAX_READY.saturating_sub(state.ready.len()).min(wanted),
         };
-        (std::mem::take(&mut stock.used), missing)
+        (std::mem::take(&mut state.used), missing)
     }
 
     /// Adds an instance.
-    pub fn add(&self, spare: PooledInstance<I>) {
-        let mut stock = self.stock();
-        if stock.ready.len() < MAX_READY {
-            stock.ready.push(spare);
+    pub fn add(&self, pooled: PooledInstance<I>) {
+        let mut state = self.state();
+        if state.ready.len() < MAX_READY {
+            state.ready.push(pooled);
         }
     }
 
     /// The number of ready instances.
     pub fn ready(&self) -> usize {
-        self.stock().ready.len()
+        self.state().ready.len()
     }
 
     /// Stops creating instances.
     pub fn give_up(&self) {
-        self.stock().is_given_up = true;
+        self.state().is_given_up = true;
     }
 
-    fn stock(&self) -> MutexGuard<'_, PoolState<I>> {
+    fn state(&self) -> MutexGuard<'_, PoolState<I>> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
@@ -127,8 +127,8 @@ mod tests {
 
     #[test]
     fn components_of_others_have_no_instances_made_in_advance() {
-        let spares = InstancePool::<()>::none();
-        assert!(spares.take().is_none());
-        assert_eq!(spares.work().1, 0);
+        let pool = InstancePool::<()>::none();
+        assert!(pool.take().is_none());
+        assert_eq!(pool.work().1, 0);
     }
 }

@@ -20,7 +20,7 @@ use crate::loading::{Haste, InstancePool, Loader, Origin, config_problems, migra
 use crate::world::World;
 
 /// Time limit of loading while clients wait.
-const SOON: Duration = Duration::from_millis(500);
+const LOAD_TIMEOUT: Duration = Duration::from_millis(500);
 
 impl Pack {
     /// Loads a pack except for its migrations, which wait until its name and tools are known to be free. `None` if
@@ -91,7 +91,7 @@ async fn described_soon(
     let Some(_held) = loader.code_at_hand(hash).await else {
         return Ok(None);
     };
-    let described = tokio::time::timeout(SOON, described(loader, name, bytes, hash)).await;
+    let described = tokio::time::timeout(LOAD_TIMEOUT, described(loader, name, bytes, hash)).await;
     described.ok().transpose()
 }
 
@@ -167,7 +167,7 @@ fn pack(
         exclude: source.exclude.clone(),
         resume: source.resume,
         ready,
-        spares: match source.origin {
+        pool: match source.origin {
             Origin::Builtin(_) => InstancePool::default(),
             // Instances of other packs may do something at creation that belongs to the call.
             _ => InstancePool::none(),

@@ -64,7 +64,7 @@ pub struct Pack {
     /// Workspaces and programs it may use.
     pub access: Arc<Access>,
     pub(super) ready: Ready,
-    pub(super) spares: InstancePool<ToolPack>,
+    pub(super) pool: InstancePool<ToolPack>,
 }
 
 impl Pack {
@@ -85,8 +85,8 @@ impl Pack {
     }
 
     /// Pool of instances for coming calls.
-    pub fn spares(&self) -> &InstancePool<ToolPack> {
-        &self.spares
+    pub fn pool(&self) -> &InstancePool<ToolPack> {
+        &self.pool
     }
 
     /// Loads its code, unless it is loaded. The error lists all problems.

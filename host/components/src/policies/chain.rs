@@ -11,7 +11,7 @@ use tollgate_sdk::{Blocker, NextCall, ToolError};
 
 use super::member::{Member, Mode, Phase};
 use super::policy::{Policy, Unloaded};
-use super::verdict::{Answer, Cause, Fault, Verdict, Word};
+use super::verdict::{Answer, Cause, Fault, Verdict, VerdictKind};
 use crate::tools::ToolSpec;
 
 /// Longest text of a denial or a question, in bytes.
@@ -175,7 +175,7 @@ impl<P> Chain<P> {
         &self,
         hearing: &mut Hearing,
         subject: Subject<'_>,
-        mut ask: impl FnMut(&P, Option<&str>, &[wit::Note]) -> Answer<Spoken>,
+        mut ask: impl FnMut(&P, Option<&str>, &[wit::Note]) -> Answer<BoundVerdict>,
         accept: impl Fn(&str) -> Result<String, String>,
     ) -> Option<String> {
         let mut amended: Option<String> = None;
@@ -185,21 +185,23 @@ impl<P> Chain<P> {
                 Ok(policy) => ask(policy, amended.as_deref(), &hearing.notes),
                 Err(unloaded) => not_loaded(unloaded),
             };
-            let verdict = answer.said.and_then(|(spoken, notes)| {
-                let bound = spoken.bound;
-                let verdict = match spoken.verdict {
-                    wit::Verdict::Amend(json) => Heard::Amend(accept(&json).map_err(bad_amendment)?),
-                    wit::Verdict::Pass => Heard::Pass,
-                    wit::Verdict::Deny(denial) => Heard::Deny(denial),
+            let verdict = answer.said.and_then(|(bound_verdict, notes)| {
+                let bound = bound_verdict.bound;
+                let verdict = match bound_verdict.verdict {
+                    wit::Verdict::Amend(json) => {
+                        AcceptedVerdict::Amend(accept(&json).map_err(bad_amendment)?)
+                    }
+                    wit::Verdict::Pass => AcceptedVerdict::Pass,
+                    wit::Verdict::Deny(denial) => AcceptedVerdict::Deny(denial),
                     wit::Verdict::Ask(question) => {
                         let proposed = bound.arguments.map(|json| accept(&json).map_err(bad_amendment));
-                        Heard::Ask(question, bound.key, proposed.transpose()?)
+                        AcceptedVerdict::Ask(question, bound.key, proposed.transpose()?)
                     }
                 };
                 hearing.add_notes(notes);
                 Ok(verdict)
             });
-            let said = hearing.hear(member, Phase::Request, subject, verdict, answer.took);
+            let said = hearing.record(member, Phase::Request, subject, verdict, answer.took);
             amended = said.or(amended);
         }
         amended
@@ -231,12 +233,12 @@ impl<P> Chain<P> {
                 let verdict = answer.said.map(|(review, notes)| {
                     hearing.add_notes(notes);
                     match review {
-                        wit::Review::Pass => Heard::Pass,
-                        wit::Review::Deny(denial) => Heard::Deny(denial),
+                        wit::Review::Pass => AcceptedVerdict::Pass,
+                        wit::Review::Deny(denial) => AcceptedVerdict::Deny(denial),
                     }
                 });
                 let subject = Subject { tool, place: None };
-                hearing.hear(member, Phase::Response, subject, verdict, answer.took);
+                hearing.record(member, Phase::Response, subject, verdict, answer.took);
             }
         }
     }
@@ -244,16 +246,16 @@ impl<P> Chain<P> {
 
 /// Verdict of a policy, with the binding of its question.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Spoken {
+pub struct BoundVerdict {
     /// The verdict.
     pub verdict: wit::Verdict,
     /// Binding of the policy's question.
     pub bound: Bound,
 }
 
-impl From<wit::Verdict> for Spoken {
-    fn from(verdict: wit::Verdict) -> Spoken {
-        Spoken {
+impl From<wit::Verdict> for BoundVerdict {
+    fn from(verdict: wit::Verdict) -> BoundVerdict {
+        BoundVerdict {
             verdict,
             bound: Bound::default(),
         }
@@ -261,7 +263,7 @@ impl From<wit::Verdict> for Spoken {
 }
 
 /// A verdict whose amendment was accepted.
-enum Heard {
+enum AcceptedVerdict {
     Pass,
     Amend(String),
     Deny(wit::Denial),
@@ -329,24 +331,24 @@ impl Hearing {
 
     /// Records what a policy returned and its consequences. Returns the arguments that hold from now on, if they
     /// changed.
-    fn hear<P>(
+    fn record<P>(
         &mut self,
         member: &Member<P>,
         phase: Phase,
         subject: Subject<'_>,
-        said: Result<Heard, Fault>,
+        said: Result<AcceptedVerdict, Fault>,
         took: std::time::Duration,
     ) -> Option<String> {
         let denied = |denial| Denied::of(member, subject, denial);
-        let (mut word, mut amended, mut denial, mut question) = (Word::Pass, None, None, None);
+        let (mut kind, mut amended, mut denial, mut question) = (VerdictKind::Pass, None, None, None);
         match said {
-            Ok(Heard::Pass) => {}
-            Ok(Heard::Amend(arguments)) => (word, amended) = (Word::Amend, Some(arguments)),
-            Ok(Heard::Deny(said)) => (word, denial) = (Word::Deny, Some(denied(said))),
-            Ok(Heard::Ask(said, key, arguments)) => {
+            Ok(AcceptedVerdict::Pass) => {}
+            Ok(AcceptedVerdict::Amend(arguments)) => (kind, amended) = (VerdictKind::Amend, Some(arguments)),
+            Ok(AcceptedVerdict::Deny(said)) => (kind, denial) = (VerdictKind::Deny, Some(denied(said))),
+            Ok(AcceptedVerdict::Ask(said, key, arguments)) => {
                 let otherwise = denied(said.otherwise);
                 let message = line(&said.message);
-                word = Word::Ask;
+                kind = VerdictKind::Ask;
                 amended = arguments;
                 question = Some(Asked {
                     message,
@@ -354,17 +356,19 @@ impl Hearing {
                     otherwise,
                 });
             }
-            Err(fault) => (word, denial) = (Word::Failed, Some(Denied::failed(member, subject, &fault))),
+            Err(fault) => {
+                (kind, denial) = (VerdictKind::Failed, Some(Denied::failed(member, subject, &fault)))
+            }
         }
         let about = denial
             .as_ref()
             .or(question.as_ref().map(|asked| &asked.otherwise));
-        let is_excused = word == Word::Failed && member.fail_open;
+        let is_excused = kind == VerdictKind::Failed && member.fail_open;
         let verdict = Verdict {
             policy: member.name.clone(),
             phase,
             mode: member.mode,
-            verdict: word,
+            verdict: kind,
             code: about.map(|denied| denied.code.clone()),
             cause: about.and_then(|denied| denied.cause),
             answer: None,

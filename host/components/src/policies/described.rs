@@ -106,7 +106,7 @@ impl Described {
             )),
             manifest: manifest.clone(),
             pre: self.pre.clone(),
-            spares: InstancePool::default(),
+            pool: InstancePool::default(),
             _code: self.code.clone(),
         })
     }

@@ -14,7 +14,7 @@ mod policy;
 mod tests;
 mod verdict;
 
-pub use chain::{Chain, Decision, Hearing, Question, Spoken, Subject};
+pub use chain::{BoundVerdict, Chain, Decision, Hearing, Question, Subject};
 pub use described::Described;
 pub use manifest::Manifest;
 pub use member::{Member, Mode, Phase};

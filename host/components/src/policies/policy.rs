@@ -101,14 +101,14 @@ pub struct Policy {
     /// Workspaces it may read.
     pub access: Arc<Access>,
     pub(super) pre: PolicyPre<CallState>,
-    pub(super) spares: InstancePool<Instance>,
+    pub(super) pool: InstancePool<Instance>,
     pub(super) _code: Code,
 }
 
 impl Policy {
     /// Pool of instances for coming calls.
-    pub fn spares(&self) -> &InstancePool<Instance> {
-        &self.spares
+    pub fn pool(&self) -> &InstancePool<Instance> {
+        &self.pool
     }
 
     /// Creates an instance in the store of a judgement.

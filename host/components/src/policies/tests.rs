@@ -7,7 +7,7 @@ use expect_test::{Expect, expect};
 use globset::{Glob, GlobSetBuilder};
 use tollgate_sandbox::bindings::policy::exports::tollgate::host::judge as wit;
 
-use super::chain::{Chain, Decision, Hearing, Spoken, Subject};
+use super::chain::{BoundVerdict, Chain, Decision, Hearing, Subject};
 use super::member::{Member, Mode, Phase};
 use super::policy::Unloaded;
 use super::verdict::{Answer, Cause, Fault};
@@ -132,7 +132,7 @@ fn judge(members: &[&str]) -> String {
             () if has("trap") => Err(Cause::Crash),
             () => Ok(wit::Verdict::Pass),
         };
-        answer(verdict.map(Spoken::from), policy)
+        answer(verdict.map(BoundVerdict::from), policy)
     };
     let accept = |json: &str| {
         if json == "bad" {

@@ -79,7 +79,7 @@ impl Cause {
 /// Kind of a verdict.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
-pub(super) enum Word {
+pub(super) enum VerdictKind {
     Pass,
     Amend,
     Deny,
@@ -93,7 +93,7 @@ pub struct Verdict {
     pub(super) policy: String,
     pub(super) phase: Phase,
     pub(super) mode: Mode,
-    pub(super) verdict: Word,
+    pub(super) verdict: VerdictKind,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) code: Option<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -147,7 +147,7 @@ impl Verdict {
             policy: policy.to_owned(),
             phase: Phase::Request,
             mode: Mode::Enforce,
-            verdict: Word::Deny,
+            verdict: VerdictKind::Deny,
             code: Some(code.to_owned()),
             cause: None,
             answer: None,
@@ -159,7 +159,9 @@ impl Verdict {
 
     /// Records the answer of the client's user in all verdicts that asked.
     pub fn answered(verdicts: &mut [Verdict], answer: &'static str) {
-        let asked = verdicts.iter_mut().filter(|verdict| verdict.verdict == Word::Ask);
+        let asked = verdicts
+            .iter_mut()
+            .filter(|verdict| verdict.verdict == VerdictKind::Ask);
         asked.for_each(|verdict| verdict.answer = Some(answer));
     }
 }

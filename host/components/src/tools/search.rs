@@ -49,11 +49,11 @@ const ALIKE: &[&[&str]] = &[
 /// Words of a set of tools, and the tools in which each occurs.
 pub struct Index {
     names: Vec<String>,
-    words: BTreeMap<String, Vec<Place>>,
+    words: BTreeMap<String, Vec<Occurrence>>,
 }
 
 /// Occurrence of a word in a tool's definition.
-struct Place {
+struct Occurrence {
     tool: usize,
     weight: f64,
 }
@@ -68,7 +68,11 @@ impl Index {
         for spec in tools {
             for (word, weight) in weighted(spec) {
                 let tool = index.names.len();
-                index.words.entry(word).or_default().push(Place { tool, weight });
+                index
+                    .words
+                    .entry(word)
+                    .or_default()
+                    .push(Occurrence { tool, weight });
             }
             index.names.push(spec.name.clone());
         }
@@ -134,16 +138,16 @@ impl Index {
             .flat_map(|group| group.iter().map(|member| stem(member)))
             .collect();
         let mut weights = vec![0.0_f64; self.names.len()];
-        for (known, places) in &self.words {
+        for (known, occurrences) in &self.words {
             let likeness = likeness(word, known, &same);
             if likeness == 0.0 {
                 continue;
             }
             // A word that occurs everywhere says little.
-            let rarity = (1.0 + count(self.names.len()) / count(places.len())).ln();
-            for place in places {
-                if let Some(weight) = weights.get_mut(place.tool) {
-                    *weight = weight.max(place.weight * likeness * rarity);
+            let rarity = (1.0 + count(self.names.len()) / count(occurrences.len())).ln();
+            for occurrence in occurrences {
+                if let Some(weight) = weights.get_mut(occurrence.tool) {
+                    *weight = weight.max(occurrence.weight * likeness * rarity);
                 }
             }
         }

@@ -9,7 +9,7 @@ const READ: &[&str] = &["$comment", "description", "title"];
 /// Longest one-line text, in bytes.
 pub(super) const MAX_LINE: usize = 200;
 /// Most problems that are reported for one schema.
-const MOST: usize = 8;
+const MAX_PROBLEMS: usize = 8;
 
 /// Text of a component on one line.
 pub(crate) fn line(said: &str) -> String {
@@ -55,7 +55,7 @@ fn clean_value(value: &mut Value, place: &mut String, problems: &mut Vec<String>
 }
 
 fn tell(what: &str, place: &str, problems: &mut Vec<String>) {
-    if problems.len() < MOST {
+    if problems.len() < MAX_PROBLEMS {
         let place = text::cut(place, 200);
         problems.push(format!(
             "{what} at {place} contains invisible characters; use only visible characters in names and values of schemas"

@@ -24,7 +24,7 @@ use crate::tail;
 use crate::visible;
 
 /// Maximum duration of a stream. Its page reconnects at once.
-const LONGEST: Duration = Duration::from_secs(3_600);
+const STREAM_LIMIT: Duration = Duration::from_secs(3_600);
 /// Number of rows that a filter scans for one page, so that a page without matches loads quickly.
 const WINDOW: i64 = 5_000;
 /// Number of rows read at once while a filter scans them.
@@ -176,10 +176,10 @@ pub(crate) async fn stream(
     let left = viewer
         .until_ms
         .map(|until_ms| until_ms.saturating_sub(console.clock.now_ms()));
-    let left = left.map_or(LONGEST, |ms| {
+    let left = left.map_or(STREAM_LIMIT, |ms| {
         Duration::from_millis(u64::try_from(ms).unwrap_or_default())
     });
-    let until = tail::first_of(console.stop.clone(), viewer.ends, left.min(LONGEST));
+    let until = tail::first_of(console.stop.clone(), viewer.ends, left.min(STREAM_LIMIT));
     let messages = console.tail.listen(after, filter, until);
     let kinds = [(CONTENT_TYPE, "text/event-stream"), (CACHE_CONTROL, "no-store")];
     Ok((kinds, Body::from_stream(messages)).into_response())

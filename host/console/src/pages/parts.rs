@@ -24,12 +24,12 @@ use crate::rows::path_part;
 use crate::visible;
 
 /// Time for which cached parts are fresh enough.
-const FRESH: Duration = Duration::from_millis(800);
+const CACHE_AGE_LIMIT: Duration = Duration::from_millis(800);
 /// Number of envelopes and failures beside the ledger.
 const ENVELOPES: u32 = 6;
 const FAILING: usize = 5;
 /// Number of rows searched for failures.
-const RECENT: i64 = 20_000;
+const MAX_SEARCHED_ROWS: i64 = 20_000;
 /// Number of requests shown.
 const WAITING: u32 = 4;
 
@@ -50,14 +50,14 @@ pub(crate) async fn show(State(console): State<Arc<Console>>) -> Shown {
 /// Current parts, and the number of open requests.
 pub(crate) async fn current(console: &Console) -> Result<(Markup, usize), ReadError> {
     let mut kept = console.parts.hold().await;
-    if let Some(kept) = kept.as_ref().filter(|kept| kept.at.elapsed() < FRESH) {
+    if let Some(kept) = kept.as_ref().filter(|kept| kept.at.elapsed() < CACHE_AGE_LIMIT) {
         return Ok((PreEscaped(kept.markup.to_string()), kept.waiting));
     }
     let boot_ms = console.clock.boot_ms();
     let now_ms = console.clock.now_ms();
     let failing = console
         .figures
-        .look(|figures| figures.failing(RECENT, 2, FAILING))
+        .look(|figures| figures.failing(MAX_SEARCHED_ROWS, 2, FAILING))
         .await?;
     let (markup, waiting) = console
         .reader

@@ -18,7 +18,7 @@ use crate::rows::path_part;
 use crate::visible;
 
 /// Number of rows searched for failures, and of failures and envelopes shown.
-const RECENT: i64 = 200_000;
+const MAX_SEARCHED_ROWS: i64 = 200_000;
 const FAILURES: usize = 60;
 const ENVELOPES: u32 = 40;
 
@@ -31,9 +31,12 @@ struct Read {
 pub(crate) async fn show(State(console): State<Arc<Console>>, Extension(viewer): Extension<Viewer>) -> Shown {
     let (_, waiting) = parts::current(&console).await?;
     let boot_ms = console.clock.boot_ms();
-    let failing = console
-        .figures
-        .look(|figures| (figures.failing(RECENT, 1, FAILURES), figures.counted_from()));
+    let failing = console.figures.look(|figures| {
+        (
+            figures.failing(MAX_SEARCHED_ROWS, 1, FAILURES),
+            figures.counted_from(),
+        )
+    });
     let (failing, counted_from) = failing.await?;
     let read = console
         .reader

@@ -8,7 +8,7 @@ use axum::http::{HeaderMap, Request, StatusCode};
 use axum::response::Response;
 use tokio::sync::watch;
 use tokio_util::sync::CancellationToken;
-use tollgate_console::{ConsoleSettings, Equipment, Finding, HostFacts, HostView, Prove, Reader};
+use tollgate_console::{ConsoleDependencies, ConsoleSettings, Finding, HostFacts, HostView, Prove, Reader};
 use tollgate_core::clock::{Clock, SystemClock};
 use tollgate_store::artifacts::{ArtifactSettings, ArtifactStore};
 use tollgate_store::consoles::Consoles;
@@ -146,7 +146,7 @@ pub(crate) fn router(
     data.private_dir("artifacts").unwrap();
     let artifacts =
         ArtifactStore::open(&data, ArtifactSettings::default(), Arc::clone(&clock), &database).unwrap();
-    let equipment = Equipment {
+    let dependencies = ConsoleDependencies {
         reader: Reader::new(database, artifacts),
         host: Arc::new(NoHost),
         packs: Arc::new(story::jobs::Jobs),
@@ -155,7 +155,7 @@ pub(crate) fn router(
         clock,
         settings,
     };
-    tollgate_console::router(equipment, prove, stop.clone()).unwrap()
+    tollgate_console::router(dependencies, prove, stop.clone()).unwrap()
 }
 
 pub(crate) const FORM: (&str, &str) = ("content-type", "application/x-www-form-urlencoded");

@@ -7,7 +7,7 @@ mod vitals;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
-pub use vitals::{DoorFigures, STATUSES, Totals, Vitals};
+pub use vitals::{AdmissionMetrics, STATUSES, Totals, Vitals};
 
 /// Upper bounds of the histogram of durations, in seconds.
 pub const BOUNDS: [f64; 14] = [

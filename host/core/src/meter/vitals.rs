@@ -37,7 +37,7 @@ pub struct Totals {
 
 /// Current metrics of an HTTP server.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct DoorFigures {
+pub struct AdmissionMetrics {
     /// Sessions.
     pub sessions: u64,
     /// Requests that are not answered yet.
@@ -115,7 +115,7 @@ fn by_policy(counts: &[(String, u64)]) -> Vec<(String, u64)> {
     labelled("policy", &counts.collect::<Vec<_>>())
 }
 
-impl DoorFigures {
+impl AdmissionMetrics {
     /// Metrics in Prometheus' text format.
     pub fn prometheus(&self) -> String {
         let mut text = String::new();
@@ -163,12 +163,12 @@ mod tests {
             open_tasks: 3,
             totals: Some(Totals::default()),
         };
-        let door = DoorFigures {
+        let admission = AdmissionMetrics {
             sessions: 1,
             refusals: vec![(401, 7)],
-            ..DoorFigures::default()
+            ..AdmissionMetrics::default()
         };
-        let text = vitals.prometheus() + &door.prometheus();
+        let text = vitals.prometheus() + &admission.prometheus();
         for line in [
             "tollgate_policy_denials_total{policy=\"rate-limit\"} 3",
             "tollgate_policy_instances_ready{policy=\"cel\"} 1",

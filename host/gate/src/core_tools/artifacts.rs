@@ -17,7 +17,7 @@ use super::{CoreCx, CoreError, Tool, storage};
 use crate::failure::unreachable;
 
 /// Most bytes of one slice. As base64 it still fits into a reply.
-const MOST: u32 = 24 << 10;
+const MAX_SLICE_BYTES: u32 = 24 << 10;
 
 /// Read a slice of stored content, such as a test's log, by the id that an operation names.
 #[derive(Deserialize, JsonSchema)]
@@ -107,7 +107,7 @@ impl Tool for Get {
         if found.collected || artifact.expires_at <= cx.now {
             return Err(expired(&found).into());
         }
-        let limit = self.limit.clamp(1, MOST) as usize;
+        let limit = self.limit.clamp(1, MAX_SLICE_BYTES) as usize;
         let slice = store
             // Past the end there is nothing.
             .read(

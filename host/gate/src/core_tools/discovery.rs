@@ -15,7 +15,7 @@ use super::{CoreCx, CoreError, Tool};
 /// Name of the tool that shows the arguments of other tools.
 pub(crate) const DESCRIBE: &str = "tool_describe";
 /// Tool that calls other tools. The gate replaces it by the requested tool.
-pub const RELAY: &str = "tool_call";
+pub const TOOL_CALL: &str = "tool_call";
 /// Most tools that are described at once.
 const MOST_DESCRIBED: usize = 10;
 /// Longest summary of a tool in a search, in bytes.
@@ -266,7 +266,7 @@ fn description(tool: &ToolEntry, output: bool) -> Description {
 /// Call a tool by its name, with the arguments that tool_describe shows. A refusal's next_call can be passed unchanged.
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
-pub(super) struct Relay {
+pub(super) struct ToolCall {
     /// Tool name from tool_search, for example `task_list`.
     tool: String,
     /// Arguments, as tool_describe shows.
@@ -279,8 +279,8 @@ fn text() -> Value {
     json!({"type": "string"})
 }
 
-impl Tool for Relay {
-    const NAME: &'static str = RELAY;
+impl Tool for ToolCall {
+    const NAME: &'static str = TOOL_CALL;
     const TITLE: &'static str = "Call a tool";
     const EFFECT: Effect = Effect::Read;
     const TIER: Tier = Tier::Core;
@@ -292,7 +292,7 @@ impl Tool for Relay {
         let name = tollgate_core::text::clean(tollgate_core::text::cut(&self.tool, 64));
         let error = match cx.catalog.find(&self.tool) {
             None => unknown_tools(cx.catalog, &[("tool".to_owned(), &self.tool)]),
-            Some(tool) if tool.spec.name == RELAY => {
+            Some(tool) if tool.spec.name == TOOL_CALL => {
                 ToolError::new("TOOL_CALL_NESTED", "tool_call cannot call itself")
                     .remediation("Name the tool itself.")
                     .blocker(Blocker::new("INVALID_FIELD", "it must be another tool").field("tool"))

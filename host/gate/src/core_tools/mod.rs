@@ -36,7 +36,7 @@ use crate::told::Told;
 pub use approvals::RESOLVE;
 pub(crate) use approvals::Resolve;
 pub(crate) use discovery::DESCRIBE;
-pub use discovery::RELAY;
+pub use discovery::TOOL_CALL;
 pub use operations::{ReportView, report};
 
 pub use tollgate_components::tools::host_tool::PACK;
@@ -194,7 +194,7 @@ tools!(
     workspaces::List,
     discovery::Search,
     discovery::Describe,
-    discovery::Relay,
+    discovery::ToolCall,
 );
 
 /// Change that a call of a tool makes to its connection's envelope.

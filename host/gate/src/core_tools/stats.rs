@@ -10,7 +10,7 @@ use super::operations::times;
 use super::{CoreCx, CoreError, Tool, storage};
 
 /// Most rows that one call counts, newest first.
-const MOST: i64 = 200_000;
+const MAX_ROWS: i64 = 200_000;
 /// Most counts in one reply.
 const LIMIT: u32 = 500;
 
@@ -102,7 +102,7 @@ impl Tool for Stats {
             actor,
             by: self.by.clone(),
             bucket: self.bucket,
-            most: Some(MOST),
+            most: Some(MAX_ROWS),
         };
         let limit = self.limit.clamp(1, LIMIT) as usize;
         let tallied = cx.session.stats().tallies(&query).map_err(storage)?;

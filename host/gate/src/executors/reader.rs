@@ -15,9 +15,9 @@ use crate::envelope_refusal;
 use crate::failure::{self, Failure};
 use crate::guest_call::GuestCall;
 use crate::job::Job;
-use crate::judged::{Judged, Waiting};
 use crate::pending_operation::PendingOperation;
 use crate::queue::Queue;
+use crate::reader_outcome::{ReaderOutcome, Waiting};
 use crate::reply::Reply;
 use crate::runtime::Runtime;
 use crate::settled::Settled;
@@ -35,8 +35,8 @@ pub(super) fn count() -> usize {
 /// A call for a reader.
 pub(super) struct ReadJob {
     pub(super) guest: GuestCall,
-    pub(super) draft: PendingOperation,
-    pub(super) reply: oneshot::Sender<Judged>,
+    pub(super) pending: PendingOperation,
+    pub(super) reply: oneshot::Sender<ReaderOutcome>,
 }
 
 /// One reader.
@@ -53,26 +53,38 @@ impl Reader {
     pub(super) fn work(self) {
         let mut spare: Option<Box<Session>> = None;
         let mut done = None;
-        while let Some((share, ReadJob { guest, draft, reply })) = self.jobs.pop(done.take()) {
-            let judging = guest
-                .judging
+        while let Some((
+            share,
+            ReadJob {
+                guest,
+                pending,
+                reply,
+            },
+        )) = self.jobs.pop(done.take())
+        {
+            let evaluation = guest
+                .evaluation
                 .as_ref()
-                .map(|judging| Arc::clone(judging.catalog()));
+                .map(|evaluation| Arc::clone(evaluation.catalog()));
             let pack = match &guest.body {
                 Body::Guest(pack) if guest.effect == Effect::Read => Some(Arc::clone(pack)),
                 _ => None,
             };
-            let (session, judged) = self.serve(guest, draft, spare.take());
+            let (session, judged) = self.serve(guest, pending, spare.take());
             spare = session;
             match judged {
-                Judged::Passed(guest, draft) if guest.effect == Effect::Write => {
-                    let recording = draft.recording.clone();
-                    let reply = Waiting::Judged(reply, Box::new(recording));
-                    let _ = self.writes.send(Job::Call { guest, draft, reply });
+                ReaderOutcome::Passed(guest, pending) if guest.effect == Effect::Write => {
+                    let recording = pending.recording.clone();
+                    let reply = Waiting::Reader(reply, Box::new(recording));
+                    let _ = self.writes.send(Job::Call {
+                        guest,
+                        pending,
+                        reply,
+                    });
                 }
                 judged => drop(reply.send(judged)),
             }
-            if let Some(catalog) = judging {
+            if let Some(catalog) = evaluation {
                 self.runtime.prepare_policies(&catalog);
             }
             if let Some(pack) = pack {
@@ -86,15 +98,15 @@ impl Reader {
     fn serve(
         &self,
         mut guest: GuestCall,
-        mut draft: PendingOperation,
+        mut pending: PendingOperation,
         spare: Option<Box<Session>>,
-    ) -> (Option<Box<Session>>, Judged) {
+    ) -> (Option<Box<Session>>, ReaderOutcome) {
         let begun = spare
             .map_or_else(|| self.database.read_session().map(Box::new), Ok)
             .map_err(|err| err.into_cause())
             .and_then(|session| {
                 // Policies' effects on a snapshot are not repeated.
-                session.begin_late(guest.judging.is_none());
+                session.begin_late(guest.evaluation.is_none());
                 match &guest.body {
                     Body::Guest(pack) if guest.is_feed => {
                         session.begin_read_of_feed(pack.namespace.pack())?
@@ -108,68 +120,71 @@ impl Reader {
             Err(err) => {
                 return (
                     None,
-                    Judged::Denied(Box::new(draft), failure::storage_failed(&err)),
+                    ReaderOutcome::Denied(Box::new(pending), failure::storage_failed(&err)),
                 );
             }
         };
-        if let Some(judging) = guest.judging.take() {
-            let (returned, decision) = self.runtime.judge(*judging, &mut guest, &mut draft, session);
+        if let Some(evaluation) = guest.evaluation.take() {
+            let (returned, decision) = self.runtime.judge(*evaluation, &mut guest, &mut pending, session);
             session = match (returned, decision) {
                 (Some(session), Ok(Decision::Pass))
-                    if guest.effect == Effect::Read && draft.permits.is_empty() =>
+                    if guest.effect == Effect::Read && pending.permits.is_empty() =>
                 {
                     session
                 }
                 (session, decision) => {
                     let judged = match decision {
-                        Ok(Decision::Pass) => Judged::Passed(Box::new(guest), Box::new(draft)),
+                        Ok(Decision::Pass) => ReaderOutcome::Passed(Box::new(guest), Box::new(pending)),
                         Ok(Decision::Deny(refusal)) => {
-                            Judged::Denied(Box::new(draft), Failure::refused(refusal))
+                            ReaderOutcome::Denied(Box::new(pending), Failure::refused(refusal))
                         }
                         Ok(Decision::Ask(question)) => {
-                            Judged::Asked(Box::new(guest), Box::new(draft), question)
+                            ReaderOutcome::Asked(Box::new(guest), Box::new(pending), question)
                         }
-                        Err(failure) => Judged::Denied(Box::new(draft), failure),
+                        Err(failure) => ReaderOutcome::Denied(Box::new(pending), failure),
                     };
                     return (session.filter(|session| session.commit().is_ok()), judged);
                 }
             };
         }
-        let (mut session, mut settled) = self.read(&guest, &draft, session);
+        let (mut session, mut settled) = self.read(&guest, &pending, session);
         if let Some(lent) = session.take_if(|session| session.must_begin_anew()) {
             // The connection was lost since its last use, and nothing was read.
             lent.begin_late(false);
             (session, settled) = match lent.begin_read() {
-                Ok(()) => self.read(&guest, &draft, lent),
+                Ok(()) => self.read(&guest, &pending, lent),
                 Err(err) => (None, Settled::failed(failure::storage_failed(&err))),
             };
         }
         // A session whose snapshot does not end cleanly is not reused.
         let session = session.filter(|session| session.commit().is_ok());
-        let recording = draft.recording.clone();
+        let recording = pending.recording.clone();
         // The row is queued before the reply is sent, so a later call of the same client sees the effects on its
         // envelope.
-        let remembers = settled.remembered.as_ref().unwrap_or(&draft.remembered);
+        let remembers = settled.remembered.as_ref().unwrap_or(&pending.remembered);
         if !remembers.is_empty() {
             // The memory of policies is stored before the next call is judged.
-            let draft = Box::new(draft);
-            return (session, Judged::Unrecorded(draft, Box::new(settled), recording));
+            let pending = Box::new(pending);
+            return (
+                session,
+                ReaderOutcome::Unrecorded(pending, Box::new(settled), recording),
+            );
         }
-        let is_recorded = self.runtime.records_reads || !draft.operation.policy_rows.is_empty();
+        let is_recorded = self.runtime.records_reads || !pending.operation.policy_rows.is_empty();
         if is_recorded || settled.result.is_err() {
-            let share = draft.share.clone();
-            self.backlog.add(draft.settle(&settled), &share, &self.writes);
+            let share = pending.share.clone();
+            self.backlog.add(pending.settle(&settled), &share, &self.writes);
         }
-        (session, Judged::Settled(settled, recording))
+        (session, ReaderOutcome::Settled(settled, recording))
     }
 
     fn read(
         &self,
         guest: &GuestCall,
-        draft: &PendingOperation,
+        pending: &PendingOperation,
         session: Box<Session>,
     ) -> (Option<Box<Session>>, Settled) {
-        let mut settled = match self.admit(draft, &session) {
+        let mut settled = match self.admit(pending, &session) {
             Ok(settled) => settled,
             Err(err) => return (Some(session), Settled::failed(failure::storage_failed(&err))),
         };
@@ -189,27 +204,27 @@ impl Reader {
         if let Some(session) = session.as_ref().filter(|session| session.in_transaction()) {
             settled.budgets = self
                 .runtime
-                .budgets(session, &guest.generation, draft)
+                .budgets(session, &guest.generation, pending)
                 .unwrap_or_default();
         }
         (session, settled)
     }
 
     /// Checks that the call's envelope allows it to read. Reading costs nothing.
-    fn admit(&self, draft: &PendingOperation, session: &Session) -> StoreResult<Settled> {
+    fn admit(&self, pending: &PendingOperation, session: &Session) -> StoreResult<Settled> {
         let mut settled = Settled::of(Ok(Reply::default()));
-        let Some(envelope) = &draft.operation.envelope_id else {
+        let Some(envelope) = &pending.operation.envelope_id else {
             return Ok(settled);
         };
         let is_visible = session
             .envelopes()
-            .is_visible(envelope, draft.operation.identity.as_ref())?;
+            .is_visible(envelope, pending.operation.identity.as_ref())?;
         let Some(standing) = session.envelopes().standing(envelope)?.filter(|_| is_visible) else {
             let refusal = envelope_refusal::unknown(envelope);
             return Ok(Settled::failed(Failure::refused(refusal)));
         };
         settled.standing = Some(standing);
-        let boot_ms = self.runtime.equipment.clock.boot_ms();
+        let boot_ms = self.runtime.services.clock.boot_ms();
         if let Some((envelope, refusal)) = session.envelopes().refusal_to_read(envelope, boot_ms)? {
             settled.limit = Some(refusal);
             let refusal = envelope_refusal::refused(&envelope, refusal, boot_ms);

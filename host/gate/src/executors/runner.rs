@@ -11,9 +11,9 @@ use tollgate_store::storage::Database;
 
 use super::{looked, record, record_with, stopping};
 use crate::ended::{Changed, Ended, cancelled};
+use crate::evaluation::Review;
 use crate::guest_call::GuestCall;
 use crate::job::Job;
-use crate::judging::Review;
 use crate::mutation::Mutation;
 use crate::pending_operation::PendingOperation;
 use crate::programs::Programs;
@@ -24,7 +24,7 @@ use crate::settled::Settled;
 use crate::{failure, tasks};
 
 /// Time after its envelope's end in which a `run` call can report its result.
-const TIME_TO_REPORT: Duration = Duration::from_secs(2);
+const REPORT_TIMEOUT: Duration = Duration::from_secs(2);
 /// Interval at which a waiting `run` call checks for cancellation.
 const GIVEN_UP_INTERVAL: Duration = Duration::from_millis(50);
 
@@ -38,25 +38,25 @@ pub(super) struct Runner {
 
 impl Runner {
     /// Runs the call once it has a slot.
-    pub(super) async fn run(self, mut guest: GuestCall, mut draft: PendingOperation) -> Settled {
-        let place = tokio::select! {
-            place = self.running.enter(&draft.share) => place,
+    pub(super) async fn run(self, mut guest: GuestCall, mut pending: PendingOperation) -> Settled {
+        let slot = tokio::select! {
+            slot = self.running.enter(&pending.share) => slot,
             () = given_up(&guest.cancel) => None,
         };
         // No caller waits for it, so it takes neither a slot nor units of its envelope.
         if guest.cancel.is_pointless() {
             let settled = Settled::turned_away(cancelled(&guest, Changed::Nothing));
-            let _ = record(&self.writes, draft, &settled).await;
+            let _ = record(&self.writes, pending, &settled).await;
             return settled;
         }
-        let Some(_place) = place else {
+        let Some(_slot) = slot else {
             return Settled::failed(stopping());
         };
-        draft = looked(&self.runtime, &self.database, draft).await;
-        guest.seen = draft.seen.clone();
+        pending = looked(&self.runtime, &self.database, pending).await;
+        guest.seen = pending.seen.clone();
         let (reply, admitted) = oneshot::channel();
         let _ = self.writes.send(Job::Admit {
-            draft: Box::new(draft.clone()),
+            pending: Box::new(pending.clone()),
             reply,
         });
         let admitted = match admitted.await {
@@ -68,13 +68,13 @@ impl Runner {
         let remaining_ms = admitted.as_ref().and_then(|admitted| admitted.remaining_ms);
         if let Some(remaining_ms) = remaining_ms {
             let remaining_ms = u64::try_from(remaining_ms).unwrap_or_default();
-            let rest = Duration::from_millis(remaining_ms) + TIME_TO_REPORT;
+            let rest = Duration::from_millis(remaining_ms) + REPORT_TIMEOUT;
             guest.ends_with_envelope = rest < guest.time;
             guest.time = guest.time.min(rest);
         }
         let (runtime, database) = (self.runtime.clone(), self.database.clone());
-        let mut started = draft.clone();
-        let programs = Arc::new(Programs::of(&draft, Arc::clone(&runtime.equipment.clock)));
+        let mut started = pending.clone();
+        let programs = Arc::new(Programs::of(&pending, Arc::clone(&runtime.services.clock)));
         let counted = Arc::clone(&programs);
         guest.programs = Some(counted);
         let ran = tokio::task::spawn_blocking(move || {
@@ -85,15 +85,15 @@ impl Runner {
         let (mut settled, after, changes) = ran
             .await
             .unwrap_or_else(|_| (Settled::failed(stopping()), None, Vec::new()));
-        draft.leave_behind(after);
-        draft.changes = changes;
+        pending.leave_behind(after);
+        pending.changes = changes;
         if let Some(admitted) = admitted {
             settled.standing = Some(admitted.standing);
             settled.counters = admitted.counters;
         }
         programs.noted().tell(&mut settled);
-        let ending = tasks::ending_of(&draft, &settled);
-        match record_with(&self.writes, draft, &settled, ending).await {
+        let ending = tasks::ending_of(&pending, &settled);
+        match record_with(&self.writes, pending, &settled, ending).await {
             Ok(()) => settled,
             // A refusal too: the row of the call says that its outcome is unknown.
             Err(failure) => {
@@ -117,7 +117,7 @@ async fn given_up(cancel: &Cancel) {
 }
 
 /// Runs a call on this thread with a session of its own.
-fn outside(runtime: &Runtime, database: &Database, guest: &GuestCall, draft: &PendingOperation) -> Settled {
+fn outside(runtime: &Runtime, database: &Database, guest: &GuestCall, pending: &PendingOperation) -> Settled {
     let session = match database.write_session() {
         Ok(session) => Box::new(session),
         Err(err) => return Settled::failed(failure::storage_failed(&err.into_cause())),
@@ -139,13 +139,13 @@ fn outside(runtime: &Runtime, database: &Database, guest: &GuestCall, draft: &Pe
         }
         // Budgets for the reply; without them the result is unchanged.
         settled.budgets = runtime
-            .budgets(&session, &guest.generation, draft)
+            .budgets(&session, &guest.generation, pending)
             .unwrap_or_default();
         settled.mutation = Mutation::of(
             &session,
-            &draft.operation,
-            draft.edited_sighting(),
-            &settled.additions,
+            &pending.operation,
+            pending.edited_sighting(),
+            &settled.annotations,
             None,
         )
         .unwrap_or_default();

@@ -13,7 +13,7 @@ use tollgate_sandbox::bindings::policy::Policy as Instance;
 use tollgate_sandbox::bindings::policy::exports::tollgate::host::judge as wit;
 use tollgate_sandbox::facts::{Facts, Transactions};
 use tollgate_sandbox::guest::{CallStore, GuestResult, StopReason, Stopped};
-use tollgate_sandbox::judged::{Bound, Judged, SchemaOf};
+use tollgate_sandbox::judged::{Bound, JudgedCall, SchemaOf};
 use tollgate_sandbox::memory::{Memories, Memory};
 use tollgate_sandbox::progress::Progress;
 use tollgate_sandbox::sitting::Sitting;
@@ -22,25 +22,25 @@ use tollgate_store::artifacts::CallArtifacts;
 use tollgate_store::liveness::Host;
 use tollgate_store::storage::{self, AskedBy, MemoryOwner, Session};
 
-use super::super::runtime::Equipment;
+use super::super::runtime::CallServices;
 
 /// Bytes that a policy can judge within its basic time limit.
-const STRETCH: usize = 64 << 10;
+const BASE_BYTES: usize = 64 << 10;
 /// Divisor: each further stretch of bytes adds the time limit divided by this.
-const MORE: u32 = 5;
+const STRETCH_DIVISOR: u32 = 5;
 /// Ratio of a policy's wall-clock limit to its processor time limit, for a busy machine.
-const PATIENCE: u32 = 20;
+const WALL_CLOCK_FACTOR: u32 = 20;
 
 /// Processor time limit of a policy for a call or a result of this size in bytes.
 fn work(limit: Duration, bytes: usize) -> Duration {
-    let more = bytes.saturating_sub(STRETCH).div_ceil(STRETCH);
+    let more = bytes.saturating_sub(BASE_BYTES).div_ceil(BASE_BYTES);
     let more = u32::try_from(more).unwrap_or(u32::MAX);
-    limit.saturating_add((limit / MORE).saturating_mul(more))
+    limit.saturating_add((limit / STRETCH_DIVISOR).saturating_mul(more))
 }
 
 /// Place in the chain of the policy that is asked, and the judged tool.
 #[derive(Clone, Default)]
-pub(super) struct Place {
+pub(super) struct ChainPosition {
     /// Operator's name for the policy. Empty outside a chain.
     pub(super) name: String,
     /// True if its verdicts are only recorded.
@@ -49,15 +49,15 @@ pub(super) struct Place {
     pub(super) schema: Option<SchemaOf>,
 }
 
-impl Place {
+impl ChainPosition {
     /// Place of a policy in a chain.
-    pub(super) fn of(chain: &Chain, policy: &Policy, tool: Option<&Arc<ToolEntry>>) -> Place {
+    pub(super) fn of(chain: &Chain, policy: &Policy, tool: Option<&Arc<ToolEntry>>) -> ChainPosition {
         let (name, mode) = chain.place_of(policy).unwrap_or_default();
         let schema = tool.map(|tool| -> SchemaOf {
             let tool = Arc::clone(tool);
             Arc::new(move || serde_json::to_string(&tool.spec.input_schema).ok())
         });
-        Place {
+        ChainPosition {
             name: name.to_owned(),
             is_audit: mode == Mode::Audit,
             schema,
@@ -67,7 +67,7 @@ impl Place {
 
 /// Runs policies one after another on a borrowed session.
 pub(super) struct Evaluator<'a> {
-    equipment: &'a Equipment,
+    services: &'a CallServices,
     /// This process, if it is a host.
     host: Option<Arc<Host>>,
     cancel: Cancel,
@@ -76,7 +76,7 @@ pub(super) struct Evaluator<'a> {
     /// Memory of the policies for the request.
     pub(super) memories: Memories,
     /// Place in the chain that is asked next.
-    pub(super) place: Place,
+    pub(super) position: ChainPosition,
     /// Binding of the question from the policy that was asked last.
     pub(super) bound: Bound,
     /// Session, lent to one policy after another.
@@ -87,18 +87,18 @@ pub(super) struct Evaluator<'a> {
 
 impl<'a> Evaluator<'a> {
     pub(super) fn new(
-        equipment: &'a Equipment,
+        services: &'a CallServices,
         host: Option<Arc<Host>>,
         cancel: Cancel,
         session: Box<Session>,
     ) -> Evaluator<'a> {
         Evaluator {
-            equipment,
+            services,
             host,
             cancel,
             sitting: None,
             memories: Memories::default(),
-            place: Place::default(),
+            position: ChainPosition::default(),
             bound: Bound::default(),
             session: Some(session),
             pages: 0,
@@ -122,7 +122,7 @@ impl<'a> Evaluator<'a> {
         request.notes = notes.to_vec();
         let bytes = size(request, outcome);
         let started = Instant::now();
-        let judged = Judged::by(&self.place.name, self.place.schema.clone());
+        let judged = JudgedCall::by(&self.position.name, self.position.schema.clone());
         let said = self.ask(policy, request, (bytes, &judged), |instance, store| {
             say(instance.tollgate_host_judge(), store, request)
         });
@@ -140,7 +140,7 @@ impl<'a> Evaluator<'a> {
         Memory {
             owner: MemoryOwner {
                 component: policy.namespace.pack().to_owned(),
-                audit: self.place.is_audit,
+                audit: self.position.is_audit,
             },
             quota: policy.limits.storage,
             all: self.memories.clone(),
@@ -152,14 +152,15 @@ impl<'a> Evaluator<'a> {
         &mut self,
         policy: &Policy,
         request: &wit::Request,
-        (bytes, judged): (usize, &Judged),
+        (bytes, judged): (usize, &JudgedCall),
         say: impl FnOnce(&Instance, &mut CallStore) -> GuestResult<Result<V, String>>,
     ) -> Result<V, Fault> {
         let Some(session) = self.session.take() else {
             return host_failed::<V>().said.map(|(said, _)| said);
         };
         let work = work(policy.limits.time, bytes);
-        let deadline = Deadline::after_work(work, work.saturating_mul(PATIENCE), self.cancel.clone());
+        let deadline =
+            Deadline::after_work(work, work.saturating_mul(WALL_CLOCK_FACTOR), self.cancel.clone());
         session.enter(&policy.namespace, &deadline);
         let facts = Facts {
             op_id: request.op_id.clone(),
@@ -177,8 +178,8 @@ impl<'a> Evaluator<'a> {
             asked_by: self.asked_by(request),
             unseen: None,
         };
-        let (session, said) = match policy.spares().take() {
-            Some(spare) => self.ask_spare(policy, spare, facts, &deadline, session, say),
+        let (session, said) = match policy.pool().take() {
+            Some(pooled) => self.ask_pooled(policy, pooled, facts, &deadline, session, say),
             None => self.ask_new(policy, facts, &deadline, session, say),
         };
         self.session = Some(session);
@@ -209,9 +210,9 @@ impl<'a> Evaluator<'a> {
         session: Box<Session>,
         say: impl FnOnce(&Instance, &mut CallStore) -> GuestResult<Result<V, String>>,
     ) -> (Box<Session>, Result<V, Fault>) {
-        let state = state(self.equipment, policy, facts, deadline, session);
-        let mut store = state.into_store(&self.equipment.sandbox);
-        let running = self.equipment.sandbox.running();
+        let state = state(self.services, policy, facts, deadline, session);
+        let mut store = state.into_store(&self.services.sandbox);
+        let running = self.services.sandbox.running();
         let said = policy
             .instantiate(&mut store)
             .and_then(|instance| say(&instance, &mut store));
@@ -222,25 +223,25 @@ impl<'a> Evaluator<'a> {
     }
 
     /// Asks a pooled instance. Its store is cleared later.
-    fn ask_spare<V>(
+    fn ask_pooled<V>(
         &self,
         policy: &Policy,
-        spare: PooledInstance<Instance>,
+        pooled: PooledInstance<Instance>,
         facts: Facts,
         deadline: &Deadline,
         session: Box<Session>,
         say: impl FnOnce(&Instance, &mut CallStore) -> GuestResult<Result<V, String>>,
     ) -> (Box<Session>, Result<V, Fault>) {
-        let PooledInstance { instance, mut used } = spare;
+        let PooledInstance { instance, mut used } = pooled;
         let stand_in = CallState::lend(&mut used.store, facts, deadline.clone(), session);
-        let running = self.equipment.sandbox.running();
+        let running = self.services.sandbox.running();
         let said = say(&instance, &mut used.store);
         drop(running);
         let state = used.store.data_mut();
         let said = heard(said, state, deadline);
         let session = state.give_back(stand_in);
         used.is_sound = said.is_ok();
-        policy.spares().put_away(used);
+        policy.pool().put_away(used);
         (session, said)
     }
 }
@@ -254,33 +255,33 @@ fn size(request: &wit::Request, outcome: Option<&wit::Outcome>) -> usize {
 }
 
 /// Clears used instances of a policy, and creates instances for coming calls.
-pub(super) fn prepare(equipment: &Equipment, policy: &Policy) {
-    let (used, missing) = policy.spares().work();
+pub(super) fn prepare(services: &CallServices, policy: &Policy) {
+    let (used, missing) = policy.pool().work();
     let mut stand_ins: Vec<Box<Session>> = used.into_iter().map(RetiredInstance::cleared).collect();
     for _ in 0..missing {
-        let Some(room) = equipment.sandbox.room() else {
+        let Some(slot) = services.sandbox.pool_slot() else {
             return;
         };
         let stand_in = stand_ins
             .pop()
-            .map_or_else(|| storage::nowhere().map(Box::new), Ok);
+            .map_or_else(|| storage::empty_session().map(Box::new), Ok);
         let made = stand_in.map_err(Stopped::from).and_then(|stand_in| {
             let deadline = Deadline::after(policy.limits.time, Cancel::default());
             stand_in.enter(&policy.namespace, &deadline);
-            let state = state(equipment, policy, Facts::default(), &deadline, stand_in);
-            let mut store = state.into_store(&equipment.sandbox);
-            let _running = equipment.sandbox.running();
+            let state = state(services, policy, Facts::default(), &deadline, stand_in);
+            let mut store = state.into_store(&services.sandbox);
+            let _running = services.sandbox.running();
             let instance = policy.instantiate(&mut store)?;
             Ok((store, instance))
         });
         match made {
             Ok((store, instance)) => {
-                let used = RetiredInstance::new(store, room);
-                policy.spares().add(PooledInstance { instance, used });
+                let used = RetiredInstance::new(store, slot);
+                policy.pool().add(PooledInstance { instance, used });
             }
             Err(err) => {
                 tracing::debug!(policy = policy.manifest.name, %err, "no instance was created in advance");
-                policy.spares().give_up();
+                policy.pool().give_up();
             }
         }
     }
@@ -288,7 +289,7 @@ pub(super) fn prepare(equipment: &Equipment, policy: &Policy) {
 
 /// Store state of a policy.
 fn state(
-    equipment: &Equipment,
+    services: &CallServices,
     policy: &Policy,
     facts: Facts,
     deadline: &Deadline,
@@ -297,12 +298,12 @@ fn state(
     let setup = Setup {
         namespace: policy.namespace.clone(),
         deadline: deadline.clone(),
-        clock: Arc::clone(&equipment.clock),
+        clock: Arc::clone(&services.clock),
         transactions: Transactions::WholeCall,
         facts,
         effect: Effect::Read,
         access: Arc::clone(&policy.access),
-        launcher: Arc::clone(&equipment.launcher),
+        launcher: Arc::clone(&services.launcher),
         progress: Progress::default(),
         artifacts: CallArtifacts::default(),
     };

@@ -32,7 +32,7 @@ pub(super) fn text(ended: &Ended, artifacts: &CallArtifacts) -> Option<String> {
     for line in &ended.lines {
         pieces.add(line.text.as_str());
     }
-    ended.additions.texts(|text| pieces.add(text));
+    ended.annotations.texts(|text| pieces.add(text));
     artifacts.each_given(|content| pieces.add(readable(content)));
     pieces.0
 }

@@ -11,7 +11,7 @@ use std::sync::Arc;
 
 use serde_json::{Map, Value};
 use tollgate_components::catalog::{Catalog, ToolEntry};
-use tollgate_components::policies::{Answer, Decision, Hearing, Phase, Policy, Spoken, Subject};
+use tollgate_components::policies::{Answer, BoundVerdict, Decision, Hearing, Phase, Policy, Subject};
 use tollgate_core::deadline::Cancel;
 use tollgate_core::effect::Effect;
 use tollgate_sandbox::bindings::policy::exports::tollgate::host::judge as wit;
@@ -23,18 +23,18 @@ use tollgate_store::storage::{PolicyRow, Session};
 
 use super::batch;
 use super::ended::{Changed, cancelled};
+use super::evaluation::{Evaluation, Review};
 use super::failure::Failure;
 use super::guest_call::GuestCall;
-use super::judging::{Judging, Review};
 use super::pending_operation::PendingOperation;
 use super::runtime::Runtime;
 use super::{admission, arguments};
 
-use evaluate::{Evaluator, Place};
+use evaluate::{ChainPosition, Evaluator};
 
-pub use trial::{Heard, Trial};
+pub use trial::{ChainVerdicts, Trial};
 
-impl Judging {
+impl Evaluation {
     /// Arguments for a tool after a policy's amendment, or the reason for which the tool does not accept them.
     /// Problems from before the amendment are ignored, because the enclosing tool validates its members.
     fn accept(&self, tool: &ToolEntry, is_member: bool, given: &str, json: &str) -> Result<String, String> {
@@ -66,11 +66,11 @@ impl Judging {
 
     /// Replaces the call's arguments by the amended ones. The whole is validated again, because its parts may have
     /// grown.
-    fn adopt(&self, guest: &mut GuestCall, draft: &mut PendingOperation) -> Result<(), Failure> {
+    fn adopt(&self, guest: &mut GuestCall, pending: &mut PendingOperation) -> Result<(), Failure> {
         guest.arguments = arguments::text(&self.arguments);
-        draft.describe(&self.arguments);
-        draft.charge = admission::charge(&self.tool, &self.members);
-        draft.operation.members = batch::recorded(&self.tool, &self.arguments, &self.members);
+        pending.describe(&self.arguments);
+        pending.charge = admission::charge(&self.tool, &self.members);
+        pending.operation.members = batch::recorded(&self.tool, &self.arguments, &self.members);
         arguments::check(&self.tool, &self.arguments, &guest.arguments, &[])
     }
 }
@@ -85,13 +85,13 @@ fn told(err: &ToolError) -> String {
 }
 
 impl Runtime {
-    /// Asks every policy about a call and its members. Amendments change `guest` and `draft`, and the verdicts are
+    /// Asks every policy about a call and its members. Amendments change `guest` and `pending`, and the verdicts are
     /// recorded in them. Fails if the call cannot be judged, or if an amendment makes its arguments invalid.
     pub(super) fn judge(
         &self,
-        judging: Judging,
+        evaluation: Evaluation,
         guest: &mut GuestCall,
-        draft: &mut PendingOperation,
+        pending: &mut PendingOperation,
         session: Box<Session>,
     ) -> (Option<Box<Session>>, Result<Decision, Failure>) {
         if guest.cancel.is_cancelled() {
@@ -100,7 +100,7 @@ impl Runtime {
         let cancel = guest.cancel.clone();
         let judged = std::panic::catch_unwind(AssertUnwindSafe(|| {
             let mut evaluator = self.evaluator(cancel, session);
-            let decision = evaluator.hear(judging, guest, draft);
+            let decision = evaluator.evaluate(evaluation, guest, pending);
             (evaluator.session, decision)
         }));
         match judged {
@@ -118,16 +118,16 @@ impl Runtime {
     pub(super) fn prepare_policies(&self, catalog: &Catalog) {
         let members = catalog.policies().members().iter();
         for policy in members.filter_map(|member| member.policy.as_ref().ok()) {
-            let prepare = AssertUnwindSafe(|| evaluate::prepare(&self.equipment, policy));
+            let prepare = AssertUnwindSafe(|| evaluate::prepare(&self.services, policy));
             if std::panic::catch_unwind(prepare).is_err() {
-                policy.spares().give_up();
+                policy.pool().give_up();
             }
         }
     }
 
     /// Evaluator of policies on a session.
     fn evaluator(&self, cancel: Cancel, session: Box<Session>) -> Evaluator<'_> {
-        Evaluator::new(&self.equipment, Some(Arc::clone(&self.host)), cancel, session)
+        Evaluator::new(&self.services, Some(Arc::clone(&self.host)), cancel, session)
     }
 }
 
@@ -140,38 +140,38 @@ fn panicked(op_id: &str) -> Failure {
 }
 
 impl Evaluator<'_> {
-    fn hear(
+    fn evaluate(
         &mut self,
-        mut judging: Judging,
+        mut evaluation: Evaluation,
         guest: &mut GuestCall,
-        draft: &mut PendingOperation,
+        pending: &mut PendingOperation,
     ) -> Result<Decision, Failure> {
-        let catalog = Arc::clone(&judging.catalog);
+        let catalog = Arc::clone(&evaluation.catalog);
         let chain = catalog.policies();
         let mut hearing = Hearing::default();
-        let sitting = Sitting::of(&draft.operation);
+        let sitting = Sitting::of(&pending.operation);
         self.sitting = Some(sitting.clone());
-        let call = request(guest, draft);
+        let call = request(guest, pending);
         self.memories = Memories::at(call.at);
-        let (requests, is_amended) = self.hear_all(&mut judging, call, &mut hearing);
+        let (requests, is_amended) = self.evaluate_all(&mut evaluation, call, &mut hearing);
         self.sitting = None;
-        draft.permits = sitting.permits();
-        draft.operation.policy_rows = sitting.rows();
-        draft.remembered = self.memories.rows();
+        pending.permits = sitting.permits();
+        pending.operation.policy_rows = sitting.rows();
+        pending.remembered = self.memories.rows();
         let mut decision = hearing.decision();
-        name_request(&mut decision, &draft.operation.policy_rows);
+        name_request(&mut decision, &pending.operation.policy_rows);
         let adopted = match is_amended {
-            true => judging.adopt(guest, draft),
+            true => evaluation.adopt(guest, pending),
             false => Ok(()),
         };
         let is_reviewed = |request: &wit::Request| chain.judges(Phase::Response, &request.tool);
         if requests.iter().any(is_reviewed) {
             let catalog = Arc::clone(&catalog);
             let notes = (hearing.notes, self.memories.clone());
-            let review = Review::new(catalog, requests, notes, draft.started);
+            let review = Review::new(catalog, requests, notes, pending.started);
             guest.review = Some(Box::new(review));
         }
-        draft.verdicts = hearing.verdicts;
+        pending.verdicts = hearing.verdicts;
         match decision {
             Decision::Deny(_) => Ok(decision),
             Decision::Pass | Decision::Ask(_) => adopted.map(|()| decision),
@@ -179,23 +179,23 @@ impl Evaluator<'_> {
     }
 
     /// Judges a call and its members. Returns the judged requests, and whether anything was amended.
-    fn hear_all(
+    fn evaluate_all(
         &mut self,
-        judging: &mut Judging,
+        evaluation: &mut Evaluation,
         mut request: wit::Request,
         hearing: &mut Hearing,
     ) -> (Vec<wit::Request>, bool) {
-        let tool = Arc::clone(&judging.tool);
+        let tool = Arc::clone(&evaluation.tool);
         let mut is_amended = false;
-        if let Some(text) = self.before(judging, &tool, None, &mut request, hearing) {
-            judging.arguments = serde_json::from_str(&text).unwrap_or_default();
-            let members = batch::find(&judging.catalog, &tool, &mut judging.arguments);
-            judging.members = members.unwrap_or_default();
+        if let Some(text) = self.before(evaluation, &tool, None, &mut request, hearing) {
+            evaluation.arguments = serde_json::from_str(&text).unwrap_or_default();
+            let members = batch::find(&evaluation.catalog, &tool, &mut evaluation.arguments);
+            evaluation.members = members.unwrap_or_default();
             is_amended = true;
         }
         let mut requests = vec![request];
-        for place in 0..judging.members.len() {
-            let (request, amended) = self.member(judging, place, &requests, hearing);
+        for place in 0..evaluation.members.len() {
+            let (request, amended) = self.member(evaluation, place, &requests, hearing);
             requests.extend(request);
             is_amended |= amended;
         }
@@ -205,13 +205,13 @@ impl Evaluator<'_> {
     /// Judges a member of the call, and stores its arguments if they were amended.
     fn member(
         &mut self,
-        judging: &mut Judging,
+        evaluation: &mut Evaluation,
         place: usize,
         requests: &[wit::Request],
         hearing: &mut Hearing,
     ) -> (Option<wit::Request>, bool) {
-        let Some((tool, argument, outer)) = judging.members.get(place).and_then(|member| {
-            let argument = judging.tool.spec.members.clone()?;
+        let Some((tool, argument, outer)) = evaluation.members.get(place).and_then(|member| {
+            let argument = evaluation.tool.spec.members.clone()?;
             Some((Arc::clone(&member.tool), argument, requests.first()?.clone()))
         }) else {
             return (None, false);
@@ -223,7 +223,7 @@ impl Evaluator<'_> {
                 .get(batch::ARGUMENTS)
                 .cloned()
         };
-        let own = entry(&judging.arguments).unwrap_or_else(|| Value::Object(Map::new()));
+        let own = entry(&evaluation.arguments).unwrap_or_else(|| Value::Object(Map::new()));
         let mut request = wit::Request {
             pack: tool.pack_name().to_owned(),
             tool: tool.spec.name.clone(),
@@ -233,11 +233,11 @@ impl Evaluator<'_> {
             ..outer
         };
         let at = format!("{argument}[{place}]");
-        let amended = self.before(judging, &tool, Some(&at), &mut request, hearing);
+        let amended = self.before(evaluation, &tool, Some(&at), &mut request, hearing);
         let Some(amended) = amended.and_then(|text| serde_json::from_str::<Value>(&text).ok()) else {
             return (Some(request), false);
         };
-        let slot = judging
+        let slot = evaluation
             .arguments
             .get_mut(&argument)
             .and_then(|list| list.get_mut(place));
@@ -250,7 +250,7 @@ impl Evaluator<'_> {
     /// Runs the chain over one request. Afterwards the request has the amended arguments.
     fn before(
         &mut self,
-        judging: &Judging,
+        evaluation: &Evaluation,
         tool: &Arc<ToolEntry>,
         place: Option<&str>,
         request: &mut wit::Request,
@@ -265,13 +265,13 @@ impl Evaluator<'_> {
         if let Some(sitting) = &sitting {
             sitting.begin(&request.pack, subject.tool, tool.spec.effect.as_str());
         }
-        let chain = judging.catalog.policies();
+        let chain = evaluation.catalog.policies();
         let ask = |policy: &Policy, amended: Option<&str>, notes: &[wit::Note]| {
             amend(request, amended);
             if let Some(sitting) = &sitting {
                 sitting.ask();
             }
-            self.place = Place::of(chain, policy, Some(tool));
+            self.position = ChainPosition::of(chain, policy, Some(tool));
             let answer = self.ask_about(policy, request, notes, None, |judge, store, request| {
                 Ok(judge.call_before_call(store, request)?)
             });
@@ -284,9 +284,9 @@ impl Evaluator<'_> {
                     sitting.keep(policy.namespace.pack(), enforced_as);
                 }
             }
-            self.spoken(answer)
+            self.bound_verdict(answer)
         };
-        let accept = |json: &str| judging.accept(tool, place.is_some(), &given, json);
+        let accept = |json: &str| evaluation.accept(tool, place.is_some(), &given, json);
         let amended = chain.before(hearing, subject, ask, accept);
         amend(request, amended.as_deref());
         if let Some(sitting) = &self.sitting {
@@ -298,11 +298,11 @@ impl Evaluator<'_> {
 
 impl Evaluator<'_> {
     /// Verdict with the binding of the policy's question.
-    fn spoken(&mut self, answer: Answer<wit::Verdict>) -> Answer<Spoken> {
+    fn bound_verdict(&mut self, answer: Answer<wit::Verdict>) -> Answer<BoundVerdict> {
         let bound = std::mem::take(&mut self.bound);
         let said = answer.said;
         Answer {
-            said: said.map(|(verdict, notes)| (Spoken { verdict, bound }, notes)),
+            said: said.map(|(verdict, notes)| (BoundVerdict { verdict, bound }, notes)),
             took: answer.took,
         }
     }
@@ -334,8 +334,8 @@ fn amend(request: &mut wit::Request, amended: Option<&str>) {
 }
 
 /// Call as policies see it, before a policy is named.
-fn request(guest: &GuestCall, draft: &PendingOperation) -> wit::Request {
-    let operation = &draft.operation;
+fn request(guest: &GuestCall, pending: &PendingOperation) -> wit::Request {
+    let operation = &pending.operation;
     wit::Request {
         op_id: operation.op_id.clone(),
         pack: operation.pack.clone(),

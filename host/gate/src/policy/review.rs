@@ -10,11 +10,11 @@ use tollgate_store::artifacts::CallArtifacts;
 use tollgate_store::storage::{PAGE, Session};
 
 use super::super::ended::Ended;
+use super::super::evaluation::Review;
 use super::super::failure::Failure;
 use super::super::guest_call::GuestCall;
-use super::super::judging::Review;
 use super::super::runtime::Runtime;
-use super::evaluate::{Evaluator, Place, host_failed};
+use super::evaluate::{ChainPosition, Evaluator, host_failed};
 use super::{leaving, panicked};
 
 impl Runtime {
@@ -87,7 +87,7 @@ impl Evaluator<'_> {
                 return host_failed();
             };
             let tool = review.catalog.find(&request.tool);
-            self.place = Place::of(chain, policy, tool);
+            self.position = ChainPosition::of(chain, policy, tool);
             let mut ask = |evaluator: &mut Evaluator<'_>| {
                 evaluator.ask_about(policy, request, notes, Some(outcome), |judge, store, request| {
                     Ok(judge.call_after_call(store, request, outcome)?)

@@ -24,9 +24,9 @@ use tollgate_store::storage::{
 };
 
 use super::super::batch;
-use super::super::judging::{Judging, Review};
-use super::super::runtime::Equipment;
-use super::evaluate::{Evaluator, Place};
+use super::super::evaluation::{Evaluation, Review};
+use super::super::runtime::CallServices;
+use super::evaluate::{ChainPosition, Evaluator};
 
 /// Empty sitting of a simulated call.
 fn sitting(request: &wit::Request) -> Sitting {
@@ -42,14 +42,14 @@ fn sitting(request: &wit::Request) -> Sitting {
 
 /// A separate ledger and tables, and policies that are asked over them.
 pub struct Trial {
-    equipment: Equipment,
+    services: CallServices,
     session: Option<Box<Session>>,
     /// Input schema of the tools that one policy is asked about.
     schema: Option<SchemaOf>,
 }
 
 /// Verdicts of a chain of policies on a call.
-pub struct Heard {
+pub struct ChainVerdicts {
     /// Decision on the call.
     pub decision: Decision,
     /// Arguments with which the call would have run, if they were amended.
@@ -66,12 +66,12 @@ pub struct Heard {
 impl Trial {
     /// Creates a test database with the tables of these policies.
     pub fn of<'a>(
-        equipment: Equipment,
+        services: CallServices,
         policies: impl Iterator<Item = &'a Policy>,
     ) -> Result<Trial, MigrationError> {
         let tables = policies.map(|policy| (&policy.namespace, policy.manifest.migrations.as_slice()));
         Ok(Trial {
-            equipment,
+            services,
             session: Some(Box::new(scratch(tables)?)),
             schema: None,
         })
@@ -124,7 +124,7 @@ impl Trial {
         let answer = self.reading(|evaluator| {
             evaluator.sitting = Some(sitting(request));
             evaluator.memories = memories.clone();
-            evaluator.place.schema = schema;
+            evaluator.position.schema = schema;
             let notes = request.notes.clone();
             evaluator.ask_about(
                 policy,
@@ -164,7 +164,7 @@ impl Trial {
         let schema = self.schema.clone();
         let ask = |evaluator: &mut Evaluator<'_>| {
             evaluator.memories = memories.clone();
-            evaluator.place.schema = schema;
+            evaluator.position.schema = schema;
             let notes = request.notes.clone();
             evaluator.ask_about(
                 policy,
@@ -184,7 +184,7 @@ impl Trial {
     }
 
     /// Asks the policies of a catalog about a call and its members.
-    pub fn hear(&mut self, catalog: &Arc<Catalog>, request: wit::Request) -> StoreResult<Heard> {
+    pub fn evaluate(&mut self, catalog: &Arc<Catalog>, request: wit::Request) -> StoreResult<ChainVerdicts> {
         let mut arguments = serde_json::from_str(&request.arguments).unwrap_or(Value::Null);
         let tool = catalog
             .find(&request.tool)
@@ -193,7 +193,7 @@ impl Trial {
         let memories = Memories::at(request.at);
         let (requests, amended) = match tool {
             Some(tool) => {
-                let mut judging = Judging {
+                let mut evaluation = Evaluation {
                     catalog: Arc::clone(catalog),
                     tool: Arc::clone(tool),
                     members: batch::find(catalog, tool, &mut arguments).unwrap_or_default(),
@@ -202,11 +202,11 @@ impl Trial {
                 let (requests, is_amended) = self.reading(|evaluator| {
                     evaluator.sitting = Some(sitting(&request));
                     evaluator.memories = memories.clone();
-                    evaluator.hear_all(&mut judging, request, &mut hearing)
+                    evaluator.evaluate_all(&mut evaluation, request, &mut hearing)
                 })?;
-                (requests, is_amended.then_some(judging.arguments))
+                (requests, is_amended.then_some(evaluation.arguments))
             }
-            None => self.hear_of_unknown(catalog, request, &memories, &mut hearing)?,
+            None => self.evaluate_unknown(catalog, request, &memories, &mut hearing)?,
         };
         // After the call it is written together with the memory from the review.
         let is_over = requests
@@ -216,7 +216,7 @@ impl Trial {
         if is_over {
             self.remember(&memories)?;
         }
-        Ok(Heard {
+        Ok(ChainVerdicts {
             decision: hearing.decision(),
             amended,
             took: hearing.took(),
@@ -228,7 +228,7 @@ impl Trial {
     }
 
     /// Asks about a call of a tool that no longer exists, whose arguments cannot be validated.
-    fn hear_of_unknown(
+    fn evaluate_unknown(
         &mut self,
         catalog: &Arc<Catalog>,
         mut request: wit::Request,
@@ -249,12 +249,12 @@ impl Trial {
             evaluator.memories = memories.clone();
             let ask = |policy: &Policy, amended: Option<&str>, notes: &[wit::Note]| {
                 super::amend(&mut request, amended);
-                evaluator.place = Place::of(catalog.policies(), policy, None);
+                evaluator.position = ChainPosition::of(catalog.policies(), policy, None);
                 let answer =
                     evaluator.ask_about(policy, &mut request, notes, None, |judge, store, request| {
                         Ok(judge.call_before_call(store, request)?)
                     });
-                evaluator.spoken(answer)
+                evaluator.bound_verdict(answer)
             };
             catalog.policies().before(hearing, subject, ask, is_object)
         })?;
@@ -267,12 +267,12 @@ impl Trial {
     pub fn review(
         &mut self,
         catalog: &Arc<Catalog>,
-        heard: &Heard,
+        verdicts: &ChainVerdicts,
         outcome: &wit::Outcome,
         effect: Effect,
     ) -> StoreResult<(Decision, Duration)> {
-        let (requests, notes) = (heard.requests.clone(), heard.notes.clone());
-        let notes = (notes, heard.memories.fork());
+        let (requests, notes) = (verdicts.requests.clone(), verdicts.notes.clone());
+        let notes = (notes, verdicts.memories.fork());
         let review = Review::new(Arc::clone(catalog), requests, notes, Instant::now());
         let mut remembered = Memories::default();
         let ask = |evaluator: &mut Evaluator<'_>| {
@@ -289,9 +289,9 @@ impl Trial {
     }
 
     /// True if a policy judges the result of a call or of one of its members.
-    pub fn is_reviewed(catalog: &Catalog, heard: &Heard) -> bool {
+    pub fn is_reviewed(catalog: &Catalog, verdicts: &ChainVerdicts) -> bool {
         let judges = |request: &wit::Request| catalog.policies().judges(Phase::Response, &request.tool);
-        heard.requests.iter().any(judges)
+        verdicts.requests.iter().any(judges)
     }
 
     fn reading<T>(&mut self, ask: impl FnOnce(&mut Evaluator<'_>) -> T) -> StoreResult<T> {
@@ -331,7 +331,7 @@ impl Trial {
         session: Box<Session>,
         ask: impl FnOnce(&mut Evaluator<'_>) -> T,
     ) -> StoreResult<(T, Box<Session>)> {
-        let mut evaluator = Evaluator::new(&self.equipment, None, Cancel::default(), session);
+        let mut evaluator = Evaluator::new(&self.services, None, Cancel::default(), session);
         let said = ask(&mut evaluator);
         let session = evaluator.session.take().ok_or(StoreError::no_session())?;
         Ok((said, session))

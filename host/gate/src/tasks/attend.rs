@@ -7,7 +7,7 @@ use tokio::sync::{mpsc, oneshot};
 use tokio_util::sync::CancellationToken;
 use tollgate_components::tools::TaskMode;
 use tollgate_core::deadline::Cancel;
-use tollgate_sandbox::progress::{Progress, Wanted, Word};
+use tollgate_sandbox::progress::{ClientMessage, Progress, Wanted};
 use tollgate_store::storage::{NewTask, StoredTask};
 
 use super::attending::{Attending, Client};
@@ -18,7 +18,7 @@ use crate::call::{Answers, Call, Caller, Outcome, UnknownTool};
 use crate::task_slot::{Latest, TaskSlot, Tasking};
 
 /// Capacity of the buffer of messages for the client.
-const WORDS: usize = 16;
+const MESSAGES: usize = 16;
 /// A call that can be repeated.
 #[derive(Debug, Clone)]
 pub struct Again {
@@ -41,8 +41,8 @@ impl Again {
         slot: &TaskSlot,
         cancel: Cancel,
         answers: Answers,
-    ) -> (Call, mpsc::Receiver<Word>) {
-        let (progress, words) = Progress::listened(Wanted {
+    ) -> (Call, mpsc::Receiver<ClientMessage>) {
+        let (progress, messages) = Progress::listened(Wanted {
             notes: true,
             lines: None,
         });
@@ -55,9 +55,9 @@ impl Again {
             cancel,
             progress,
             answers,
-            task: Tasking::Place(slot.clone()),
+            task: Tasking::Slot(slot.clone()),
         };
-        (call, words)
+        (call, messages)
     }
 }
 
@@ -77,7 +77,7 @@ pub enum Began {
 /// A call that runs independently. Dropping this before it becomes a task cancels the call.
 pub struct Attended {
     /// Messages for the client, until the call ended or became a task.
-    pub words: mpsc::Receiver<Word>,
+    pub messages: mpsc::Receiver<ClientMessage>,
     began: oneshot::Receiver<Began>,
     cancel: Cancel,
     /// Cancelled when the caller's token is no longer valid.
@@ -98,10 +98,10 @@ impl Attended {
         &mut self,
     ) -> (
         impl Future<Output = Option<Began>> + '_,
-        &mut mpsc::Receiver<Word>,
+        &mut mpsc::Receiver<ClientMessage>,
     ) {
         let began = &mut self.began;
-        (async move { began.await.ok() }, &mut self.words)
+        (async move { began.await.ok() }, &mut self.messages)
     }
 
     /// Accepts the first result. A call that became a task is not cancelled any more. `None` if the host failed.
@@ -122,7 +122,7 @@ impl Drop for Attended {
 impl Gate {
     /// Starts a call that becomes a task if it takes long, unless its tool keeps clients waiting.
     pub fn attend(self: &Arc<Gate>, again: Again, answers: Answers, lines: Wanted) -> Attended {
-        let (say, words) = mpsc::channel(WORDS);
+        let (say, messages) = mpsc::channel(MESSAGES);
         let (tell, began) = oneshot::channel();
         let cancel = Cancel::default();
         let revoked = again.caller.revoked.clone();
@@ -140,7 +140,7 @@ impl Gate {
         };
         tokio::spawn(attending.run(answers, client));
         Attended {
-            words,
+            messages,
             began,
             cancel,
             revoked,
@@ -183,12 +183,12 @@ impl Gate {
             if attending.gate.store_task(slot, new, listed).await != Fit::Stored {
                 return;
             }
-            let place = attending.enter();
+            let registration = attending.enter();
             if tell.send(attending.stored().await).is_err() {
                 // Its client is gone and does not know of the task.
                 attending.cancel.cancel();
             }
-            attending.wait(&place, waiting, 1).await;
+            attending.wait(&registration, waiting, 1).await;
         });
         stored.await.ok().flatten()
     }

@@ -9,12 +9,12 @@ use tollgate_core::deadline::{Cancel, Reason};
 use tollgate_core::failure_class::FailureClass;
 use tollgate_core::identity::Identity;
 use tollgate_core::task::TaskEvent;
-use tollgate_sandbox::progress::{Wanted, Word};
+use tollgate_sandbox::progress::{ClientMessage, Wanted};
 use tollgate_sdk::{ApprovalStatus, ToolError};
 use tollgate_store::storage::{NewTask, StoredTask, TaskEnd};
 
 use super::attend::{Again, Began};
-use super::live::{LiveTasks, Place};
+use super::live::{LiveTasks, Registration};
 use super::notes::Notes;
 use super::reply::KeptReply;
 use super::waiting::Waiting;
@@ -25,9 +25,9 @@ use crate::consent::Consent;
 use crate::task_slot::{Latest, TaskSlot};
 
 /// Time that a client waits for the reply of a call before it gets a task.
-const PATIENCE: Duration = Duration::from_millis(250);
+const REPLY_TIMEOUT: Duration = Duration::from_millis(250);
 /// Time for an unreachable database to come back after it stored a task.
-const STORED_PATIENCE: Duration = Duration::from_secs(20);
+const RECOVERY_TIMEOUT: Duration = Duration::from_secs(20);
 /// Interval of checking whether the call has begun, if its client waits for a task.
 const BEGUN_INTERVAL: Duration = Duration::from_millis(50);
 /// Most rounds of questions on one host.
@@ -46,20 +46,20 @@ enum Woken {
 
 /// Client of a call that has not become a task yet.
 pub(super) struct Client {
-    pub(super) say: mpsc::Sender<Word>,
+    pub(super) say: mpsc::Sender<ClientMessage>,
     pub(super) wanted: Wanted,
     pub(super) tell: oneshot::Sender<Began>,
 }
 
 impl Client {
-    fn hear(&self, word: Word) {
-        let is_wanted = match &word {
-            Word::Note(_) => self.wanted.notes,
-            Word::Line(line) => self.wanted.lines.is_some_and(|least| line.severity >= least),
+    fn hear(&self, message: ClientMessage) {
+        let is_wanted = match &message {
+            ClientMessage::Note(_) => self.wanted.notes,
+            ClientMessage::Line(line) => self.wanted.lines.is_some_and(|least| line.severity >= least),
         };
         if is_wanted {
             // A client that does not read its messages misses some.
-            let _ = self.say.try_send(word);
+            let _ = self.say.try_send(message);
         }
     }
 }
@@ -78,41 +78,41 @@ impl Attending {
     /// Runs the call. It belongs to the client until it becomes a task.
     pub(super) async fn run(self, answers: Answers, client: Client) {
         let agreed = answers.agreed();
-        let (mut call, mut words) = self.again.call(&self.slot, self.cancel.clone(), answers);
+        let (mut call, mut messages) = self.again.call(&self.slot, self.cancel.clone(), answers);
         // The client gets the component's log lines only while it waits.
         call.progress = call.progress.with_lines(client.wanted.lines);
         let gate = Arc::clone(&self.gate);
         // Separate future, so that a waiting task does not hold the memory of a call.
         let mut running = Box::pin(gate.call(call));
-        let mut due = Some(Instant::now() + PATIENCE);
+        let mut due = Some(Instant::now() + REPLY_TIMEOUT);
         let mut client = Some(client);
-        let mut place = None;
+        let mut registration = None;
         let mut notes = Notes::default();
         let ended = loop {
             tokio::select! {
                 ended = &mut running => break ended,
-                Some(word) = words.recv() => match &client {
-                    Some(client) => client.hear(word),
-                    None => notes.hear(word),
+                Some(message) = messages.recv() => match &client {
+                    Some(client) => client.hear(message),
+                    None => notes.hear(message),
                 },
-                () = at(due) => (place, due) = self.try_begin(&mut client).await,
-                () = notes.due(), if place.is_some() => self.store_note(&mut notes).await,
+                () = at(due) => (registration, due) = self.try_begin(&mut client).await,
+                () = notes.due(), if registration.is_some() => self.store_note(&mut notes).await,
             }
         };
         drop(running);
-        if let Some(place) = place {
-            return self.follow(&place, ended, 1, agreed).await;
+        if let Some(registration) = registration {
+            return self.follow(&registration, ended, 1, agreed).await;
         }
         let Some(client) = client else { return };
-        while let Ok(word) = words.try_recv() {
-            client.hear(word);
+        while let Ok(message) = messages.try_recv() {
+            client.hear(message);
         }
         let _ = client.tell.send(Began::Replied(ended));
     }
 
     /// Makes the call a task, if it has begun and its client is still there. Otherwise returns when to try again, if
     /// ever.
-    async fn try_begin(&self, client: &mut Option<Client>) -> (Option<Place>, Option<Instant>) {
+    async fn try_begin(&self, client: &mut Option<Client>) -> (Option<Registration>, Option<Instant>) {
         let is_gone = client.as_ref().is_none_or(|client| client.tell.is_closed());
         if is_gone {
             return (None, None);
@@ -129,12 +129,12 @@ impl Attending {
     }
 
     /// Makes the call a task. If that is impossible, the client keeps waiting.
-    async fn begin(&self, client: &mut Option<Client>) -> Option<Place> {
+    async fn begin(&self, client: &mut Option<Client>) -> Option<Registration> {
         let new = self.new_task(self.slot.latest()?);
         if self.gate.store_task(&self.slot, new, None).await != Fit::Stored {
             return None;
         }
-        let place = self.enter();
+        let registration = self.enter();
         let task = self.stored_in_time().await;
         if task.as_ref().is_some_and(|task| task.is_cancelled) {
             // It was cancelled before the watch knew of it.
@@ -143,7 +143,7 @@ impl Attending {
         if let (Some(task), Some(client)) = (task, client.take()) {
             let _ = client.tell.send(Began::Task(task));
         }
-        Some(place)
+        Some(registration)
     }
 
     /// Row of a task about a call.
@@ -162,26 +162,26 @@ impl Attending {
     }
 
     /// Adds the task to this host's unfinished tasks.
-    pub(super) fn enter(&self) -> Place {
+    pub(super) fn enter(&self) -> Registration {
         let revoked = self.again.caller.revoked.clone();
         LiveTasks::enter(&self.gate, self.slot.id(), self.cancel.clone(), revoked)
     }
 
     /// Repeats the call of a task whose host is gone, and follows the task to its end.
-    pub(super) async fn resume(self, place: Place) {
-        let ended = self.call_again(&place, Answers::default()).await;
-        self.follow(&place, ended, self.first_round, None).await;
+    pub(super) async fn resume(self, registration: Registration) {
+        let ended = self.call_again(&registration, Answers::default()).await;
+        self.follow(&registration, ended, self.first_round, None).await;
     }
 
     /// The stored task, as soon as the database can be queried. Its client waits for it and knows nothing else.
     async fn stored_in_time(&self) -> Option<StoredTask> {
-        let until = Instant::now() + STORED_PATIENCE;
+        let until = Instant::now() + RECOVERY_TIMEOUT;
         loop {
             let task = self.stored().await;
             if task.is_some() || Instant::now() > until {
                 return task;
             }
-            tokio::time::sleep(PATIENCE).await;
+            tokio::time::sleep(REPLY_TIMEOUT).await;
         }
     }
 
@@ -197,7 +197,7 @@ impl Attending {
     /// Ends the task with the outcome of its call, or waits for answers and repeats the call.
     async fn follow(
         &self,
-        place: &Place,
+        registration: &Registration,
         ended: Result<Outcome, UnknownTool>,
         round: u32,
         agreed: Option<Consent>,
@@ -210,10 +210,10 @@ impl Attending {
             }
         };
         let is_last = round >= self.first_round + MAX_ROUNDS;
-        if outcome.is_overtaken && !is_last && !place.cancel().is_cancelled() {
+        if outcome.is_overtaken && !is_last && !registration.cancel().is_cancelled() {
             // An equal call used the approval first. The policy now says what it requires.
-            let ended = self.call_again(place, Answers::default()).await;
-            return Box::pin(self.follow(place, ended, round + 1, None)).await;
+            let ended = self.call_again(registration, Answers::default()).await;
+            return Box::pin(self.follow(registration, ended, round + 1, None)).await;
         }
         let waiting = match !is_last {
             true => Waiting::of(&outcome, self.again.can, round),
@@ -222,8 +222,8 @@ impl Attending {
         let Some(waiting) = waiting else {
             return self.end(outcome).await;
         };
-        if place.cancel().is_cancelled() {
-            let reason = place.cancel().reason().cloned();
+        if registration.cancel().is_cancelled() {
+            let reason = registration.cancel().reason().cloned();
             return self.end_waiting(reason.unwrap_or_else(ending::cancelled)).await;
         }
         let (id, now_ms) = (self.slot.id().to_owned(), self.gate.clock.now_ms());
@@ -244,18 +244,18 @@ impl Attending {
             })
             .await;
         if is_asked == Ok(true) {
-            Box::pin(self.wait(place, waiting.after(agreed), round)).await;
+            Box::pin(self.wait(registration, waiting.after(agreed), round)).await;
         } else {
             self.end(outcome).await;
         }
     }
 
     /// Waits for answers, and repeats the call with them.
-    pub(super) async fn wait(&self, place: &Place, waiting: Waiting, round: u32) {
+    pub(super) async fn wait(&self, registration: &Registration, waiting: Waiting, round: u32) {
         let (approvals, queued) = waiting.watched(self.slot.is_listed());
-        place.wait_for(approvals, queued);
-        let woken = self.woken(place, waiting).await;
-        place.wait_for(Vec::new(), None);
+        registration.wait_for(approvals, queued);
+        let woken = self.woken(registration, waiting).await;
+        registration.wait_for(Vec::new(), None);
         let answers = match woken {
             Woken::Go(answers) => answers,
             Woken::Over => return,
@@ -271,25 +271,31 @@ impl Attending {
             return;
         }
         let agreed = answers.agreed();
-        let ended = self.call_again(place, answers).await;
-        Box::pin(self.follow(place, ended, round + 1, agreed)).await;
+        let ended = self.call_again(registration, answers).await;
+        Box::pin(self.follow(registration, ended, round + 1, agreed)).await;
     }
 
     /// Repeats the call of a task.
-    async fn call_again(&self, place: &Place, answers: Answers) -> Result<Outcome, UnknownTool> {
-        let (call, mut words) = self.again.call(&self.slot, place.cancel().clone(), answers);
+    async fn call_again(
+        &self,
+        registration: &Registration,
+        answers: Answers,
+    ) -> Result<Outcome, UnknownTool> {
+        let (call, mut messages) = self
+            .again
+            .call(&self.slot, registration.cancel().clone(), answers);
         let mut running = Box::pin(self.gate.call(call));
         let mut notes = Notes::default();
         loop {
             tokio::select! {
                 ended = &mut running => return ended,
-                Some(word) = words.recv() => notes.hear(word),
+                Some(message) = messages.recv() => notes.hear(message),
                 () = notes.due() => self.store_note(&mut notes).await,
             }
         }
     }
 
-    async fn woken(&self, place: &Place, waiting: Waiting) -> Woken {
+    async fn woken(&self, registration: &Registration, waiting: Waiting) -> Woken {
         let until = Instant::now() + Duration::from_millis(TTL_MS.unsigned_abs());
         let envelope = self.slot.latest().and_then(|latest| latest.envelope_id);
         loop {
@@ -325,8 +331,8 @@ impl Attending {
                 // An envelope whose time is up is closed by the next call in it, and its tasks need not wait for
                 // that.
                 Ok((.., (Some(closed), _))) => return Woken::Cancelled(closed),
-                Ok((Some(task), ..)) if task.is_cancelled || place.cancel().is_cancelled() => {
-                    let reason = place.cancel().reason().cloned();
+                Ok((Some(task), ..)) if task.is_cancelled || registration.cancel().is_cancelled() => {
+                    let reason = registration.cancel().reason().cloned();
                     return Woken::Cancelled(reason.unwrap_or_else(ending::cancelled));
                 }
                 Ok((Some(task), ..)) if task.has_all_answers() => return Woken::Go(waiting.answered(&task)),
@@ -344,7 +350,7 @@ impl Attending {
                 Err(err) => tracing::warn!(%err, "reading a waiting task failed"),
             }
             tokio::select! {
-                () = place.woken() => {}
+                () = registration.woken() => {}
                 () = tokio::time::sleep_until(next) => {
                     if next >= until {
                         return Woken::Late;

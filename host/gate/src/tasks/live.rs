@@ -53,7 +53,7 @@ struct Queued {
 }
 
 /// Registration of a task among the unfinished ones. Dropping it removes the task.
-pub(super) struct Place {
+pub(super) struct Registration {
     id: String,
     gate: Weak<Gate>,
     wake: Arc<Notify>,
@@ -67,7 +67,7 @@ impl LiveTasks {
         id: &str,
         cancel: Cancel,
         revoked: Option<CancellationToken>,
-    ) -> Place {
+    ) -> Registration {
         let wake = Arc::new(Notify::new());
         let live = Live {
             cancel: cancel.clone(),
@@ -81,7 +81,7 @@ impl LiveTasks {
         if !std::mem::replace(&mut tasks.is_watched, true) {
             tokio::spawn(watch(Arc::downgrade(gate)));
         }
-        Place {
+        Registration {
             id: id.to_owned(),
             gate: Arc::downgrade(gate),
             wake,
@@ -175,7 +175,7 @@ impl LiveTasks {
     }
 }
 
-impl Place {
+impl Registration {
     /// Sets the requests for approval that it waits for, and the question that waits for room in their list.
     pub(super) fn wait_for(&self, approvals: Vec<String>, queued: Option<Arc<NewApproval>>) {
         let Some(gate) = self.gate.upgrade() else { return };
@@ -198,7 +198,7 @@ impl Place {
     }
 }
 
-impl Drop for Place {
+impl Drop for Registration {
     fn drop(&mut self) {
         if let Some(gate) = self.gate.upgrade() {
             gate.tasks.live.tasks().by_id.remove(&self.id);
@@ -240,7 +240,7 @@ async fn watch(gate: Weak<Gate>) {
             boot_ms: gate.clock.boot_ms(),
         };
         let seen = gate
-            .lanes
+            .executors
             .aside(move |_, database| changed(look, database, open))
             .await;
         look = match seen {

@@ -119,7 +119,7 @@ impl Gate {
         self.tasks.pace.look(id, Instant::now())?;
         let found = match self.is_abandoned(&found) {
             true => {
-                self.bury_the_dead().await;
+                self.clean_up_after_dead_hosts().await;
                 self.owned(id, owner).await?
             }
             false => found,
@@ -182,7 +182,7 @@ impl Gate {
             .await?;
         self.tasks.live.wake(id, wanted.then(ending::cancelled));
         if wanted && self.is_of_nobody(id).await? {
-            self.bury_the_dead().await;
+            self.clean_up_after_dead_hosts().await;
         }
         Ok(wanted)
     }
@@ -240,12 +240,12 @@ impl Gate {
         Ok(found.is_some_and(|task| self.is_abandoned(&task)))
     }
 
-    async fn bury_the_dead(&self) {
-        let buried = self.lanes.aside(|runtime, database| {
-            let clock = &*runtime.equipment.clock;
-            runtime.host.bury_the_dead(database, clock)
+    async fn clean_up_after_dead_hosts(&self) {
+        let cleaned = self.executors.aside(|runtime, database| {
+            let clock = &*runtime.services.clock;
+            runtime.host.clean_up_after_dead_hosts(database, clock)
         });
-        if let Some(Err(err)) = buried.await {
+        if let Some(Err(err)) = cleaned.await {
             tracing::error!("ending the tasks of a host that died failed: {err:#}");
         }
     }
@@ -290,7 +290,7 @@ impl Gate {
     ) -> Result<bool, ToolError> {
         let came_to = Arc::new(Mutex::new(false));
         let seen = Arc::clone(&came_to);
-        let is_on_disk = self.lanes.change(Box::new(move |session| {
+        let is_on_disk = self.executors.change(Box::new(move |session| {
             // The transaction may run again; only the last run counts.
             *seen.lock().unwrap_or_else(PoisonError::into_inner) = change(session)?;
             Ok(())
@@ -308,7 +308,7 @@ impl Gate {
     ) -> Result<T, ToolError> {
         let spare = self.readers().pop();
         let looked = self
-            .lanes
+            .executors
             .aside(move |_, database| look_with(spare, database, look))
             .await;
         match looked {
@@ -381,9 +381,9 @@ fn answer_once(
 }
 
 /// Records which call a task makes, in the transaction that admits the call.
-pub(crate) fn begin_with_intent(session: &Session, draft: &PendingOperation) -> StoreResult<()> {
-    match &draft.task {
-        Some(slot) if slot.is_stored() => session.tasks().note_call(slot.id(), &draft.operation.op_id),
+pub(crate) fn begin_with_intent(session: &Session, pending: &PendingOperation) -> StoreResult<()> {
+    match &pending.task {
+        Some(slot) if slot.is_stored() => session.tasks().note_call(slot.id(), &pending.operation.op_id),
         _ => Ok(()),
     }
 }
@@ -391,25 +391,25 @@ pub(crate) fn begin_with_intent(session: &Session, draft: &PendingOperation) -> 
 /// Ends the task of a call in the transaction of the call's row, if the call became one.
 pub(crate) fn end_with_row(
     session: &Session,
-    draft: &PendingOperation,
+    pending: &PendingOperation,
     settled: &Settled,
     now_ms: i64,
 ) -> StoreResult<()> {
-    match ending_of(draft, settled) {
+    match ending_of(pending, settled) {
         Some((slot, end)) => end_stored(session, &slot, &end, now_ms),
         None => Ok(()),
     }
 }
 
 /// End of the task that a call may have become. `None` if it continues with a question, or cannot be a task.
-pub(crate) fn ending_of(draft: &PendingOperation, settled: &Settled) -> Option<(TaskSlot, TaskEnd)> {
-    let slot = draft.task.clone()?;
+pub(crate) fn ending_of(pending: &PendingOperation, settled: &Settled) -> Option<(TaskSlot, TaskEnd)> {
+    let slot = pending.task.clone()?;
     let result = settled.result.as_ref().map_err(|failure| &failure.error);
     if result.is_err_and(|error| error.asking.is_some()) {
         return None;
     }
-    slot.drafted(&draft.operation);
-    let kept = KeptReply::of(&slot.latest()?, draft.started.elapsed(), result);
+    slot.set_call(&pending.operation);
+    let kept = KeptReply::of(&slot.latest()?, pending.started.elapsed(), result);
     Some((slot, kept.end(settled.cause())))
 }
 

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use tokio::time::Instant;
-use tollgate_sandbox::progress::{Note, Word};
+use tollgate_sandbox::progress::{ClientMessage, Note};
 
 /// Least time between two stored notes.
 const NOTE_INTERVAL: Duration = Duration::from_secs(2);
@@ -17,8 +17,8 @@ pub(super) struct Notes {
 
 impl Notes {
     /// Keeps a note. Log lines are only for waiting clients.
-    pub(super) fn hear(&mut self, word: Word) {
-        if let Word::Note(note) = word {
+    pub(super) fn hear(&mut self, message: ClientMessage) {
+        if let ClientMessage::Note(note) = message {
             self.latest = Some(note);
         }
     }
@@ -57,8 +57,8 @@ fn number(number: f64) -> String {
 mod tests {
     use super::*;
 
-    fn note(done: f64, total: Option<f64>, message: &str) -> Word {
-        Word::Note(Note {
+    fn note(done: f64, total: Option<f64>, message: &str) -> ClientMessage {
+        ClientMessage::Note(Note {
             done,
             total,
             message: message.to_owned(),

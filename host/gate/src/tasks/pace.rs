@@ -11,7 +11,7 @@ const BURST: f64 = 50.0;
 /// Sustained polls of one task per second.
 const PER_SECOND: f64 = 10.0;
 /// Number of known tasks above which those that are not polled are forgotten.
-const KNOWN: usize = 4_096;
+const MAX_KNOWN: usize = 4_096;
 
 /// Polls of tasks by clients.
 #[derive(Default)]
@@ -34,7 +34,7 @@ impl Pace {
     /// Counts a poll of a task.
     pub(super) fn look(&self, id: &str, now: Instant) -> Result<(), ToolError> {
         let mut known = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        if known.len() >= KNOWN && !known.contains_key(id) {
+        if known.len() >= MAX_KNOWN && !known.contains_key(id) {
             known.retain(|_, looks| {
                 looks.refill(now);
                 looks.left < BURST
@@ -85,7 +85,7 @@ mod tests {
     #[test]
     fn tasks_that_nobody_looks_at_are_forgotten() {
         let (pace, start) = (Pace::default(), Instant::now());
-        for number in 0..KNOWN {
+        for number in 0..MAX_KNOWN {
             pace.look(&number.to_string(), start).unwrap();
         }
         pace.look("more", start + Duration::from_secs(1)).unwrap();

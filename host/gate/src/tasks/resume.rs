@@ -100,8 +100,8 @@ impl Gate {
                 return Ok(());
             }
             tracing::info!(task = id, "taking over a task whose host died");
-            let place = attending.enter();
-            tokio::spawn(attending.resume(place));
+            let registration = attending.enter();
+            tokio::spawn(attending.resume(registration));
             Ok(())
         });
         taken.await.unwrap_or(Ok(()))

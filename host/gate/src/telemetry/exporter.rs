@@ -16,17 +16,17 @@ const BATCH: usize = 512;
 /// Most messages of spans in a row, so that metrics are not starved.
 const ROW: usize = 16;
 /// Interval of checking the queue. Calls do not wake the exporter.
-const TICK: Duration = Duration::from_millis(250);
+const QUEUE_CHECK_INTERVAL: Duration = Duration::from_millis(250);
 /// Longest time that spans wait for a full batch.
-const PAUSE: Duration = Duration::from_secs(2);
+const BATCH_DELAY_LIMIT: Duration = Duration::from_secs(2);
 /// Longest pause after the collector accepted none. The pause doubles each time, up to this.
-const LONGEST_PAUSE: Duration = Duration::from_secs(30);
+const PAUSE_LIMIT: Duration = Duration::from_secs(30);
 /// Time limit for a collector's answer.
-const PATIENCE: Duration = Duration::from_secs(5);
+const COLLECTOR_TIMEOUT: Duration = Duration::from_secs(5);
 /// Time limit for sending the rest when the host stops.
-const LAST_PATIENCE: Duration = Duration::from_millis(1_500);
+const FLUSH_TIMEOUT: Duration = Duration::from_millis(1_500);
 /// Time that the host waits for the exporter to end.
-const END: Duration = Duration::from_secs(2);
+const EXIT_TIMEOUT: Duration = Duration::from_secs(2);
 
 /// Sends spans and metrics until it is stopped.
 pub struct Exporter {
@@ -68,8 +68,8 @@ impl Exporter {
 
     /// Sends the rest, if the collector accepts it soon. A thread that a collector blocks is abandoned.
     pub async fn stop(self) {
-        let _ = self.stop.try_send(Instant::now() + LAST_PATIENCE);
-        if tokio::time::timeout(END, self.ended).await.is_err() {
+        let _ = self.stop.try_send(Instant::now() + FLUSH_TIMEOUT);
+        if tokio::time::timeout(EXIT_TIMEOUT, self.ended).await.is_err() {
             tracing::info!("the host stops without waiting for the collector");
         }
     }
@@ -90,11 +90,11 @@ struct Work<F> {
 
 impl<F: Fn() -> Option<Figures>> Work<F> {
     fn run(&mut self, stopped: &Receiver<Instant>) {
-        let mut pause = PAUSE;
+        let mut pause = BATCH_DELAY_LIMIT;
         let mut next_spans = Instant::now() + pause;
         let mut next_figures = Instant::now() + self.interval;
         loop {
-            match stopped.recv_timeout(TICK) {
+            match stopped.recv_timeout(QUEUE_CHECK_INTERVAL) {
                 Err(RecvTimeoutError::Timeout) => {}
                 Ok(until) => return self.finish(until),
                 Err(RecvTimeoutError::Disconnected) => return,
@@ -102,16 +102,16 @@ impl<F: Fn() -> Option<Figures>> Work<F> {
             let many = self.queue.as_ref().is_some_and(|queue| queue.len() >= BATCH);
             let is_due = Instant::now() >= next_spans;
             if is_due || (many && !self.traces.is_away()) {
-                self.send_spans(|| PATIENCE);
+                self.send_spans(|| COLLECTOR_TIMEOUT);
                 pause = if self.traces.is_away() {
-                    LONGEST_PAUSE.min(pause * 2)
+                    PAUSE_LIMIT.min(pause * 2)
                 } else {
-                    PAUSE
+                    BATCH_DELAY_LIMIT
                 };
                 next_spans = Instant::now() + pause;
             }
             if Instant::now() >= next_figures {
-                self.send_figures(PATIENCE);
+                self.send_figures(COLLECTOR_TIMEOUT);
                 next_figures = Instant::now() + self.interval;
             }
         }

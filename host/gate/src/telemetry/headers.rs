@@ -12,7 +12,7 @@ use thiserror::Error;
 use ureq::http::{HeaderName, HeaderValue};
 
 /// Longest value, in bytes.
-const LONGEST: u64 = 16 << 10;
+const MAX_VALUE_BYTES: u64 = 16 << 10;
 /// Headers that each message sets itself.
 const TAKEN: &[&str] = &[
     "connection",
@@ -128,7 +128,7 @@ fn read_file(path: &Path) -> std::io::Result<String> {
         return Err(std::io::Error::other("others can read it; run `chmod 600` on it"));
     }
     let mut text = String::new();
-    file.take(LONGEST).read_to_string(&mut text)?;
+    file.take(MAX_VALUE_BYTES).read_to_string(&mut text)?;
     Ok(text)
 }
 

@@ -14,49 +14,49 @@ use crate::{edits, envelope_refusal, windows};
 
 impl Writer {
     /// Adds the workspace from a row of the pack to the call's row.
-    pub(super) fn name_workspace(&mut self, draft: &mut PendingOperation) -> StoreResult<()> {
-        if draft.operation.workspace.is_none() {
-            draft.operation.workspace = draft.window_use.registered(self.session()?);
+    pub(super) fn name_workspace(&mut self, pending: &mut PendingOperation) -> StoreResult<()> {
+        if pending.operation.workspace.is_none() {
+            pending.operation.workspace = pending.window_use.registered(self.session()?);
         }
         Ok(())
     }
 
     /// Takes the units that the call uses, and counts it in its envelope. Returns the refusal, or a success that has
     /// no content yet.
-    pub(super) fn admit(&mut self, draft: &PendingOperation, now: &str) -> StoreResult<Settled> {
-        let mut settled = self.ask(draft, now)?;
+    pub(super) fn admit(&mut self, pending: &PendingOperation, now: &str) -> StoreResult<Settled> {
+        let mut settled = self.ask(pending, now)?;
         settled.is_turned_away = settled.result.is_err();
         Ok(settled)
     }
 
     /// Runs all checks that can refuse a call.
-    fn ask(&mut self, draft: &PendingOperation, now: &str) -> StoreResult<Settled> {
-        if let Some(refusal) = edits::unseen(self.session()?, draft)? {
+    fn ask(&mut self, pending: &PendingOperation, now: &str) -> StoreResult<Settled> {
+        if let Some(refusal) = edits::unseen(self.session()?, pending)? {
             return Ok(Settled::failed(Failure::refused(refusal)));
         }
-        if draft.permits.is_empty() && draft.windows.is_empty() {
-            let settled = self.admit_by_envelope(draft, now)?;
+        if pending.permits.is_empty() && pending.windows.is_empty() {
+            let settled = self.admit_by_envelope(pending, now)?;
             // In an envelope this is done together with the envelope's own states.
-            if draft.operation.envelope_id.is_none() && settled.result.is_ok() {
-                self.note_newest(draft)?;
+            if pending.operation.envelope_id.is_none() && settled.result.is_ok() {
+                self.note_newest(pending)?;
             }
             return Ok(settled);
         }
-        let now_ms = self.runtime.equipment.clock.now_ms();
-        let op_id = draft.operation.op_id.as_str();
-        let taker = Taker::of(&draft.operation);
-        if let Err(overtaken) = permits::take(self.session()?, &draft.permits, &taker, now_ms)? {
+        let now_ms = self.runtime.services.clock.now_ms();
+        let op_id = pending.operation.op_id.as_str();
+        let taker = Taker::of(&pending.operation);
+        if let Err(overtaken) = permits::take(self.session()?, &pending.permits, &taker, now_ms)? {
             return Ok(overtaken.settled());
         }
-        let settled = match windows::take(self.session()?, &draft.windows, draft, now_ms)? {
-            Ok(()) => self.admit_by_envelope(draft, now)?,
+        let settled = match windows::take(self.session()?, &pending.windows, pending, now_ms)? {
+            Ok(()) => self.admit_by_envelope(pending, now)?,
             Err(refusal) => Settled::failed(Failure::refused(refusal)),
         };
         if settled.result.is_ok() {
-            self.note_newest(draft)?;
+            self.note_newest(pending)?;
         }
         if settled.result.is_err() {
-            windows::undo(self.session()?, &draft.windows, draft)?;
+            windows::undo(self.session()?, &pending.windows, pending)?;
             self.session()?.permits().undo(op_id)?;
             self.session()?.budgets().give_back_of_operation(op_id)?;
         }
@@ -64,9 +64,9 @@ impl Writer {
     }
 
     /// Stores the state of the work tree that a call found. The edit counts whatever the call's outcome.
-    pub(super) fn note_newest(&mut self, draft: &PendingOperation) -> StoreResult<()> {
-        match draft.sighting() {
-            Some(seen) if !draft.closes_envelope() => {
+    pub(super) fn note_newest(&mut self, pending: &PendingOperation) -> StoreResult<()> {
+        match pending.sighting() {
+            Some(seen) if !pending.closes_envelope() => {
                 self.session()?.work_trees().note_newest(seen, Cause::Observed)
             }
             _ => Ok(()),
@@ -74,51 +74,51 @@ impl Writer {
     }
 
     /// Gives back the permits of a refused call, and books the units of budgets that any other call took.
-    pub(super) fn settle_permits(&mut self, draft: &PendingOperation, is_refused: bool) -> StoreResult<()> {
-        let op_id = draft.operation.op_id.as_str();
+    pub(super) fn settle_permits(&mut self, pending: &PendingOperation, is_refused: bool) -> StoreResult<()> {
+        let op_id = pending.operation.op_id.as_str();
         let session = self.session()?;
         if is_refused {
             session.permits().give_back(op_id)?;
-        } else if permits::has_units(&draft.permits) {
+        } else if permits::has_units(&pending.permits) {
             session.budgets().book_for_policies(op_id)?;
         }
         session.budgets().give_back_of_operation(op_id)
     }
 
     /// Counts a call in its envelope.
-    fn admit_by_envelope(&mut self, draft: &PendingOperation, now: &str) -> StoreResult<Settled> {
+    fn admit_by_envelope(&mut self, pending: &PendingOperation, now: &str) -> StoreResult<Settled> {
         let mut settled = Settled::of(Ok(Reply::default()));
-        let Some(envelope) = &draft.operation.envelope_id else {
+        let Some(envelope) = &pending.operation.envelope_id else {
             return Ok(settled);
         };
-        let boot_ms = self.runtime.equipment.clock.boot_ms();
+        let boot_ms = self.runtime.services.clock.boot_ms();
         let session = self.session()?;
         if !session
             .envelopes()
-            .is_visible(envelope, draft.operation.identity.as_ref())?
+            .is_visible(envelope, pending.operation.identity.as_ref())?
         {
             let refusal = envelope_refusal::unknown(envelope);
             return Ok(Settled::failed(Failure::refused(refusal)));
         }
-        let seen = draft
+        let seen = pending
             .sighting()
-            .map(|seen| (seen, draft.operation.op_id.as_str()));
+            .map(|seen| (seen, pending.operation.op_id.as_str()));
         match session
             .envelopes()
-            .admit_seeing(envelope, draft.charge, boot_ms, now, seen)?
+            .admit_seeing(envelope, pending.charge, boot_ms, now, seen)?
         {
             Admission::Admitted(admitted) => {
                 settled.standing = Some(admitted.standing);
                 settled.counters = admitted.counters;
                 settled.remaining_ms = admitted.remaining_ms;
-                if draft.joins
+                if pending.joins
                     && self
                         .joined
-                        .insert((envelope.clone(), draft.operation.connection.clone()))
+                        .insert((envelope.clone(), pending.operation.connection.clone()))
                 {
                     let user = (
-                        draft.operation.host_id.as_str(),
-                        draft.operation.connection.as_str(),
+                        pending.operation.host_id.as_str(),
+                        pending.operation.connection.as_str(),
                     );
                     self.session()?.envelopes().join(envelope, user, now)?;
                 }
@@ -144,25 +144,25 @@ impl Writer {
     /// Fingerprint of a call's changes, and whether its envelope has seen it before.
     pub(super) fn mutation(
         &mut self,
-        draft: &PendingOperation,
+        pending: &PendingOperation,
         settled: &Settled,
     ) -> StoreResult<Option<Mutation>> {
         let session = self.session()?;
         let changes = session.take_changes();
-        if !matches!(draft.charge, Charge::Mutations(_)) || settled.refusal().is_some() {
+        if !matches!(pending.charge, Charge::Mutations(_)) || settled.refusal().is_some() {
             return Ok(None);
         }
         // A batch is identified by its members, not by how it is asked to run or report them.
-        let members = draft.operation.members.as_deref();
-        let asked = members.unwrap_or(&draft.operation.args_hash);
-        let text = format!("{}\n{asked}\n{changes:?}", draft.operation.tool);
+        let members = pending.operation.members.as_deref();
+        let asked = members.unwrap_or(&pending.operation.args_hash);
+        let text = format!("{}\n{asked}\n{changes:?}", pending.operation.tool);
         let tables = changes.into_keys().collect();
         let own = tollgate_core::hash::sha256_hex(text.as_bytes());
         Mutation::of(
             session,
-            &draft.operation,
-            draft.edited_sighting(),
-            &settled.additions,
+            &pending.operation,
+            pending.edited_sighting(),
+            &settled.annotations,
             Some((own, tables)),
         )
     }

@@ -79,18 +79,18 @@ pub(super) fn take_alike<T>(
 /// Locking mode of a call that touches only its pack's tables, its envelope and rows of its own. Anything that counts
 /// across calls of others, such as permits, time windows and memories of policies, needs the exclusive lock.
 fn of_call(job: &Job) -> Option<Among> {
-    let Job::Call { guest, draft, .. } = job else {
+    let Job::Call { guest, pending, .. } = job else {
         return None;
     };
     let Body::Guest(pack) = &guest.body else {
         return None;
     };
-    let operation = &draft.operation;
-    let counts = !draft.permits.is_empty()
-        || !draft.windows.is_empty()
-        || !draft.remembered.is_empty()
+    let operation = &pending.operation;
+    let counts = !pending.permits.is_empty()
+        || !pending.windows.is_empty()
+        || !pending.remembered.is_empty()
         || !operation.policy_rows.is_empty();
-    let is_judged_here = guest.judging.is_some() || guest.review.is_some();
+    let is_judged_here = guest.evaluation.is_some() || guest.review.is_some();
     if counts || is_judged_here || operation.members.is_some() {
         return None;
     }

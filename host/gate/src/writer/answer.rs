@@ -5,19 +5,19 @@ use std::time::Instant;
 use crossbeam_channel::Sender;
 use tollgate_store::storage::{Admitted, StoreError};
 
-use crate::failure::{Failure, buried, lost_transaction};
-use crate::intake::Pending;
+use crate::failure::{Failure, lost_transaction, recorded_elsewhere};
+use crate::intake::QueuedJob;
 use crate::job::Job;
 use crate::projector::Work as Projection;
 use crate::settled::Settled;
 
 /// Answers the jobs of a batch that is on disk.
-pub(super) fn answer(batch: Vec<Pending>, projector: &Sender<Projection>) {
-    for pending in batch {
+pub(super) fn answer(batch: Vec<QueuedJob>, projector: &Sender<Projection>) {
+    for queued in batch {
         // A caller that is gone needs no answer; its row is in the ledger.
-        match pending.job {
+        match queued.job {
             Job::Call { guest, reply, .. } => {
-                let settled = pending
+                let settled = queued
                     .settled
                     .unwrap_or_else(|| Settled::failed(lost_transaction()));
                 if settled
@@ -36,7 +36,7 @@ pub(super) fn answer(batch: Vec<Pending>, projector: &Sender<Projection>) {
                 }
             }
             Job::Admit { reply, .. } => {
-                let settled = pending
+                let settled = queued
                     .settled
                     .unwrap_or_else(|| Settled::failed(lost_transaction()));
                 let _ = reply.send(if settled.result.is_ok() {
@@ -50,8 +50,8 @@ pub(super) fn answer(batch: Vec<Pending>, projector: &Sender<Projection>) {
                 });
             }
             Job::Record { done, .. } => {
-                let recorded = match pending.is_buried {
-                    true => Err(buried()),
+                let recorded = match queued.is_recorded_elsewhere {
+                    true => Err(recorded_elsewhere()),
                     false => Ok(()),
                 };
                 let _ = done.send(recorded);
@@ -60,7 +60,7 @@ pub(super) fn answer(batch: Vec<Pending>, projector: &Sender<Projection>) {
                 let _ = done.send(());
             }
             Job::Maintain { done, .. } => {
-                let (since, result) = pending
+                let (since, result) = queued
                     .maintained
                     .unwrap_or_else(|| (Instant::now(), Err(StoreError::no_session())));
                 let _ = done.send(result.map(|()| since.elapsed()));
@@ -76,18 +76,18 @@ pub(super) fn answer(batch: Vec<Pending>, projector: &Sender<Projection>) {
 }
 
 /// Answers a batch that could not be committed and whose failure could not be recorded.
-pub(super) fn fail(batch: Vec<Pending>, failure: &Failure) {
-    for pending in batch {
-        match pending.job {
+pub(super) fn fail(batch: Vec<QueuedJob>, failure: &Failure) {
+    for queued in batch {
+        match queued.job {
             Job::Call { reply, .. } => reply.tell(Settled::failed(failure.clone())),
             Job::Admit { reply, .. } => {
                 let _ = reply.send(Err(Settled::failed(failure.clone())));
             }
-            Job::Record { done, .. } if pending.is_kept => {
+            Job::Record { done, .. } if queued.is_kept => {
                 let _ = done.send(Ok(()));
             }
             Job::Record { operation, done, .. } => {
-                if !pending.is_late {
+                if !queued.is_late {
                     tracing::error!(
                         op_id = operation.op_id,
                         tool = operation.tool,

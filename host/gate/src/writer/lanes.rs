@@ -16,7 +16,7 @@ use super::Writer;
 use super::among::{Turn, meet, take_alike};
 use super::outage::Outage;
 use crate::backlog::Backlog;
-use crate::intake::{Idle, Intake, Pending};
+use crate::intake::{Idle, Intake, QueuedJob};
 use crate::job::Job;
 
 /// Most calls in one commit. They are about the same subject, so they could not run in parallel.
@@ -25,7 +25,7 @@ const MAX_TOGETHER: usize = 8;
 /// Jobs of one transaction.
 struct Work {
     among: Among,
-    batch: Vec<Pending>,
+    batch: Vec<QueuedJob>,
     rows: Vec<Operation>,
 }
 
@@ -155,7 +155,7 @@ impl Lanes {
     }
 
     /// Gives jobs to lanes, as far as they can begin. The others are put back.
-    fn dispatch(&mut self, batch: Vec<Pending>, intake: &mut Intake) {
+    fn dispatch(&mut self, batch: Vec<QueuedJob>, intake: &mut Intake) {
         self.take_notice(intake);
         self.take_waiting(intake);
         if !self.rows.iter().all(Turn::is_plain) {
@@ -169,38 +169,37 @@ impl Lanes {
         let mut left = Vec::new();
         let mut plain = Vec::new();
         let mut for_all = Vec::new();
-        while let Some(pending) = batch.pop_front() {
-            let Turn::Among(among) = Turn::of_job(&pending.job) else {
-                for_all.push(pending);
+        while let Some(queued) = batch.pop_front() {
+            let Turn::Among(among) = Turn::of_job(&queued.job) else {
+                for_all.push(queued);
                 break;
             };
             let may_begin =
-                !self.is_told_of(&pending, &crowded) && !ahead.iter().any(|other| meet(other, &among));
+                !self.is_told_of(&queued, &crowded) && !ahead.iter().any(|other| meet(other, &among));
             if may_begin && among == Among::default() {
-                plain.push(pending);
+                plain.push(queued);
                 continue;
             }
             ahead.push(among.clone());
             match self.free.pop_if(|_| may_begin) {
                 Some(lane) => {
-                    let batch = self.take_like(pending, &among, &mut batch, &crowded, intake);
+                    let batch = self.take_like(queued, &among, &mut batch, &crowded, intake);
                     let with: HashSet<&str> = batch
                         .iter()
-                        .filter_map(|pending| of_connection(&pending.job))
+                        .filter_map(|queued| of_connection(&queued.job))
                         .filter(|connection| !crowded.contains(*connection))
                         .collect();
                     let rows = take_rows(&mut self.rows, |connection| with.contains(connection));
                     self.begin(lane, Work { among, batch, rows });
                 }
-                None => left.push(pending),
+                None => left.push(queued),
             }
         }
         self.begin_plain(&mut plain);
         let is_next = left.is_empty() && plain.is_empty() && self.busy.is_empty();
         if is_next && !for_all.is_empty() {
-            while let Some(pending) = batch.pop_front_if(|pending| Turn::of_job(&pending.job) == Turn::Alone)
-            {
-                for_all.push(pending);
+            while let Some(queued) = batch.pop_front_if(|queued| Turn::of_job(&queued.job) == Turn::Alone) {
+                for_all.push(queued);
             }
             intake.put_back(batch.into());
             let rows = self.take_all_rows();
@@ -217,7 +216,7 @@ impl Lanes {
     }
 
     /// Gives jobs and rows that need no lock to an idle lane, if there is one.
-    fn begin_plain(&mut self, plain: &mut Vec<Pending>) {
+    fn begin_plain(&mut self, plain: &mut Vec<QueuedJob>) {
         if plain.is_empty() && self.rows.is_empty() {
             return;
         }
@@ -246,7 +245,7 @@ impl Lanes {
     }
 
     /// Writes all waiting rows, under the exclusive lock, before anything else begins.
-    fn write_rows_first(&mut self, batch: Vec<Pending>, intake: &mut Intake) {
+    fn write_rows_first(&mut self, batch: Vec<QueuedJob>, intake: &mut Intake) {
         intake.put_back(batch);
         if self.busy.is_empty() {
             let rows = self.take_all_rows();
@@ -258,19 +257,19 @@ impl Lanes {
 
     /// True if a lane writes rows of the job's connection, of calls that were over before the job arrived. Such rows
     /// come before the job's own.
-    fn is_told_of(&self, pending: &Pending, crowded: &HashSet<String>) -> bool {
-        let connection = of_connection(&pending.job).filter(|connection| !crowded.contains(*connection));
+    fn is_told_of(&self, queued: &QueuedJob, crowded: &HashSet<String>) -> bool {
+        let connection = of_connection(&queued.job).filter(|connection| !crowded.contains(*connection));
         connection.is_some_and(|connection| {
             let mut told_of = self.busy.values().filter_map(|busy| busy.told_of.get(connection));
-            told_of.any(|before| pending.number() > *before)
+            told_of.any(|before| queued.number() > *before)
         })
     }
 
     /// Connections with several concurrent calls that write, which have no order among them. An example is the
     /// callers of one identity over HTTP, some of whom read all the time. If each write waited for earlier reads, or
     /// took their rows along, the writes would run one at a time.
-    fn crowded(&self, batch: &VecDeque<Pending>) -> HashSet<String> {
-        let here = batch.iter().filter_map(|pending| of_connection(&pending.job));
+    fn crowded(&self, batch: &VecDeque<QueuedJob>) -> HashSet<String> {
+        let here = batch.iter().filter_map(|queued| of_connection(&queued.job));
         let there = self
             .busy
             .values()
@@ -294,17 +293,14 @@ impl Lanes {
                 told_of.insert(row.connection.clone(), before);
             }
         }
-        for pending in &work.batch {
-            if let Job::Record { operation, .. } = &pending.job {
+        for queued in &work.batch {
+            if let Job::Record { operation, .. } = &queued.job {
                 let before = told_of.entry(operation.connection.clone());
-                let before = before.or_insert(pending.number());
-                *before = pending.number().min(*before);
+                let before = before.or_insert(queued.number());
+                *before = queued.number().min(*before);
             }
         }
-        let connections = work
-            .batch
-            .iter()
-            .filter_map(|pending| of_connection(&pending.job));
+        let connections = work.batch.iter().filter_map(|queued| of_connection(&queued.job));
         let busy = Busy {
             among: work.among.clone(),
             told_of,
@@ -324,12 +320,12 @@ impl Lanes {
     /// Calls that can share a commit with a given one: those about the same subject, unless an identity is slow.
     fn take_like(
         &self,
-        first: Pending,
+        first: QueuedJob,
         among: &Among,
-        batch: &mut VecDeque<Pending>,
+        batch: &mut VecDeque<QueuedJob>,
         crowded: &HashSet<String>,
         intake: &mut Intake,
-    ) -> Vec<Pending> {
+    ) -> Vec<QueuedJob> {
         intake.serve(first.share());
         if intake.is_slow(first.share()) {
             return vec![first];
@@ -354,7 +350,7 @@ fn take_rows(rows: &mut Vec<Operation>, is_of: impl Fn(&str) -> bool) -> Vec<Ope
 /// Connection of a job that writes a row of a call.
 fn of_connection(job: &Job) -> Option<&str> {
     match job {
-        Job::Call { draft, .. } => Some(&draft.operation.connection),
+        Job::Call { pending, .. } => Some(&pending.operation.connection),
         Job::Record { operation, .. } => Some(&operation.connection),
         _ => None,
     }

@@ -13,15 +13,15 @@ use tollgate_core::effect::Effect;
 use tollgate_store::storage::Operation;
 
 use crate::failure::unreachable;
-use crate::intake::{Intake, Pending};
+use crate::intake::{Intake, QueuedJob};
 use crate::job::Job;
 use crate::settled::Settled;
 
 /// Time for a server to come back. Waiting calls have their own time limits.
-pub(super) const PATIENCE: Duration = Duration::from_secs(5);
+pub(super) const OUTAGE_TIMEOUT: Duration = Duration::from_secs(5);
 /// Time between two attempts after the waiting time is over. A connection to an unresponsive server takes long to
 /// fail.
-const BETWEEN_TRIES: Duration = Duration::from_secs(1);
+const RETRY_INTERVAL: Duration = Duration::from_secs(1);
 /// Most rows that wait.
 const MAX_LATE: usize = 8_192;
 
@@ -48,7 +48,7 @@ impl Outage {
     pub(super) fn goes_on(&self) -> bool {
         let mut state = self.state();
         state.tried = Some(Instant::now());
-        state.since.get_or_insert_with(Instant::now).elapsed() < PATIENCE
+        state.since.get_or_insert_with(Instant::now).elapsed() < OUTAGE_TIMEOUT
     }
 
     /// Records a commit, which ends the outage.
@@ -78,8 +78,8 @@ impl Outage {
     /// True if an attempt just failed and the waiting time is over.
     pub(super) fn is_hopeless(&self) -> bool {
         let state = self.state();
-        state.since.is_some_and(|since| since.elapsed() >= PATIENCE)
-            && state.tried.is_some_and(|tried| tried.elapsed() < BETWEEN_TRIES)
+        state.since.is_some_and(|since| since.elapsed() >= OUTAGE_TIMEOUT)
+            && state.tried.is_some_and(|tried| tried.elapsed() < RETRY_INTERVAL)
     }
 
     /// Rows and jobs that waited.
@@ -95,24 +95,24 @@ impl Outage {
             !(state.late.is_empty() && state.jobs.is_empty())
         };
         if waits {
-            intake.look_again_in(BETWEEN_TRIES);
+            intake.look_again_in(RETRY_INTERVAL);
         }
     }
 
     /// Keeps the rows of a refused batch, whose calls changed nothing, and the rows of reads.
-    pub(super) fn keep(&self, rows: &[Operation], batch: &mut [Pending]) {
+    pub(super) fn keep(&self, rows: &[Operation], batch: &mut [QueuedJob]) {
         let mut state = self.state();
         rows.iter().for_each(|row| state.add(row.clone()));
         let refused = Settled::turned_away(unreachable());
-        for pending in batch {
-            let row = match &mut pending.job {
-                Job::Call { draft, .. } | Job::Admit { draft, .. } => draft.finish(&refused).clone(),
+        for queued in batch {
+            let row = match &mut queued.job {
+                Job::Call { pending, .. } | Job::Admit { pending, .. } => pending.finish(&refused).clone(),
                 Job::Record {
                     operation,
                     task: None,
                     ..
                 } if operation.effect != Effect::Run => {
-                    pending.is_kept = true;
+                    queued.is_kept = true;
                     (**operation).clone()
                 }
                 _ => continue,
@@ -127,10 +127,10 @@ impl Outage {
     }
 
     /// Keeps events that have happened, whatever a batch's callers are told. A row that exists is not written again.
-    pub(super) fn keep_what_happened(&self, batch: &mut [Pending]) {
+    pub(super) fn keep_what_happened(&self, batch: &mut [QueuedJob]) {
         let mut state = self.state();
-        for pending in batch.iter_mut().filter(|pending| !pending.is_kept) {
-            let job = match &pending.job {
+        for queued in batch.iter_mut().filter(|queued| !queued.is_kept) {
+            let job = match &queued.job {
                 Job::Record {
                     share,
                     operation,
@@ -153,7 +153,7 @@ impl Outage {
             };
             if state.jobs.len() < MAX_LATE {
                 state.jobs.push(job);
-                pending.is_late = true;
+                queued.is_late = true;
             } else {
                 state.dropped += 1;
             }

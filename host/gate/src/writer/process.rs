@@ -14,19 +14,19 @@ use super::{Lost, MAX_LOSSES, Ran, Writer};
 use crate::ended::{Changed, cancelled};
 use crate::failure::{Failure, lost_transaction};
 use crate::guest_call::GuestCall;
-use crate::intake::Pending;
+use crate::intake::QueuedJob;
 use crate::job::Job;
 use crate::settled::Settled;
 use crate::{permits, projector, tasks};
 
 impl Writer {
-    pub(super) fn process(&mut self, pending: &mut Pending) -> StoreResult<Result<(), Lost>> {
+    pub(super) fn process(&mut self, queued: &mut QueuedJob) -> StoreResult<Result<(), Lost>> {
         let now = self.runtime.now();
-        let boot_ms = self.runtime.equipment.clock.boot_ms();
-        match &mut pending.job {
+        let boot_ms = self.runtime.services.clock.boot_ms();
+        match &mut queued.job {
             Job::Flush(_) | Job::Pulse(_) | Job::Backlog => {}
             Job::Record { operation, task, .. } => {
-                let now_ms = self.runtime.equipment.clock.now_ms();
+                let now_ms = self.runtime.services.clock.now_ms();
                 let session = self.session()?;
                 let op_id = &operation.op_id;
                 let may_be_there = match operation.effect {
@@ -36,7 +36,7 @@ impl Writer {
                 if may_be_there && session.ledger().has(op_id)? {
                     // Other hosts declared this one dead and wrote the row, or it was committed without an
                     // acknowledgement.
-                    pending.is_buried = true;
+                    queued.is_recorded_elsewhere = true;
                     return Ok(Ok(()));
                 }
                 record(session, operation, &now, boot_ms)?;
@@ -62,11 +62,11 @@ impl Writer {
                 } else {
                     session.undo()?;
                 }
-                pending.maintained = Some((since, done));
+                queued.maintained = Some((since, done));
             }
             Job::Interrupt { connection, .. } => {
                 let host = Arc::clone(&self.runtime.host);
-                let clock = &self.runtime.equipment.clock;
+                let clock = &self.runtime.services.clock;
                 let (now_ms, boot_ms) = (clock.now_ms(), clock.boot_ms());
                 let session = self.session()?;
                 let why = connection.as_ref().map_or("HOST_STOPPED", |_| "DISCONNECTED");
@@ -78,31 +78,31 @@ impl Writer {
                     session.tasks().give_up_all(host.id(), why, now_ms)?;
                 }
             }
-            Job::Admit { draft, .. } => {
-                self.name_workspace(draft)?;
-                let settled = self.admit(draft, &now)?;
+            Job::Admit { pending, .. } => {
+                self.name_workspace(pending)?;
+                let settled = self.admit(pending, &now)?;
                 let session = self.session()?;
                 match &settled.result {
-                    Err(_) => session.ledger().record(draft.finish(&settled))?,
+                    Err(_) => session.ledger().record(pending.finish(&settled))?,
                     Ok(_) => {
-                        draft.operation.counters.clone_from(&settled.counters);
-                        session.intents().insert(&draft.intent())?;
-                        tasks::begin_with_intent(session, draft)?;
+                        pending.operation.counters.clone_from(&settled.counters);
+                        session.intents().insert(&pending.intent())?;
+                        tasks::begin_with_intent(session, pending)?;
                     }
                 }
-                pending.settled = Some(settled);
+                queued.settled = Some(settled);
             }
-            Job::Call { guest, draft, .. } => {
-                draft.run_again();
-                self.name_workspace(draft)?;
+            Job::Call { guest, pending, .. } => {
+                pending.run_again();
+                self.name_workspace(pending)?;
                 // No caller waits for it any more, so it leaves the queue at no cost to its envelope.
-                let mut settled = if pending.failure.is_none() && guest.cancel.is_pointless() {
+                let mut settled = if queued.failure.is_none() && guest.cancel.is_pointless() {
                     Settled::turned_away(cancelled(guest, Changed::Nothing))
                 } else {
-                    self.admit(draft, &now)?
+                    self.admit(pending, &now)?
                 };
                 if settled.result.is_ok() {
-                    let ended = match pending.failure.take() {
+                    let ended = match queued.failure.take() {
                         Some(ended) => ended,
                         None => match self.run(guest)? {
                             Ran::Kept(ended) => ended,
@@ -111,13 +111,13 @@ impl Writer {
                                 // The call saw its connection end, unless it caused that itself by being late.
                                 let is_lost = self.session.as_ref().is_some_and(|session| session.is_lost());
                                 if ended.is_given_up() {
-                                    pending.failure = Some(ended);
+                                    queued.failure = Some(ended);
                                 } else if self.must_begin_anew() {
                                     // The call saw a transaction that could not begin.
-                                } else if is_lost && pending.losses < MAX_LOSSES {
-                                    pending.losses += 1;
+                                } else if is_lost && queued.losses < MAX_LOSSES {
+                                    queued.losses += 1;
                                 } else {
-                                    pending.failure = Some(ended);
+                                    queued.failure = Some(ended);
                                 }
                                 return Ok(Err(Lost));
                             }
@@ -125,23 +125,23 @@ impl Writer {
                     };
                     if ended.result.is_err() {
                         guest.artifacts.forget();
-                        pending.failure = Some(ended.clone());
+                        queued.failure = Some(ended.clone());
                     }
                     settled.end(ended);
-                    if !draft.permits.is_empty() {
-                        self.settle_permits(draft, settled.refusal().is_some())?;
+                    if !pending.permits.is_empty() {
+                        self.settle_permits(pending, settled.refusal().is_some())?;
                     }
-                    settled.mutation = self.mutation(draft, &settled)?;
+                    settled.mutation = self.mutation(pending, &settled)?;
                 }
                 let runtime = self.runtime.clone();
-                let now_ms = runtime.equipment.clock.now_ms();
+                let now_ms = runtime.services.clock.now_ms();
                 let session = self.session()?;
-                settled.budgets = runtime.budgets(session, &guest.generation, draft)?;
-                record(session, draft.finish(&settled), &now, boot_ms)?;
+                settled.budgets = runtime.budgets(session, &guest.generation, pending)?;
+                record(session, pending.finish(&settled), &now, boot_ms)?;
                 if settled.refusal().is_none() {
-                    tasks::end_with_row(session, draft, &settled, now_ms)?;
+                    tasks::end_with_row(session, pending, &settled, now_ms)?;
                 }
-                pending.settled = Some(settled);
+                queued.settled = Some(settled);
             }
         }
         Ok(Ok(()))

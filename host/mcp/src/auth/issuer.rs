@@ -33,9 +33,9 @@ const CHANGING: &[&str] = &["crit", "b64", "zip", "enc", "epk", "jwk"];
 /// Tolerated clock difference, in seconds.
 const LEEWAY: u64 = 30;
 /// Longest token, in bytes.
-const LONGEST: usize = 16 << 10;
+const MAX_TOKEN_BYTES: usize = 16 << 10;
 /// Longest subject, in bytes.
-const LONGEST_SUBJECT: usize = 160;
+const MAX_SUBJECT_BYTES: usize = 160;
 
 /// Requirements of an issuer's tokens.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -83,7 +83,7 @@ impl Issuer {
 
     /// Identity that a token was issued to, and the time at which the token expires.
     pub async fn verify(&self, token: &str) -> Result<(Identity, i64), Refused> {
-        if token.len() > LONGEST {
+        if token.len() > MAX_TOKEN_BYTES {
             return Err(invalid("it is too long"));
         }
         let header = jsonwebtoken::decode_header(token).map_err(|err| invalid(&err.to_string()))?;
@@ -178,7 +178,7 @@ impl Issuer {
         let subject = claims.text("sub").unwrap_or_default();
         // The subject is a name in the ledger and on terminals, and is compared byte by byte.
         let is_name = !subject.is_empty()
-            && subject.len() <= LONGEST_SUBJECT
+            && subject.len() <= MAX_SUBJECT_BYTES
             && subject.chars().all(|c| !c.is_control() && !c.is_whitespace())
             && !tollgate_core::text::hides(subject)
             && tollgate_core::text::clean(subject) == subject;

@@ -14,15 +14,15 @@ use ureq::tls::{RootCerts, TlsConfig};
 use url::Url;
 
 /// Timeout for an answer of the issuer.
-const PATIENCE: Duration = Duration::from_secs(5);
+const ISSUER_TIMEOUT: Duration = Duration::from_secs(5);
 /// Largest answer, in bytes.
 const MAX_ANSWER: u64 = 1 << 20;
 /// Keys older than this are fetched again before use.
-const FRESH: Duration = Duration::from_secs(3600);
+const FRESH_AGE_LIMIT: Duration = Duration::from_secs(3600);
 /// Keys older than this are not used even if the issuer does not answer.
-const STALE: Duration = Duration::from_secs(24 * 3600);
+const STALE_AGE_LIMIT: Duration = Duration::from_secs(24 * 3600);
 /// Minimum time between two attempts, however many tokens name unknown keys.
-const PAUSE: Duration = Duration::from_secs(30);
+const RETRY_INTERVAL: Duration = Duration::from_secs(30);
 
 /// Source of keys.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -101,9 +101,9 @@ enum Step {
 
 /// Decides the next step. `age` is the age of the cached keys, and `attempt` the time since the last fetch began.
 fn step(is_known: bool, age: Option<Duration>, attempt: Option<Duration>) -> Step {
-    let may_ask = attempt.is_none_or(|ago| ago >= PAUSE);
-    match age.filter(|age| *age < STALE) {
-        Some(age) if is_known && (age < FRESH || !may_ask) => Step::Use,
+    let may_ask = attempt.is_none_or(|ago| ago >= RETRY_INTERVAL);
+    match age.filter(|age| *age < STALE_AGE_LIMIT) {
+        Some(age) if is_known && (age < FRESH_AGE_LIMIT || !may_ask) => Step::Use,
         Some(_) if may_ask => Step::Refresh,
         Some(_) => Step::Use,
         None if may_ask => Step::Fetch,
@@ -136,7 +136,9 @@ impl Keys {
         };
         let held = self.held();
         if let Some(key) = known(&held)
-            && held.as_ref().is_some_and(|held| held.since.elapsed() < FRESH)
+            && held
+                .as_ref()
+                .is_some_and(|held| held.since.elapsed() < FRESH_AGE_LIMIT)
         {
             return Ok(Some(key));
         }
@@ -257,7 +259,7 @@ fn get(url: &str) -> Result<Vec<u8>, ureq::Error> {
     let agent = ureq::Agent::config_builder()
         .tls_config(trust.build())
         .max_redirects(0)
-        .timeout_global(Some(PATIENCE))
+        .timeout_global(Some(ISSUER_TIMEOUT))
         .user_agent(concat!("tollgate/", env!("CARGO_PKG_VERSION")))
         .build()
         .new_agent();

@@ -14,9 +14,9 @@ use tollgate_sdk::Timestamp;
 /// Owner of a token without a name.
 const UNNAMED: &str = "default";
 /// Shortest token, in characters. Generated tokens have 64 hexadecimal digits.
-const SHORTEST: usize = 32;
+const MIN_TOKEN_BYTES: usize = 32;
 /// Longest token, in bytes.
-const LONGEST: usize = 512;
+const MAX_TOKEN_BYTES: usize = 512;
 /// Prefix of a hash.
 const HASHED: &str = "sha256:";
 
@@ -132,9 +132,9 @@ fn secret(word: &str) -> Result<(TokenHash, bool), String> {
     if !word.bytes().all(|byte| byte.is_ascii_graphic()) {
         return Err("a token has visible ASCII characters only".to_owned());
     }
-    if !(SHORTEST..=LONGEST).contains(&word.len()) {
+    if !(MIN_TOKEN_BYTES..=MAX_TOKEN_BYTES).contains(&word.len()) {
         return Err(format!(
-            "a token has {SHORTEST} to {LONGEST} characters; create one with `tollgate tokens add NAME`"
+            "a token has {MIN_TOKEN_BYTES} to {MAX_TOKEN_BYTES} characters; create one with `tollgate tokens add NAME`"
         ));
     }
     Ok((TokenHash::of(word), true))

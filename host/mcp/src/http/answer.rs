@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 use tollgate_sdk::ToolError;
 
 /// Delay before retrying a call whose pack is still being prepared.
-const PREPARING: Duration = Duration::from_secs(5);
+const PREPARING_RETRY_INTERVAL: Duration = Duration::from_secs(5);
 /// JSON-RPC code for server errors.
 const SERVER_ERROR: i32 = -32000;
 
@@ -44,7 +44,7 @@ pub(super) fn preparing(tool: &str) -> Response {
     let tool = tollgate_core::text::clean(tollgate_core::text::cut(tool, 64));
     let why = format!("{tool} may be a tool of a pack that is still being prepared");
     let err = ToolError::new("PACKS_PREPARING", why).remediation("Try again in a moment.");
-    later(StatusCode::SERVICE_UNAVAILABLE, &err, PREPARING)
+    later(StatusCode::SERVICE_UNAVAILABLE, &err, PREPARING_RETRY_INTERVAL)
 }
 
 /// Response while the host is stopping and takes no more calls.

@@ -7,8 +7,8 @@ use futures::StreamExt as _;
 use tollgate_core::share::{Holdings, Share};
 
 /// Memory for bodies, as a number of bodies of the maximum size.
-const LONGEST: usize = 16;
-const LEAST: usize = 64 << 20;
+const MAX_BODIES: usize = 16;
+const MIN_MEMORY_BYTES: usize = 64 << 20;
 
 /// Memory for bodies.
 pub(super) struct Bodies {
@@ -17,7 +17,7 @@ pub(super) struct Bodies {
 }
 
 /// Memory of one body. Dropping it frees the memory.
-pub(super) struct Room {
+pub(super) struct BodyReservation {
     share: Share,
     bytes: usize,
     memory: Arc<Mutex<Holdings>>,
@@ -37,17 +37,17 @@ pub(super) enum Unread {
 impl Bodies {
     /// Creates memory for bodies of at most `limit` bytes each.
     pub(super) fn new(limit: usize) -> Bodies {
-        let memory = limit.saturating_mul(LONGEST).max(LEAST) as u64;
+        let memory = limit.saturating_mul(MAX_BODIES).max(MIN_MEMORY_BYTES) as u64;
         Bodies {
             limit,
             memory: Arc::new(Mutex::new(Holdings::new(memory, memory))),
         }
     }
 
-    /// Reads a body. Its memory is in use until the returned room is dropped.
-    pub(super) async fn read(&self, body: Body, share: &Share) -> Result<(Bytes, Room), Unread> {
+    /// Reads a body. Its memory is in use until the returned reservation is dropped.
+    pub(super) async fn read(&self, body: Body, share: &Share) -> Result<(Bytes, BodyReservation), Unread> {
         let mut parts = body.into_data_stream();
-        let mut room = Room {
+        let mut reservation = BodyReservation {
             share: share.clone(),
             bytes: 0,
             memory: Arc::clone(&self.memory),
@@ -56,10 +56,10 @@ impl Bodies {
         let mut whole = Vec::new();
         while let Some(part) = parts.next().await {
             let part = part.map_err(|_| Unread::BrokenOff)?;
-            if room.bytes + part.len() > self.limit {
+            if reservation.bytes + part.len() > self.limit {
                 return Err(Unread::TooLarge);
             }
-            room.grow(part.len())?;
+            reservation.grow(part.len())?;
             // Most bodies arrive in one part, which needs no copy.
             if first.is_empty() && whole.is_empty() {
                 first = part;
@@ -73,11 +73,11 @@ impl Bodies {
         } else {
             Bytes::from(whole)
         };
-        Ok((body, room))
+        Ok((body, reservation))
     }
 }
 
-impl Room {
+impl BodyReservation {
     fn grow(&mut self, bytes: usize) -> Result<(), Unread> {
         let mut memory = lock(&self.memory);
         if !memory.allows(&self.share, bytes as u64) {
@@ -90,7 +90,7 @@ impl Room {
     }
 }
 
-impl Drop for Room {
+impl Drop for BodyReservation {
     fn drop(&mut self) {
         lock(&self.memory).give_back(&self.share, self.bytes as u64);
     }
@@ -124,9 +124,9 @@ mod tests {
             }
         }
         assert_eq!(hers.len(), 8);
-        let (body, room) = bodies.read(parts(&[1, 0, 2]), &bob).await.unwrap();
+        let (body, reservation) = bodies.read(parts(&[1, 0, 2]), &bob).await.unwrap();
         assert_eq!(body, "xxx");
-        drop((room, hers));
+        drop((reservation, hers));
         assert!(lock(&bodies.memory).is_unused());
         let long = bodies.read(parts(&[8 << 20, 1]), &bob).await;
         assert_eq!(long.map(drop).unwrap_err(), Unread::TooLarge);

@@ -19,14 +19,14 @@ use tokio::time::Sleep;
 use super::seats::Seat;
 
 /// Timeout for a client to close its side.
-const LINGERING: Duration = Duration::from_secs(1);
+const CLOSE_TIMEOUT: Duration = Duration::from_secs(1);
 /// Number of bytes discarded at once.
 const PIECE: usize = 8 << 10;
 /// Bytes that a client must accept within its timeout while more is waiting. Fewer do not count as progress.
-const PROGRESS: usize = 16 << 10;
+const MIN_PROGRESS_BYTES: usize = 16 << 10;
 
 /// A connection that closes gracefully, and whose peer must keep reading.
-pub(super) struct Lingering<Io> {
+pub(super) struct GracefulClose<Io> {
     io: Io,
     end: Option<Pin<Box<Sleep>>>,
     /// Longest time without progress while data is waiting to be read.
@@ -42,7 +42,7 @@ struct Stall {
     taken: usize,
 }
 
-impl<Io> Lingering<Io> {
+impl<Io> GracefulClose<Io> {
     pub(super) fn new(io: Io, patience: Duration, seat: Option<Arc<Seat>>) -> Self {
         Self {
             io,
@@ -63,7 +63,7 @@ impl<Io> Lingering<Io> {
         match (&written, &mut self.stall) {
             (Poll::Ready(Ok(taken)), Some(stall)) => {
                 stall.taken += taken;
-                if *taken == wanted || stall.taken >= PROGRESS {
+                if *taken == wanted || stall.taken >= MIN_PROGRESS_BYTES {
                     self.set_stall(None);
                 }
             }
@@ -90,7 +90,7 @@ impl<Io> Lingering<Io> {
     }
 }
 
-impl<Io: AsyncRead + Unpin> AsyncRead for Lingering<Io> {
+impl<Io: AsyncRead + Unpin> AsyncRead for GracefulClose<Io> {
     fn poll_read(
         mut self: Pin<&mut Self>,
         cx: &mut Context<'_>,
@@ -100,7 +100,7 @@ impl<Io: AsyncRead + Unpin> AsyncRead for Lingering<Io> {
     }
 }
 
-impl<Io: AsyncRead + AsyncWrite + Unpin> AsyncWrite for Lingering<Io> {
+impl<Io: AsyncRead + AsyncWrite + Unpin> AsyncWrite for GracefulClose<Io> {
     fn poll_write(mut self: Pin<&mut Self>, cx: &mut Context<'_>, buf: &[u8]) -> Poll<io::Result<usize>> {
         let written = Pin::new(&mut self.io).poll_write(cx, buf);
         self.watched(cx, buf.len(), written)
@@ -129,7 +129,7 @@ impl<Io: AsyncRead + AsyncWrite + Unpin> AsyncWrite for Lingering<Io> {
             Some(end) => end,
             None => {
                 ready!(Pin::new(&mut *io).poll_shutdown(cx))?;
-                end.insert(Box::pin(tokio::time::sleep(LINGERING)))
+                end.insert(Box::pin(tokio::time::sleep(CLOSE_TIMEOUT)))
             }
         };
         // Checked before each piece, so that a client that never stops sending cannot extend the timeout.
@@ -152,15 +152,15 @@ mod tests {
 
     use super::*;
 
-    fn patient<Io>(io: Io) -> Lingering<Io> {
-        Lingering::new(io, Duration::from_secs(60), None)
+    fn patient<Io>(io: Io) -> GracefulClose<Io> {
+        GracefulClose::new(io, Duration::from_secs(60), None)
     }
 
     #[tokio::test]
     async fn a_client_that_reads_nothing_or_nearly_nothing_is_left() {
         for pause in [None, Some(Duration::from_millis(20))] {
             let (mut client, server) = tokio::io::duplex(16);
-            let mut server = Lingering::new(server, Duration::from_millis(500), None);
+            let mut server = GracefulClose::new(server, Duration::from_millis(500), None);
             let reading = tokio::spawn(async move {
                 let Some(pause) = pause else {
                     return std::future::pending().await;
@@ -179,7 +179,7 @@ mod tests {
     async fn a_client_that_reads_slowly_gets_all_of_it() {
         let (mut client, server) = tokio::io::duplex(16);
         let patience = Duration::from_secs(2);
-        let mut server = Lingering::new(server, patience, None);
+        let mut server = GracefulClose::new(server, patience, None);
         let reading = tokio::spawn(async move {
             let mut bytes = vec![0; 32 << 10];
             for _ in 0..6 {

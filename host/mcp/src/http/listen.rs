@@ -20,20 +20,20 @@ use tower::service_fn;
 
 use super::answer;
 use super::caps::Caps;
-use super::graceful_close::Lingering;
+use super::graceful_close::GracefulClose;
 use super::middleware::Admission;
-use super::seats::{Place, Seats};
+use super::seats::{Seats, TakenSeat};
 
 /// Number of connections beyond the limit that get a refusal. Further ones are closed immediately.
-const TOLD: usize = 16;
+const MAX_REFUSED: usize = 16;
 /// Timeout for sending a refusal.
-const TELLING: Duration = Duration::from_secs(2);
+const REFUSAL_TIMEOUT: Duration = Duration::from_secs(2);
 /// Timeout for open connections to close at shutdown.
-const FAREWELL: Duration = Duration::from_secs(5);
+const SHUTDOWN_TIMEOUT: Duration = Duration::from_secs(5);
 /// Maximum number of headers of a request, far more than clients and proxies send.
 const MAX_HEADERS: usize = 256;
 /// Pause after a failed accept, for example if no file descriptors are left.
-const BREATH: Duration = Duration::from_millis(100);
+const ACCEPT_RETRY_INTERVAL: Duration = Duration::from_millis(100);
 
 /// Serves until the process receives a stop signal, and during the shutdown delay after it. Then waits until all
 /// admitted requests are answered, the drain time is over, or a second signal arrives.
@@ -41,19 +41,19 @@ pub(super) async fn until_stopped(
     listener: TcpListener,
     app: Router,
     caps: &Caps,
-    door: Arc<Admission>,
+    admission: Arc<Admission>,
     (asked, stop): (impl Future<Output = ()>, CancellationToken),
 ) {
     let graceful = GracefulShutdown::new();
-    let sweeping = sweep(&door);
-    let revoking = door.end_revoked();
-    let seats = Seats::new(caps, door.keeper.is_open());
-    let accepting = accept(listener, app, caps, (&seats, &door), &graceful);
+    let sweeping = sweep(&admission);
+    let revoking = admission.end_revoked();
+    let seats = Seats::new(caps, admission.authenticator.is_open());
+    let accepting = accept(listener, app, caps, (&seats, &admission), &graceful);
     let stopping = async {
         asked.await;
         let again = asked_to_stop();
-        door.leave();
-        let delay = door.caps().shutdown_delay;
+        admission.leave();
+        let delay = admission.caps().shutdown_delay;
         if !delay.is_zero() {
             tracing::info!(
                 "stopping in {} s to give load balancers time to notice",
@@ -65,10 +65,10 @@ pub(super) async fn until_stopped(
             }
         }
         tracing::info!("stopping: admitted calls are finished first");
-        door.stop();
+        admission.stop();
         tokio::select! {
-            () = door.answered() => {}
-            () = tokio::time::sleep(door.caps().drain) => {
+            () = admission.answered() => {}
+            () = tokio::time::sleep(admission.caps().drain) => {
                 tracing::warn!("calls that are not finished in time are cancelled");
             }
             () = asked_to_stop() => {}
@@ -82,7 +82,7 @@ pub(super) async fn until_stopped(
         () = stopping => {}
     }
     stop.cancel();
-    let _ = tokio::time::timeout(FAREWELL, graceful.shutdown()).await;
+    let _ = tokio::time::timeout(SHUTDOWN_TIMEOUT, graceful.shutdown()).await;
 }
 
 /// Resolves when the process receives a stop signal, from this call on. Never resolves if signals are not available.
@@ -97,9 +97,9 @@ pub(super) fn asked_to_stop() -> impl Future<Output = ()> {
 }
 
 /// Ends idle sessions when they are due, forever.
-async fn sweep(door: &Admission) {
+async fn sweep(admission: &Admission) {
     loop {
-        let pause = door.sessions.end_idle().await;
+        let pause = admission.sessions.end_idle().await;
         tokio::time::sleep(pause).await;
     }
 }
@@ -109,16 +109,16 @@ async fn accept(
     listener: TcpListener,
     app: Router,
     caps: &Caps,
-    (seats, door): (&Arc<Seats>, &Admission),
+    (seats, admission): (&Arc<Seats>, &Admission),
     graceful: &GracefulShutdown,
 ) {
-    let told = Arc::new(Semaphore::new(TOLD));
+    let told = Arc::new(Semaphore::new(MAX_REFUSED));
     loop {
         let (connection, peer) = match listener.accept().await {
             Ok(accepted) => accepted,
             Err(err) => {
                 tracing::warn!(%err, "accepting a connection failed");
-                tokio::time::sleep(BREATH).await;
+                tokio::time::sleep(ACCEPT_RETRY_INTERVAL).await;
                 continue;
             }
         };
@@ -131,13 +131,13 @@ async fn accept(
             continue;
         };
         match seats.take(peer, local.ip().to_canonical()) {
-            Ok(place) => serve(connection, place, app.clone(), caps, graceful),
+            Ok(taken_seat) => serve(connection, taken_seat, app.clone(), caps, graceful),
             Err(limit) => {
-                door.count(StatusCode::SERVICE_UNAVAILABLE);
+                admission.count(StatusCode::SERVICE_UNAVAILABLE);
                 if let Ok(permit) = Arc::clone(&told).try_acquire_owned() {
                     let refusing = refuse(connection, caps.clone(), limit);
                     tokio::spawn(async move {
-                        let _ = tokio::time::timeout(TELLING, refusing).await;
+                        let _ = tokio::time::timeout(REFUSAL_TIMEOUT, refusing).await;
                         drop(permit);
                     });
                 }
@@ -147,9 +147,15 @@ async fn accept(
 }
 
 /// Serves a connection until it ends or its seat is given to another connection.
-fn serve(connection: TcpStream, place: Place, app: Router, caps: &Caps, graceful: &GracefulShutdown) {
-    let seat = Arc::clone(place.seat());
-    let io = Lingering::new(connection, caps.request, Some(Arc::clone(&seat)));
+fn serve(
+    connection: TcpStream,
+    taken_seat: TakenSeat,
+    app: Router,
+    caps: &Caps,
+    graceful: &GracefulShutdown,
+) {
+    let seat = Arc::clone(taken_seat.seat());
+    let io = GracefulClose::new(connection, caps.request, Some(Arc::clone(&seat)));
     let app = TowerToHyperService::new(app);
     let service = hyper::service::service_fn(move |mut request: Request<Incoming>| {
         let seat = Arc::clone(&seat);
@@ -170,9 +176,9 @@ fn serve(connection: TcpStream, place: Place, app: Router, caps: &Caps, graceful
                     tracing::debug!(%err, "a connection failed");
                 }
             }
-            () = place.seat().given_up.cancelled() => {}
+            () = taken_seat.seat().given_up.cancelled() => {}
         }
-        drop(place);
+        drop(taken_seat);
     });
 }
 
@@ -200,7 +206,7 @@ async fn refuse(connection: TcpStream, caps: Caps, limit: usize) {
         Ok::<_, std::convert::Infallible>(response)
     });
     let serving = builder(&caps).keep_alive(false).serve_connection(
-        TokioIo::new(Lingering::new(connection, TELLING, None)),
+        TokioIo::new(GracefulClose::new(connection, REFUSAL_TIMEOUT, None)),
         TowerToHyperService::new(service),
     );
     if let Err(err) = serving.await {

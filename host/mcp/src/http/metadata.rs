@@ -16,13 +16,13 @@ use crate::auth::Refused;
 pub(super) const ADDRESS: &str = "/.well-known/oauth-protected-resource";
 
 /// Serves the metadata. Not found if no issuer is configured.
-pub(super) async fn show(State(door): State<Arc<Admission>>) -> Response {
-    let Some(issuer) = door.keeper.issuer() else {
+pub(super) async fn show(State(admission): State<Arc<Admission>>) -> Response {
+    let Some(issuer) = admission.authenticator.issuer() else {
         return StatusCode::NOT_FOUND.into_response();
     };
     let settings = issuer.settings();
     let mut metadata = json!({
-        "resource": door.resource,
+        "resource": admission.resource,
         "resource_name": "Tollgate",
         "authorization_servers": [settings.issuer],
         "bearer_methods_supported": ["header"],
@@ -35,7 +35,7 @@ pub(super) async fn show(State(door): State<Arc<Admission>>) -> Response {
 }
 
 /// Response to a sender without access: 401 with advice, or 403 with the missing scopes.
-pub(super) fn challenge(door: &Admission, refused: &Refused) -> Response {
+pub(super) fn challenge(admission: &Admission, refused: &Refused) -> Response {
     let (status, code, error) = match refused {
         Refused::NoToken => (StatusCode::UNAUTHORIZED, "TOKEN_REQUIRED", None),
         Refused::Invalid(_) => (StatusCode::UNAUTHORIZED, "TOKEN_INVALID", Some("invalid_token")),
@@ -48,7 +48,7 @@ pub(super) fn challenge(door: &Admission, refused: &Refused) -> Response {
         Refused::Invalid(_) => "the bearer token is not valid".to_owned(),
         refused => refused.to_string(),
     };
-    let remediation = match (refused, door.keeper.issuer()) {
+    let remediation = match (refused, admission.authenticator.issuer()) {
         (Refused::NoKeys, _) => "Try again in a moment.".to_owned(),
         (Refused::Scope(scope), None) => {
             format!("Ask the operator for another token: tollgate tokens add NAME --scope {scope}.")
@@ -58,7 +58,7 @@ pub(super) fn challenge(door: &Admission, refused: &Refused) -> Response {
     };
     let err = ToolError::new(code, message).remediation(remediation);
     let mut response = answer::refusal(status, &err);
-    let value = HeaderValue::try_from(authenticate(door, error));
+    let value = HeaderValue::try_from(authenticate(admission, error));
     if let (true, Ok(value)) = (status.is_client_error(), value) {
         response.headers_mut().insert(header::WWW_AUTHENTICATE, value);
     }
@@ -66,11 +66,11 @@ pub(super) fn challenge(door: &Admission, refused: &Refused) -> Response {
 }
 
 /// Value of `WWW-Authenticate`.
-fn authenticate(door: &Admission, error: Option<&str>) -> String {
+fn authenticate(admission: &Admission, error: Option<&str>) -> String {
     let mut parts = Vec::new();
-    match door.keeper.issuer() {
+    match admission.authenticator.issuer() {
         Some(issuer) => {
-            parts.push(format!("resource_metadata=\"{}\"", address(&door.resource)));
+            parts.push(format!("resource_metadata=\"{}\"", address(&admission.resource)));
             let scopes = &issuer.settings().scopes;
             if !scopes.is_empty() {
                 parts.push(format!("scope=\"{}\"", scopes.join(" ")));

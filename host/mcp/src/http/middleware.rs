@@ -18,18 +18,18 @@ use tokio_util::sync::{CancellationToken, WaitForCancellationFutureOwned};
 use tokio_util::task::TaskTracker;
 use tollgate_core::clock::{Clock as _, SystemClock};
 use tollgate_core::identity::Identity;
-use tollgate_core::meter::{self, DoorFigures, STATUSES};
+use tollgate_core::meter::{self, AdmissionMetrics, STATUSES};
 use tollgate_core::scopes::{Calls, Scope};
 use tollgate_core::share::Share;
 use tollgate_gate::Gate;
 
-use super::bodies::{Bodies, Room, Unread};
+use super::bodies::{Bodies, BodyReservation, Unread};
 use super::caps::Caps;
 use super::faults::Outline;
 use super::limits::{Full, InFlight, Rate};
 use super::pace::Pace;
 use super::seats::{Seat, Work};
-use super::sessions::{InUse, Place, Sessions, Use};
+use super::sessions::{InUse, SessionSlot, Sessions, Use};
 use super::{answer, faults, metadata, page};
 use crate::auth::{Authenticator, Bearer, Refused};
 use crate::sanitize;
@@ -38,16 +38,16 @@ use crate::sender::Sender;
 /// Header with the session id.
 const SESSION: &str = "mcp-session-id";
 /// Timeout of the check that the writer responds.
-const PULSE: Duration = Duration::from_secs(2);
+const WRITER_TIMEOUT: Duration = Duration::from_secs(2);
 /// Interval at which the tokens of running streams and sessions are checked for expiry. Requests are checked
 /// individually.
 const EXPIRY_INTERVAL: Duration = Duration::from_secs(1);
 /// Interval between attempts to fetch an issuer's keys before the first token arrives.
-const AGAIN: Duration = Duration::from_secs(31);
+const KEY_FETCH_INTERVAL: Duration = Duration::from_secs(31);
 
 /// State of the admission.
 pub(super) struct Admission {
-    pub(super) keeper: Authenticator,
+    pub(super) authenticator: Authenticator,
     /// This server's address, as clients know it.
     pub(super) resource: String,
     pub(super) hosts: Vec<String>,
@@ -73,7 +73,7 @@ pub(super) struct Admission {
 
 impl Admission {
     pub(super) fn new(
-        keeper: Authenticator,
+        authenticator: Authenticator,
         resource: String,
         hosts: Vec<String>,
         origins: Vec<String>,
@@ -81,7 +81,7 @@ impl Admission {
         gate: Arc<Gate>,
     ) -> Admission {
         Admission {
-            keeper,
+            authenticator,
             resource,
             hosts,
             origins,
@@ -121,12 +121,12 @@ impl Admission {
 
     /// Checks that calls can be made. The error says why not.
     pub(super) async fn readiness(&self) -> Result<(), &'static str> {
-        if let Some(issuer) = self.keeper.issuer()
+        if let Some(issuer) = self.authenticator.issuer()
             && issuer.has_keys().await.is_err()
         {
             return Err("the issuer's keys cannot be fetched");
         }
-        match tokio::time::timeout(PULSE, self.gate.is_working()).await {
+        match tokio::time::timeout(WRITER_TIMEOUT, self.gate.is_working()).await {
             Ok(true) => Ok(()),
             _ => Err("the writer does not answer"),
         }
@@ -142,10 +142,10 @@ impl Admission {
         Ok(text)
     }
 
-    fn figures(&self) -> DoorFigures {
+    fn figures(&self) -> AdmissionMetrics {
         let count = |number: usize| u64::try_from(number).unwrap_or(u64::MAX);
         let counted = STATUSES.iter().zip(&self.refusals);
-        DoorFigures {
+        AdmissionMetrics {
             sessions: count(self.sessions.count()),
             in_flight: count(self.in_flight.count()),
             streams: count(self.streams.count()),
@@ -165,7 +165,7 @@ impl Admission {
 
     /// Fetches the issuer's keys before the first token needs them.
     pub(super) async fn fetch_keys(&self) {
-        let Some(issuer) = self.keeper.issuer() else {
+        let Some(issuer) = self.authenticator.issuer() else {
             return;
         };
         while let Err(err) = issuer.has_keys().await {
@@ -173,7 +173,7 @@ impl Admission {
                 err = format!("{:#}", anyhow::Error::from(err)),
                 "the issuer's keys cannot be fetched yet"
             );
-            tokio::time::sleep(AGAIN).await;
+            tokio::time::sleep(KEY_FETCH_INTERVAL).await;
         }
     }
 
@@ -212,10 +212,13 @@ impl Admission {
             let refused = Refused::Invalid("it came with two Authorization headers".to_owned());
             return Err(metadata::challenge(self, &refused));
         }
-        self.keeper.identify(authorization).await.map_err(|refused| {
-            tracing::debug!(%refused, "a request is not admitted");
-            metadata::challenge(self, &refused)
-        })
+        self.authenticator
+            .identify(authorization)
+            .await
+            .map_err(|refused| {
+                tracing::debug!(%refused, "a request is not admitted");
+                metadata::challenge(self, &refused)
+            })
     }
 
     /// Checks that an identity may send MCP requests at all.
@@ -248,7 +251,7 @@ impl Admission {
 
     /// Ends the sessions of tokens that are no longer valid, forever.
     pub(super) async fn end_revoked(&self) {
-        let Some(keyring) = self.keeper.keyring() else {
+        let Some(keyring) = self.authenticator.keyring() else {
             return std::future::pending().await;
         };
         loop {
@@ -269,7 +272,7 @@ impl Admission {
     }
 
     /// Reads a body, within its sender's share of the memory for bodies.
-    async fn body(&self, body: Body, share: &Share) -> Result<(Bytes, Room), Response> {
+    async fn body(&self, body: Body, share: &Share) -> Result<(Bytes, BodyReservation), Response> {
         let caps = self.caps();
         let limit = caps.body;
         if body.size_hint().lower() > limit as u64 {
@@ -291,7 +294,11 @@ impl Admission {
     }
 
     /// Reserves a place for the session that a message starts, if it starts one.
-    async fn place(&self, begins_session: bool, share: &Share) -> Result<Option<Place>, Response> {
+    async fn session_slot(
+        &self,
+        begins_session: bool,
+        share: &Share,
+    ) -> Result<Option<SessionSlot>, Response> {
         if !begins_session {
             return Ok(None);
         }
@@ -303,7 +310,7 @@ impl Admission {
                 self.caps().sessions,
             )
         };
-        self.sessions.place(share).await.map(Some).ok_or_else(full)
+        self.sessions.session_slot(share).await.map(Some).ok_or_else(full)
     }
 
     fn full(&self, full: Full) -> Response {
@@ -326,36 +333,36 @@ impl Admission {
 }
 
 /// Admits a request, or refuses it with the reason.
-pub(super) async fn pass(State(door): State<Arc<Admission>>, request: Request, next: Next) -> Response {
-    let_in(&door, request, next)
+pub(super) async fn pass(State(admission): State<Arc<Admission>>, request: Request, next: Next) -> Response {
+    admit(&admission, request, next)
         .await
         .unwrap_or_else(|refusal| refusal)
 }
 
-async fn let_in(door: &Arc<Admission>, request: Request, next: Next) -> Result<Response, Response> {
+async fn admit(admission: &Arc<Admission>, request: Request, next: Next) -> Result<Response, Response> {
     if request.method() == Method::GET && page::is_wanted(request.headers()) {
         return Ok(page::show());
     }
     // Taken before the check, so that the shutdown sees either this request or its refusal.
-    let unanswered = door.unanswered.token();
-    if door.is_stopping() {
+    let unanswered = admission.unanswered.token();
+    if admission.is_stopping() {
         return Err(answer::stopping());
     }
     let (mut parts, body) = request.into_parts();
-    let bearer = door.identify(&parts.headers).await?;
+    let bearer = admission.identify(&parts.headers).await?;
     let revoked = bearer.as_ref().and_then(|bearer| bearer.revoked.clone());
     let identity = bearer.map(|bearer| bearer.identity);
-    door.may_call(identity.as_ref())?;
+    admission.may_call(identity.as_ref())?;
     let seat = parts.extensions.get::<Arc<Seat>>().cloned();
     let share = Share::of(identity.as_ref(), seat.as_ref().map(|seat| seat.peer));
-    door.check_rate(&share)?;
+    admission.check_rate(&share)?;
     let purpose = if parts.method == Method::POST {
         Use::Call
     } else {
         Use::Stream
     };
     let named = parts.headers.get(SESSION).and_then(|value| value.to_str().ok());
-    let session = named.and_then(|id| door.sessions.use_by(id, identity.as_ref(), purpose));
+    let session = named.and_then(|id| admission.sessions.use_by(id, identity.as_ref(), purpose));
     let busy = |work| seat.as_ref().map(|seat| seat.let_in(identity.as_ref(), work));
     parts.extensions.insert(Sender {
         peer: seat.as_ref().map(|seat| seat.peer),
@@ -367,13 +374,13 @@ async fn let_in(door: &Arc<Admission>, request: Request, next: Next) -> Result<R
     if parts.method != Method::POST {
         // The shutdown does not wait for streams of notifications.
         drop(unanswered);
-        let slot = door.streams.take(share.as_str());
-        let slot = slot.map_err(|full| door.too_many_streams(full))?;
+        let slot = admission.streams.take(share.as_str());
+        let slot = slot.map_err(|full| admission.too_many_streams(full))?;
         let busy = busy(Work::Stream);
         let method = parts.method.clone();
         let request = Request::from_parts(parts, body);
         let serving = Sessions::serving(identity, None, next.run(request));
-        let response = door.unless_revoked(revoked.as_ref(), serving).await?;
+        let response = admission.unless_revoked(revoked.as_ref(), serving).await?;
         let response = faults::in_json(response, &method, None).await;
         let kept = Kept {
             session,
@@ -381,43 +388,43 @@ async fn let_in(door: &Arc<Admission>, request: Request, next: Next) -> Result<R
         };
         return Ok(held(response, kept, revoked));
     }
-    let slot = door
+    let slot = admission
         .in_flight
         .take(share.as_str())
-        .map_err(|full| door.full(full))?;
-    let pass = door.pace.enter(&share).await;
-    let (body, room) = door.body(body, &share).await?;
+        .map_err(|full| admission.full(full))?;
+    let pass = admission.pace.enter(&share).await;
+    let (body, reservation) = admission.body(body, &share).await?;
     // Only a request that arrived completely keeps its connection's seat.
     let busy = busy(Work::Call);
-    let body = sanitize::repair(&body).map_or(body, Bytes::from);
+    let body = sanitize::sanitize(&body).map_or(body, Bytes::from);
     let outline = Outline::of(&body).filter(|outline| !outline.has_odd_id());
     let outline = outline.ok_or_else(|| faults::unreadable(&body))?;
     // Headers that repeat arguments cannot be checked while a tool's schema is unknown. Params are therefore parsed
     // here, but only while packs are being prepared.
-    if !door.gate.catalog().preparing().packs.is_empty()
+    if !admission.gate.catalog().preparing().packs.is_empty()
         && let Some(tool) = outline.tool()
-        && !door.gate.knows_of(&tool).await
+        && !admission.gate.knows_of(&tool).await
     {
         return Err(answer::preparing(&tool));
     }
-    let place = door.place(outline.begins_session(), &share).await?;
-    let place = place.map(|place| place.until(revoked.clone()));
+    let session_slot = admission.session_slot(outline.begins_session(), &share).await?;
+    let session_slot = session_slot.map(|session_slot| session_slot.until(revoked.clone()));
     parts.headers.remove(header::CONTENT_LENGTH);
     let message = body.clone();
     let request = Request::from_parts(parts, Body::from(body));
-    let serving = Sessions::serving(identity, place, next.run(request));
-    let response = door.unless_revoked(revoked.as_ref(), serving).await?;
+    let serving = Sessions::serving(identity, session_slot, next.run(request));
+    let response = admission.unless_revoked(revoked.as_ref(), serving).await?;
     let response = faults::in_json(response, &Method::POST, Some(&message)).await;
     drop(message);
-    drop(room);
+    drop(reservation);
     let rest = (slot, pass, unanswered, busy);
     Ok(held(response, Kept { session, _rest: rest }, revoked))
 }
 
 /// Counts every refusal, whichever layer it comes from.
-pub(super) async fn count(State(door): State<Arc<Admission>>, request: Request, next: Next) -> Response {
+pub(super) async fn count(State(admission): State<Arc<Admission>>, request: Request, next: Next) -> Response {
     let response = next.run(request).await;
-    door.count(response.status());
+    admission.count(response.status());
     response
 }
 

@@ -135,33 +135,38 @@ pub async fn serve(
     let stop = CancellationToken::new();
     let pages = serving.pages.take();
     let is_alone = pages.as_ref().is_some_and(|pages| pages.alone);
-    let door = Arc::new(door(serving, caps.clone(), bound, Arc::clone(&gate))?);
+    let admission = Arc::new(admission(serving, caps.clone(), bound, Arc::clone(&gate))?);
     let longest = (caps.header.max(MIN_HEAD), caps.body);
-    let routes = routes(handler, &door, longest.1, &stop, pages)?;
-    let app = guarded(routes, Arc::clone(&door), longest.0, is_alone);
+    let routes = routes(handler, &admission, longest.1, &stop, pages)?;
+    let app = guarded(routes, Arc::clone(&admission), longest.0, is_alone);
     // Signals that arrive right after the server reports ready must not be lost.
     let asked = listen::asked_to_stop();
     ready(bound);
     let fetching = {
-        let door = Arc::clone(&door);
-        tokio::spawn(async move { door.fetch_keys().await })
+        let admission = Arc::clone(&admission);
+        tokio::spawn(async move { admission.fetch_keys().await })
     };
     let bounding = {
-        let door = Arc::clone(&door);
+        let admission = Arc::clone(&admission);
         tokio::spawn(async move {
             while later.changed().await.is_ok() {
                 let caps = later.borrow_and_update().clone();
-                door.bound(&caps);
+                admission.bound(&caps);
             }
         })
     };
-    listen::until_stopped(listener, app, &caps, door, (asked, stop)).await;
+    listen::until_stopped(listener, app, &caps, admission, (asked, stop)).await;
     fetching.abort();
     bounding.abort();
     Ok(())
 }
 
-fn door(serving: Serving, caps: Caps, bound: SocketAddr, gate: Arc<Gate>) -> Result<Admission, HttpError> {
+fn admission(
+    serving: Serving,
+    caps: Caps,
+    bound: SocketAddr,
+    gate: Arc<Gate>,
+) -> Result<Admission, HttpError> {
     let resource = serving
         .auth
         .resource
@@ -195,7 +200,7 @@ fn door(serving: Serving, caps: Caps, bound: SocketAddr, gate: Arc<Gate>) -> Res
 /// All routes: MCP with its related endpoints, and pages if enabled.
 fn routes(
     handler: impl Fn() -> Handler + Send + Sync + 'static,
-    door: &Arc<Admission>,
+    admission: &Arc<Admission>,
     longest_body: usize,
     stop: &CancellationToken,
     pages: Option<Pages>,
@@ -203,57 +208,62 @@ fn routes(
     let pulse = Arc::new(Pulse::default());
     let common = Router::new().route("/healthz", get(async || "ok\n")).route(
         "/readyz",
-        get(async move |State(door)| readiness(door, &pulse).await),
+        get(async move |State(admission)| readiness(admission, &pulse).await),
     );
-    let common = common.with_state(Arc::clone(door));
+    let common = common.with_state(Arc::clone(admission));
     let Some(pages) = pages else {
         let home = Router::new().route("/", get(async || page::show()));
-        return Ok(common.merge(home).merge(mcp(handler, door, longest_body, stop)));
+        return Ok(common
+            .merge(home)
+            .merge(mcp(handler, admission, longest_body, stop)));
     };
-    let made = (pages.make)(prover(door), stop.clone());
+    let made = (pages.make)(prover(admission), stop.clone());
     let made = made.map_err(|err| HttpError::Pages(format!("{err:#}")))?;
     let home = Router::new().route("/", get(async move || Redirect::to(pages.path)));
     let common = common.merge(home).merge(made);
     Ok(match pages.alone {
         true => common,
-        false => common.merge(mcp(handler, door, longest_body, stop)),
+        false => common.merge(mcp(handler, admission, longest_body, stop)),
     })
 }
 
 /// Routes for MCP clients.
 fn mcp(
     handler: impl Fn() -> Handler + Send + Sync + 'static,
-    door: &Arc<Admission>,
+    admission: &Arc<Admission>,
     longest_body: usize,
     stop: &CancellationToken,
 ) -> Router {
     let config = StreamableHttpServerConfig::default()
         .with_cancellation_token(stop.clone())
         .with_max_request_body_bytes(longest_body)
-        .with_allowed_hosts(door.hosts.clone())
-        .with_allowed_origins(door.origins.clone())
+        .with_allowed_hosts(admission.hosts.clone())
+        .with_allowed_origins(admission.origins.clone())
         .enforce_origin_validation();
-    let service = StreamableHttpService::new(move || Ok(handler()), Arc::clone(&door.sessions), config);
+    let service = StreamableHttpService::new(move || Ok(handler()), Arc::clone(&admission.sessions), config);
     Router::new()
         .route_service(PATH, service)
         // Only on its own path, so that requests for other paths get a 404.
-        .route_layer(from_fn_with_state(Arc::clone(door), middleware::pass))
+        .route_layer(from_fn_with_state(Arc::clone(admission), middleware::pass))
         .route("/metrics", get(metrics))
         .route(metadata::ADDRESS, get(metadata::show))
         .route(&format!("{}{PATH}", metadata::ADDRESS), get(metadata::show))
-        .with_state(Arc::clone(door))
+        .with_state(Arc::clone(admission))
 }
 
 /// Authentication for pages, if the server requires tokens.
-fn prover(door: &Arc<Admission>) -> Option<Prove> {
-    if door.keeper.is_open() {
+fn prover(admission: &Arc<Admission>) -> Option<Prove> {
+    if admission.authenticator.is_open() {
         return None;
     }
-    let door = Arc::clone(door);
+    let admission = Arc::clone(admission);
     Some(Arc::new(move |token| {
-        let door = Arc::clone(&door);
+        let admission = Arc::clone(&admission);
         Box::pin(async move {
-            let bearer = door.keeper.identify(Some(&format!("Bearer {token}"))).await;
+            let bearer = admission
+                .authenticator
+                .identify(Some(&format!("Bearer {token}")))
+                .await;
             bearer
                 .ok()
                 .flatten()
@@ -263,8 +273,8 @@ fn prover(door: &Arc<Admission>) -> Option<Prove> {
 }
 
 /// Wraps routes in the checks that every request must pass.
-fn guarded(routes: Router, door: Arc<Admission>, longest_head: usize, is_alone: bool) -> Router {
-    let known = Arc::new(Hosts::new(&door.hosts, &door.origins));
+fn guarded(routes: Router, admission: Arc<Admission>, longest_head: usize, is_alone: bool) -> Router {
+    let known = Arc::new(Hosts::new(&admission.hosts, &admission.origins));
     routes
         .fallback(async move || match is_alone {
             true => answer::no_mcp_there(),
@@ -273,23 +283,23 @@ fn guarded(routes: Router, door: Arc<Admission>, longest_head: usize, is_alone: 
         // Outermost, and also for unknown paths, so that DNS rebinding reveals nothing.
         .layer(from_fn_with_state(known, hosts::check))
         .layer(from_fn_with_state(longest_head, head::check))
-        .layer(from_fn_with_state(door, middleware::count))
+        .layer(from_fn_with_state(admission, middleware::count))
 }
 
 /// Serves the metrics to a sender that may make calls.
-async fn metrics(State(door): State<Arc<Admission>>, headers: HeaderMap) -> Response {
-    match door.metrics(&headers).await {
+async fn metrics(State(admission): State<Arc<Admission>>, headers: HeaderMap) -> Response {
+    match admission.metrics(&headers).await {
         Ok(text) => ([(CONTENT_TYPE, PROMETHEUS)], text).into_response(),
         Err(refusal) => refusal,
     }
 }
 
 /// Readiness for calls: the host is not stopping, its writer responds, and tokens can be checked.
-async fn readiness(door: Arc<Admission>, pulse: &Pulse) -> Response {
-    let ready = if door.is_leaving() {
+async fn readiness(admission: Arc<Admission>, pulse: &Pulse) -> Response {
+    let ready = if admission.is_leaving() {
         Err("stopping")
     } else {
-        pulse.feel(door.readiness()).await
+        pulse.feel(admission.readiness()).await
     };
     match ready {
         Ok(()) => "ready\n".into_response(),

@@ -13,9 +13,9 @@ use tollgate_core::share::Share;
 
 /// Time after which a running request no longer delays later ones. It has stalled, or waits for a program or for other
 /// identities.
-const STALLED_AFTER: Duration = Duration::from_millis(50);
+const STALL_TIMEOUT: Duration = Duration::from_millis(50);
 /// Time for which an identity counts as calling.
-const RECENTLY: Duration = Duration::from_millis(100);
+const ACTIVE_INTERVAL: Duration = Duration::from_millis(100);
 /// Maximum number of remembered identities. Those without a request are dropped.
 const MAX_SHARES: usize = 1_024;
 
@@ -53,7 +53,7 @@ impl Pace {
     pub(super) async fn enter(&self, share: &Share) -> Pass {
         if let Some(mut ready) = self.line_up(share) {
             // A request that ends wakes the next one. A stalled request does not, so this checks periodically.
-            while tokio::time::timeout(STALLED_AFTER, &mut ready).await.is_err() && self.must_wait(share) {}
+            while tokio::time::timeout(STALL_TIMEOUT, &mut ready).await.is_err() && self.must_wait(share) {}
         }
         let began = Instant::now();
         if let Some(lane) = self.lanes().get_mut(share) {
@@ -106,14 +106,14 @@ impl Pace {
 impl Lane {
     /// Number of running requests that have not stalled.
     fn at_work(&self, now: Instant) -> usize {
-        let at_work = |began: &&Instant| now.saturating_duration_since(**began) < STALLED_AFTER;
+        let at_work = |began: &&Instant| now.saturating_duration_since(**began) < STALL_TIMEOUT;
         self.running.iter().filter(at_work).count()
     }
 
     fn is_active(&self, now: Instant) -> bool {
         self.at_work(now) > 0
             || !self.waiting.is_empty()
-            || now.saturating_duration_since(self.last) < RECENTLY
+            || now.saturating_duration_since(self.last) < ACTIVE_INTERVAL
     }
 }
 

@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 use tokio::sync::Mutex;
 
 /// Time for which an answer is valid.
-const GOOD: Duration = Duration::from_secs(1);
+const ANSWER_AGE_LIMIT: Duration = Duration::from_secs(1);
 
 /// Readiness for calls. The error says why not.
 pub(super) type Ready = Result<(), &'static str>;
@@ -20,7 +20,7 @@ impl Pulse {
     pub(super) async fn feel(&self, look: impl Future<Output = Ready>) -> Ready {
         let mut last = self.0.lock().await;
         match *last {
-            Some((at, ready)) if at.elapsed() < GOOD => ready,
+            Some((at, ready)) if at.elapsed() < ANSWER_AGE_LIMIT => ready,
             _ => {
                 let ready = look.await;
                 *last = Some((Instant::now(), ready));

@@ -13,13 +13,13 @@ use tollgate_core::identity::Identity;
 use super::caps::Caps;
 
 /// Minimum time that a connection stays open after an answer, on a server without authentication.
-const GRACE: Duration = Duration::from_secs(5);
+const KEEP_OPEN_INTERVAL: Duration = Duration::from_secs(5);
 /// Time without a request after which a connection is idle. Before that, its client may be about to send the next
 /// request.
-const IDLE: Duration = Duration::from_secs(1);
+const IDLE_TIMEOUT: Duration = Duration::from_secs(1);
 
 /// Time after which an identity's only connection is idle. It is closed only if no identity has two.
-const ONLY_IDLE: Duration = Duration::from_secs(60);
+const ONLY_IDLE_TIMEOUT: Duration = Duration::from_secs(60);
 
 /// Connections of a server.
 #[derive(Debug)]
@@ -85,7 +85,7 @@ pub(super) struct Busy {
 
 /// A taken seat. Dropping it frees the seat.
 #[derive(Debug)]
-pub(super) struct Place {
+pub(super) struct TakenSeat {
     number: u64,
     seat: Arc<Seat>,
     seats: Arc<Seats>,
@@ -106,7 +106,7 @@ impl Seats {
     }
 
     /// Takes a seat for a connection, closing another one if necessary. The error is the current number of connections.
-    pub(super) fn take(self: &Arc<Self>, peer: SocketAddr, local: IpAddr) -> Result<Place, usize> {
+    pub(super) fn take(self: &Arc<Self>, peer: SocketAddr, local: IpAddr) -> Result<TakenSeat, usize> {
         let now = Instant::now();
         let peer = network(peer.ip());
         let most_of_peer = self.most_of(peer);
@@ -122,7 +122,7 @@ impl Seats {
         let number = taken.last;
         taken.seats.insert(number, Arc::clone(&seat));
         *taken.of_peer.entry(peer).or_default() += 1;
-        Ok(Place {
+        Ok(TakenSeat {
             number,
             seat,
             seats: Arc::clone(self),
@@ -172,7 +172,9 @@ impl Seats {
         now: Instant,
     ) -> Option<Rank> {
         let since = |time: Instant| now.saturating_duration_since(time);
-        let is_stalled = state.stalled_since.is_some_and(|time| since(time) >= IDLE);
+        let is_stalled = state
+            .stalled_since
+            .is_some_and(|time| since(time) >= IDLE_TIMEOUT);
         let is_known = state.owner.is_some();
         let is_idle = state.calls == 0 && state.streams == 0;
         if !is_known && is_stalled {
@@ -181,13 +183,13 @@ impl Seats {
         if !is_known && is_idle {
             let may_stay = self.is_open && state.is_answered;
             let rank = (u8::from(may_stay), Reverse(0), false, opened);
-            return (!may_stay || since(opened) >= GRACE).then_some(rank);
+            return (!may_stay || since(opened) >= KEEP_OPEN_INTERVAL).then_some(rank);
         }
         // An owner of more than half of the seats has no claim to keep idle connections or streams.
         let has_too_many = count > self.most / 2 && (count > 1 || !is_known);
         if is_idle {
             let is_only = is_known && count == 1;
-            let patience = if is_only { ONLY_IDLE } else { IDLE };
+            let patience = if is_only { ONLY_IDLE_TIMEOUT } else { IDLE_TIMEOUT };
             let is_long = since(state.idle_since) >= patience;
             let may_go = (is_long && !(is_only && most > 1)) || has_too_many;
             return may_go.then_some((2, Reverse(count), !is_long, state.idle_since));
@@ -210,14 +212,14 @@ impl Taken {
     }
 }
 
-impl Place {
+impl TakenSeat {
     /// Seat of the connection.
     pub(super) fn seat(&self) -> &Arc<Seat> {
         &self.seat
     }
 }
 
-impl Drop for Place {
+impl Drop for TakenSeat {
     fn drop(&mut self) {
         lock(&self.seats.taken).remove(self.number);
     }
@@ -313,12 +315,12 @@ mod tests {
         Seats::new(&caps, is_open)
     }
 
-    fn take(seats: &Arc<Seats>, peer: &str) -> Result<Place, usize> {
+    fn take(seats: &Arc<Seats>, peer: &str) -> Result<TakenSeat, usize> {
         seats.take(SocketAddr::new(peer.parse().unwrap(), 1), LOCAL)
     }
 
-    fn is_gone(place: &Place) -> bool {
-        place.seat.given_up.is_cancelled()
+    fn is_gone(taken_seat: &TakenSeat) -> bool {
+        taken_seat.seat.given_up.is_cancelled()
     }
 
     fn ada() -> Identity {
@@ -358,41 +360,48 @@ mod tests {
         drop(call);
         // The connections were busy just now, so their next requests may be on the way.
         assert_eq!(take(&seats, "127.0.0.1").unwrap_err(), 2);
-        idle(&one, IDLE);
+        idle(&one, IDLE_TIMEOUT);
         assert_eq!(
             take(&seats, "127.0.0.1").unwrap_err(),
             2,
             "it is the only one of hers"
         );
-        idle(&one, ONLY_IDLE);
+        idle(&one, ONLY_IDLE_TIMEOUT);
         take(&seats, "127.0.0.1").unwrap();
         assert!(is_gone(&one) && !is_gone(&other));
     }
 
     /// Makes a connection idle for a time.
-    fn idle(place: &Place, time: Duration) {
-        lock(&place.seat.state).idle_since = Instant::now().checked_sub(time).unwrap();
+    fn idle(taken_seat: &TakenSeat, time: Duration) {
+        lock(&taken_seat.seat.state).idle_since = Instant::now().checked_sub(time).unwrap();
     }
 
     #[test]
     fn whoever_holds_the_most_gives_up_an_idle_one_and_nobody_the_only_one() {
         let seats = seats(6, false);
         let held = |name: &str, time: Duration| {
-            let place = take(&seats, "127.0.0.1").unwrap();
-            drop(place.seat.let_in(Some(&Identity::for_tests(name)), Work::Call));
-            idle(&place, time);
-            place
+            let taken_seat = take(&seats, "127.0.0.1").unwrap();
+            drop(
+                taken_seat
+                    .seat
+                    .let_in(Some(&Identity::for_tests(name)), Work::Call),
+            );
+            idle(&taken_seat, time);
+            taken_seat
         };
         // Ada's connections are the youngest, and Bob's only one is the oldest of all.
-        let bob = held("bob", 10 * ONLY_IDLE);
-        let carol = [held("carol", 9 * ONLY_IDLE), held("carol", 8 * ONLY_IDLE)];
-        let hers: Vec<Place> = (2..5).map(|number| held("ada", number * IDLE)).collect();
+        let bob = held("bob", 10 * ONLY_IDLE_TIMEOUT);
+        let carol = [
+            held("carol", 9 * ONLY_IDLE_TIMEOUT),
+            held("carol", 8 * ONLY_IDLE_TIMEOUT),
+        ];
+        let hers: Vec<TakenSeat> = (2..5).map(|number| held("ada", number * IDLE_TIMEOUT)).collect();
         let mut newcomers = Vec::new();
         for gone in 1..=2 {
             let next = take(&seats, "127.0.0.1").unwrap();
             // This connection is Ada's as well, and is busy.
             newcomers.push((next.seat.let_in(Some(&ada()), Work::Call), next));
-            assert_eq!(hers.iter().filter(|place| is_gone(place)).count(), gone);
+            assert_eq!(hers.iter().filter(|taken_seat| is_gone(taken_seat)).count(), gone);
             assert!(!is_gone(&bob) && !carol.iter().any(is_gone));
         }
         // Ada's idle connections are closed first, then one of two. Bob's only one is never closed.
@@ -408,16 +417,16 @@ mod tests {
     #[test]
     fn streams_of_who_has_most_of_the_places_make_room() {
         let seats = seats(3, false);
-        let places: Vec<Place> = (0..3).map(|_| take(&seats, "127.0.0.1").unwrap()).collect();
-        let _streams: Vec<Busy> = places[..2]
+        let taken_seats: Vec<TakenSeat> = (0..3).map(|_| take(&seats, "127.0.0.1").unwrap()).collect();
+        let _streams: Vec<Busy> = taken_seats[..2]
             .iter()
-            .map(|place| place.seat.let_in(Some(&ada()), Work::Stream))
+            .map(|taken_seat| taken_seat.seat.let_in(Some(&ada()), Work::Stream))
             .collect();
         let bob = Identity::for_tests("bob");
-        let _bob = places[2].seat.let_in(Some(&bob), Work::Stream);
+        let _bob = taken_seats[2].seat.let_in(Some(&bob), Work::Stream);
         take(&seats, "127.0.0.1").unwrap();
         assert_eq!(
-            places.iter().map(is_gone).collect::<Vec<_>>(),
+            taken_seats.iter().map(is_gone).collect::<Vec<_>>(),
             [true, false, false]
         );
     }
@@ -429,7 +438,7 @@ mod tests {
         let _call = one.seat.let_in(None, Work::Call);
         one.seat.stalled(true);
         assert!(take(&seats, "127.0.0.1").is_err());
-        lock(&one.seat.state).stalled_since = Instant::now().checked_sub(IDLE);
+        lock(&one.seat.state).stalled_since = Instant::now().checked_sub(IDLE_TIMEOUT);
         take(&seats, "127.0.0.1").unwrap();
         assert!(is_gone(&one));
     }
@@ -438,9 +447,9 @@ mod tests {
     fn a_peer_has_half_of_the_places_and_one_on_this_machine_all() {
         let seats = seats(4, true);
         let answered = |peer: &str| {
-            let place = take(&seats, peer).unwrap();
-            place.seat.answered();
-            place
+            let taken_seat = take(&seats, peer).unwrap();
+            taken_seat.seat.answered();
+            taken_seat
         };
         let _one = [answered("192.0.2.1"), answered("192.0.2.1")];
         assert_eq!(take(&seats, "192.0.2.1").unwrap_err(), 2);
@@ -448,7 +457,7 @@ mod tests {
         let _other = [answered("2001:db8::1"), answered("2001:db8::ffff:2")];
         assert_eq!(take(&seats, "2001:db8::3").unwrap_err(), 2);
         drop((_one, _other));
-        let _local: Vec<Place> = (0..4).map(|_| answered("::ffff:127.0.0.1")).collect();
+        let _local: Vec<TakenSeat> = (0..4).map(|_| answered("::ffff:127.0.0.1")).collect();
         assert_eq!(take(&seats, "127.0.0.1").unwrap_err(), 4);
     }
 

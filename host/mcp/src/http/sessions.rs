@@ -33,7 +33,7 @@ tokio::task_local! {
 /// Sender of a request, and the place for a session that it may start.
 struct Requester {
     identity: Option<Identity>,
-    place: Mutex<Option<Place>>,
+    session_slot: Mutex<Option<SessionSlot>>,
 }
 
 /// Sessions of a server.
@@ -41,7 +41,7 @@ pub(super) struct Sessions {
     local: LocalSessionManager,
     owned: Mutex<HashMap<SessionId, Owned>>,
     bounds: ArcSwap<Bounds>,
-    places: Places,
+    slot_counts: SlotCounts,
 }
 
 /// Limits that can change while sessions exist.
@@ -51,7 +51,7 @@ struct Bounds {
 }
 
 /// Number of places of each share.
-type Places = Arc<Mutex<HashMap<Share, usize>>>;
+type SlotCounts = Arc<Mutex<HashMap<Share, usize>>>;
 
 struct Owned {
     owner: Option<Identity>,
@@ -60,7 +60,7 @@ struct Owned {
     /// Open streams for notifications.
     streams: usize,
     last_used: Instant,
-    place: Option<Place>,
+    session_slot: Option<SessionSlot>,
     /// Cancelled when nothing waits for the remaining calls.
     given_up: CancellationToken,
 }
@@ -85,29 +85,29 @@ impl Owned {
 }
 
 /// A place for a session. Dropping it frees the place.
-pub(super) struct Place {
+pub(super) struct SessionSlot {
     share: Share,
-    places: Places,
+    slot_counts: SlotCounts,
     /// Cancelled when the token that started the session is no longer valid.
     revoked: Option<CancellationToken>,
 }
 
-impl Place {
+impl SessionSlot {
     /// Sets the token with which the session ends.
     #[must_use]
-    pub(super) fn until(mut self, revoked: Option<CancellationToken>) -> Place {
+    pub(super) fn until(mut self, revoked: Option<CancellationToken>) -> SessionSlot {
         self.revoked = revoked;
         self
     }
 }
 
-impl Drop for Place {
+impl Drop for SessionSlot {
     fn drop(&mut self) {
-        let mut places = lock(&self.places);
-        if let Some(count) = places.get_mut(&self.share) {
+        let mut slot_counts = lock(&self.slot_counts);
+        if let Some(count) = slot_counts.get_mut(&self.share) {
             *count -= 1;
             if *count == 0 {
-                places.remove(&self.share);
+                slot_counts.remove(&self.share);
             }
         }
     }
@@ -165,7 +165,7 @@ impl Sessions {
             local,
             owned: Mutex::default(),
             bounds: ArcSwap::from_pointee(Bounds { most, idle }),
-            places: Places::default(),
+            slot_counts: SlotCounts::default(),
         }
     }
 
@@ -181,11 +181,11 @@ impl Sessions {
 
     /// Takes a place for one more session. If there is none, ends a session of the share that has the most, unless that
     /// share has hardly more than this one.
-    pub(super) async fn place(&self, share: &Share) -> Option<Place> {
+    pub(super) async fn session_slot(&self, share: &Share) -> Option<SessionSlot> {
         // Concurrent requests may take the freed place.
         for _ in 0..ATTEMPTS {
             let holder = match self.take(share) {
-                Ok(place) => return Some(place),
+                Ok(session_slot) => return Some(session_slot),
                 Err(holder) => holder?,
             };
             let id = self.dispensable(&holder)?;
@@ -198,18 +198,18 @@ impl Sessions {
     }
 
     /// Takes a place. The error is the share with the most places, if it has at least two more than this share.
-    fn take(&self, share: &Share) -> Result<Place, Option<Share>> {
-        let mut places = lock(&self.places);
-        if places.values().sum::<usize>() >= self.bounds.load().most {
-            let own = places.get(share).copied().unwrap_or_default();
-            let most = places.iter().max_by_key(|(_, count)| **count);
+    fn take(&self, share: &Share) -> Result<SessionSlot, Option<Share>> {
+        let mut slot_counts = lock(&self.slot_counts);
+        if slot_counts.values().sum::<usize>() >= self.bounds.load().most {
+            let own = slot_counts.get(share).copied().unwrap_or_default();
+            let most = slot_counts.iter().max_by_key(|(_, count)| **count);
             let holder = most.filter(|(_, count)| **count >= own + 2);
             return Err(holder.map(|(holder, _)| holder.clone()));
         }
-        *places.entry(share.clone()).or_default() += 1;
-        Ok(Place {
+        *slot_counts.entry(share.clone()).or_default() += 1;
+        Ok(SessionSlot {
             share: share.clone(),
-            places: Arc::clone(&self.places),
+            slot_counts: Arc::clone(&self.slot_counts),
             revoked: None,
         })
     }
@@ -218,28 +218,42 @@ impl Sessions {
     /// session with calls ends only if its share has more than an equal part of the places.
     fn dispensable(&self, holder: &Share) -> Option<SessionId> {
         let (count, shares) = {
-            let places = lock(&self.places);
-            (places.get(holder).copied().unwrap_or_default(), places.len() + 1)
+            let slot_counts = lock(&self.slot_counts);
+            (
+                slot_counts.get(holder).copied().unwrap_or_default(),
+                slot_counts.len() + 1,
+            )
         };
         let has_more = count * shares > self.bounds.load().most;
         let owned = self.owned();
         let theirs = owned.iter().filter(|(_, owned)| {
-            let place = owned.place.as_ref().filter(|place| place.share == *holder);
-            place.is_some() && (owned.calls == 0 || has_more)
+            let session_slot = owned
+                .session_slot
+                .as_ref()
+                .filter(|session_slot| session_slot.share == *holder);
+            session_slot.is_some() && (owned.calls == 0 || has_more)
         });
         theirs
             .min_by_key(|(_, owned)| (owned.calls > 0, owned.streams > 0, owned.last_used))
             .map(|(id, _)| id.clone())
     }
 
-    /// Runs a request with its sender as the current requester. `place` is for the session that it may start.
+    /// Runs a request with its sender as the current requester. `session_slot` is for the session that it may start.
     pub(super) async fn serving<T>(
         identity: Option<Identity>,
-        place: Option<Place>,
+        session_slot: Option<SessionSlot>,
         request: impl Future<Output = T>,
     ) -> T {
-        let place = Mutex::new(place);
-        REQUEST.scope(Requester { identity, place }, request).await
+        let session_slot = Mutex::new(session_slot);
+        REQUEST
+            .scope(
+                Requester {
+                    identity,
+                    session_slot,
+                },
+                request,
+            )
+            .await
     }
 
     /// Marks a session as used, if it belongs to the sender.
@@ -284,7 +298,10 @@ impl Sessions {
     /// Ends sessions whose token is no longer valid.
     pub(super) async fn end_revoked(&self) {
         let is_revoked = |owned: &Owned| {
-            let revoked = owned.place.as_ref().and_then(|place| place.revoked.as_ref());
+            let revoked = owned
+                .session_slot
+                .as_ref()
+                .and_then(|session_slot| session_slot.revoked.as_ref());
             revoked.is_some_and(CancellationToken::is_cancelled)
         };
         let ended: Vec<SessionId> = {
@@ -343,14 +360,15 @@ impl SessionManager for Sessions {
 
     async fn create_session(&self) -> Result<(SessionId, Self::Transport), Self::Error> {
         let (id, transport) = self.local.create_session().await?;
-        let taken = REQUEST.try_with(|request| (request.identity.clone(), lock(&request.place).take()));
-        let (owner, place) = taken.unwrap_or_default();
+        let taken =
+            REQUEST.try_with(|request| (request.identity.clone(), lock(&request.session_slot).take()));
+        let (owner, session_slot) = taken.unwrap_or_default();
         let owned = Owned {
             owner,
             calls: 0,
             streams: 0,
             last_used: Instant::now(),
-            place,
+            session_slot,
             given_up: CancellationToken::new(),
         };
         self.owned().insert(id.clone(), owned);

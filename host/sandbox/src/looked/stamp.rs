@@ -6,7 +6,7 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 use cap_std::fs::{Metadata, MetadataExt as _};
 
 /// Age from which a file's times show whether it was changed since.
-const SETTLED: Duration = Duration::from_secs(2);
+const SETTLED_AGE_LIMIT: Duration = Duration::from_secs(2);
 
 /// Metadata of a file that changes with its content.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -31,7 +31,7 @@ impl Stamp {
     pub(crate) fn is_settled(&self, now: SystemTime) -> bool {
         let newest = self.modified.0.max(self.changed.0);
         let now = now.duration_since(UNIX_EPOCH).unwrap_or_default();
-        let limit = now.saturating_sub(SETTLED).as_secs();
+        let limit = now.saturating_sub(SETTLED_AGE_LIMIT).as_secs();
         u64::try_from(newest).is_ok_and(|newest| newest < limit)
     }
 }

@@ -13,9 +13,9 @@ use std::time::{Duration, Instant};
 use rustix::process::{Pid, Resource, Rlimit, Signal, WaitOptions};
 
 /// Number of consecutive checks that must find no orphan. A list of children can miss one while others end.
-const QUIET: u32 = 3;
+const QUIET_CHECKS: u32 = 3;
 /// Pause between checks for orphans once none is found.
-const PAUSE: Duration = Duration::from_millis(1);
+const ORPHAN_CHECK_INTERVAL: Duration = Duration::from_millis(1);
 
 /// Children that are not orphans.
 static KNOWN: Mutex<Known> = Mutex::new(Known {
@@ -84,7 +84,7 @@ pub(super) fn has_ended(child: &mut Child, started: &mut Option<Started>) -> boo
 /// Kills all orphans, and the orphans that those leave, until there are none. Returns whether that was done in time.
 pub(super) fn end_orphans(until: Instant) -> bool {
     let mut quiet = 0;
-    while quiet < QUIET {
+    while quiet < QUIET_CHECKS {
         if Instant::now() >= until {
             return false;
         }
@@ -93,7 +93,7 @@ pub(super) fn end_orphans(until: Instant) -> bool {
             std::thread::yield_now();
         } else {
             quiet += 1;
-            std::thread::sleep(PAUSE);
+            std::thread::sleep(ORPHAN_CHECK_INTERVAL);
         }
     }
     true

@@ -33,11 +33,11 @@ pub use supervisor::{SUBCOMMAND, run_child};
 use wire::{Said, Task};
 
 /// Interval of checking a running program's time.
-const TICK: Duration = Duration::from_millis(20);
+const TIME_CHECK_INTERVAL: Duration = Duration::from_millis(20);
 /// Number of checks between two checks of the supervisor.
 const LOOKS: u32 = 5;
 /// Time for the supervisor to end all processes, and then for the host.
-const PATIENCE: Duration = Duration::from_secs(5);
+const SUPERVISOR_TIMEOUT: Duration = Duration::from_secs(5);
 /// Most bytes of all arguments.
 const MAX_ARGUMENTS: usize = 128 << 10;
 
@@ -163,8 +163,8 @@ impl Launcher {
 
     fn start(&self, job: &Job<'_>) -> std::io::Result<Running> {
         let (socket, theirs) = UnixStream::pair()?;
-        socket.set_read_timeout(Some(PATIENCE))?;
-        socket.set_write_timeout(Some(PATIENCE))?;
+        socket.set_read_timeout(Some(SUPERVISOR_TIMEOUT))?;
+        socket.set_write_timeout(Some(SUPERVISOR_TIMEOUT))?;
         let mut command = std::process::Command::new(&self.executable);
         command
             .arg(SUBCOMMAND)
@@ -260,10 +260,10 @@ impl Running {
                 self.socket.shutdown(Shutdown::Write)?;
             }
             let is_held = || look.is_multiple_of(LOOKS) && children::is_held(self.supervisor.id());
-            if asked_to_end.is_some_and(|asked| now >= asked + PATIENCE) || is_held() {
+            if asked_to_end.is_some_and(|asked| now >= asked + SUPERVISOR_TIMEOUT) || is_held() {
                 return Ok((None, late));
             }
-            let ready = self.wait(TICK)?;
+            let ready = self.wait(TIME_CHECK_INTERVAL)?;
             self.stdout.take(ready.0, sink)?;
             self.stderr.take(ready.1, sink)?;
             if ready.2 {
@@ -322,9 +322,9 @@ impl Running {
 
     /// Reads the rest of the pipes. All possible writers are dead by now.
     fn drain(&mut self, sink: &mut dyn Sink) -> std::io::Result<()> {
-        let until = Instant::now() + PATIENCE;
+        let until = Instant::now() + SUPERVISOR_TIMEOUT;
         while (self.stdout.fd.is_some() || self.stderr.fd.is_some()) && Instant::now() < until {
-            let ready = self.wait(TICK)?;
+            let ready = self.wait(TIME_CHECK_INTERVAL)?;
             self.stdout.take(ready.0, sink)?;
             self.stderr.take(ready.1, sink)?;
             if !ready.0 && !ready.1 {
@@ -346,11 +346,11 @@ impl Running {
     fn end(&mut self, has_reported: bool) {
         // Nothing more can be done about a process that cannot be killed.
         let _ = self.socket.shutdown(Shutdown::Both);
-        if has_reported && self.is_gone_by(Instant::now() + PATIENCE) {
+        if has_reported && self.is_gone_by(Instant::now() + SUPERVISOR_TIMEOUT) {
             return;
         }
         let _ = self.supervisor.kill();
-        let until = Instant::now() + PATIENCE;
+        let until = Instant::now() + SUPERVISOR_TIMEOUT;
         // This process inherits its children before it can be reaped, but not always before its socket closes.
         if !self.is_gone_by(until) || !children::end_orphans(until) {
             tracing::error!("cannot end every process of a program");

@@ -23,13 +23,13 @@ use super::wire::{self, Said, Task};
 use super::{alone, children};
 
 /// Time of checking for children without a pause: some start a successor and end at once.
-const CHASE: Duration = Duration::from_secs(1);
+const CHASE_LIMIT: Duration = Duration::from_secs(1);
 /// Time of trying to kill children that this user may not kill, or that cannot be found.
-const REFUSED: Duration = Duration::from_secs(2);
+const KILL_TIMEOUT: Duration = Duration::from_secs(2);
 /// Time for a program without child processes to clean up.
-const FAREWELL: Duration = Duration::from_millis(200);
+const CLEANUP_TIMEOUT: Duration = Duration::from_millis(200);
 /// Pause between checks for remaining children.
-const PAUSE: Duration = Duration::from_millis(5);
+const CHILD_CHECK_INTERVAL: Duration = Duration::from_millis(5);
 
 /// Hidden subcommand that runs [`run_child`].
 pub const SUBCOMMAND: &str = "supervise-program";
@@ -80,7 +80,7 @@ pub fn run_child() -> anyhow::Result<()> {
 fn dismiss(program: Pid, event: &mpsc::Receiver<Event>) -> Event {
     // The program has not been reaped yet, so its process id is not reused.
     let _ = kill_process(program, Signal::TERM);
-    event.recv_timeout(FAREWELL).unwrap_or(Event::Unwanted)
+    event.recv_timeout(CLEANUP_TIMEOUT).unwrap_or(Event::Unwanted)
 }
 
 fn prepare(task: &Task) -> anyhow::Result<()> {
@@ -232,13 +232,13 @@ fn kill_everything(program: Pid) -> bool {
                     .filter(|child| kill_process(**child, Signal::KILL).is_ok())
                     .count();
                 let quiet = quiet_since.elapsed();
-                if killed == 0 && quiet >= REFUSED {
+                if killed == 0 && quiet >= KILL_TIMEOUT {
                     return !children.is_empty();
                 }
-                if quiet < CHASE {
+                if quiet < CHASE_LIMIT {
                     std::thread::yield_now();
                 } else {
-                    std::thread::sleep(PAUSE);
+                    std::thread::sleep(CHILD_CHECK_INTERVAL);
                 }
             }
         }

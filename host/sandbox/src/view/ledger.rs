@@ -25,12 +25,12 @@ use crate::workspaces::Access;
 /// Most operations in one answer.
 const MAX_LIMIT: u32 = 200;
 /// Number of newest operations that are searched if no index leads to the requested ones.
-const NEWEST: i64 = 10_000;
+const MAX_SEARCHED_ROWS: i64 = 10_000;
 
 pub(crate) struct View<'a> {
     pub(crate) facts: &'a Facts,
     pub(crate) session: &'a Session,
-    pub(crate) additions: &'a mut Annotations,
+    pub(crate) annotations: &'a mut Annotations,
     pub(crate) namespace: &'a Namespace,
     pub(crate) clock: &'a dyn Clock,
     pub(crate) access: &'a Access,
@@ -43,14 +43,14 @@ impl ledger::Host for View<'_> {
         if self.facts.is_policy {
             return Err(LedgerError::Denied);
         }
-        Ok(self.additions.add(event)?)
+        Ok(self.annotations.add(event)?)
     }
 
     fn set_test_outcome(&mut self, outcome: TestOutcome) -> Result<(), LedgerError> {
         if self.facts.is_policy {
             return Err(LedgerError::Denied);
         }
-        Ok(self.additions.set_outcome(outcome)?)
+        Ok(self.annotations.set_outcome(outcome)?)
     }
 
     fn seen_work_tree(&mut self, workspace: String) -> Result<WorkTree, LedgerError> {
@@ -319,7 +319,7 @@ fn bounded(filter: Filter, session: &Session) -> StoreResult<OperationFilter> {
         .after
         .map_or(0, |after| i64::try_from(after).unwrap_or(i64::MAX));
     if filter.envelope_id.is_none() && filter.failure_fingerprint.is_none() {
-        after = after.max(session.ledger().head()?.seq.saturating_sub(NEWEST));
+        after = after.max(session.ledger().head()?.seq.saturating_sub(MAX_SEARCHED_ROWS));
     }
     let since = filter.since.map(|ms| Timestamp::from_ms(ms).to_string());
     if let Some(since) = &since {

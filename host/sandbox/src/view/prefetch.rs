@@ -21,17 +21,17 @@ const MAX_EXPECTED: usize = 10_000;
 /// Bytes of unused results above which the thread pauses.
 const MAX_HELD: usize = 8 << 20;
 /// Number of requests that the thread leaves to the component, which is about to make them.
-const LEAD: usize = 2;
+const LEFT_TO_COMPONENT: usize = 2;
 /// Number of upcoming requests among which a request is looked up.
-const REACH: usize = 16;
+const LOOKUP_LIMIT: usize = 16;
 /// Longest wait for a listing that is in progress. Starting it again would not be faster.
-const PATIENCE: Duration = Duration::from_secs(1);
+const LISTING_TIMEOUT: Duration = Duration::from_secs(1);
 /// Interval at which a waiting component checks its call's deadline.
-const TICK: Duration = Duration::from_millis(5);
+const DEADLINE_CHECK_INTERVAL: Duration = Duration::from_millis(5);
 
 /// An announced request.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Upcoming {
+pub enum PrefetchRequest {
     /// Listing from the beginning, of at most this many entries.
     List(String, u32),
     /// Listing, unless the directory still has the known fingerprint.
@@ -40,29 +40,31 @@ pub enum Upcoming {
     Read(String, u32),
 }
 
-impl Upcoming {
+impl PrefetchRequest {
     fn is_listing(&self) -> bool {
-        !matches!(self, Upcoming::Read(..))
+        !matches!(self, PrefetchRequest::Read(..))
     }
 }
 
 /// Result of a prefetch.
-enum Seen {
+enum Prefetched {
     Listed(Result<Vec<FileEntry>, WorkspaceError>),
     ListedUnless(Result<Option<Listing>, WorkspaceError>),
     Read(Result<Vec<u8>, WorkspaceError>),
 }
 
-impl Seen {
+impl Prefetched {
     /// Runs a request, and gives up once `go_on` returns false.
-    fn of(workspace: &Workspace, what: &Upcoming, go_on: &dyn Fn() -> bool) -> Seen {
+    fn of(workspace: &Workspace, what: &PrefetchRequest, go_on: &dyn Fn() -> bool) -> Prefetched {
         let tree = &workspace.tree;
         match what {
-            Upcoming::List(path, limit) => Seen::Listed(tree.list_while(path, None, *limit, go_on)),
-            Upcoming::ListUnless(path, known, limit) => {
-                Seen::ListedUnless(tree.list_unless_while(path, *known, *limit, go_on))
+            PrefetchRequest::List(path, limit) => {
+                Prefetched::Listed(tree.list_while(path, None, *limit, go_on))
             }
-            Upcoming::Read(path, limit) => Seen::Read(tree.read(path, 0, *limit)),
+            PrefetchRequest::ListUnless(path, known, limit) => {
+                Prefetched::ListedUnless(tree.list_unless_while(path, *known, *limit, go_on))
+            }
+            PrefetchRequest::Read(path, limit) => Prefetched::Read(tree.read(path, 0, *limit)),
         }
     }
 
@@ -75,10 +77,12 @@ impl Seen {
             sizes.sum()
         };
         match self {
-            Seen::Listed(Ok(entries)) => listed(entries),
-            Seen::ListedUnless(Ok(Some(listing))) => listed(&listing.entries),
-            Seen::Read(Ok(content)) => content.len(),
-            Seen::Listed(Err(_)) | Seen::ListedUnless(Ok(None) | Err(_)) | Seen::Read(Err(_)) => 0,
+            Prefetched::Listed(Ok(entries)) => listed(entries),
+            Prefetched::ListedUnless(Ok(Some(listing))) => listed(&listing.entries),
+            Prefetched::Read(Ok(content)) => content.len(),
+            Prefetched::Listed(Err(_))
+            | Prefetched::ListedUnless(Ok(None) | Err(_))
+            | Prefetched::Read(Err(_)) => 0,
         }
     }
 }
@@ -118,19 +122,23 @@ struct Plan {
 struct Expected {
     number: u64,
     workspace: Arc<Workspace>,
-    what: Upcoming,
+    what: PrefetchRequest,
     state: State,
 }
 
 enum State {
     Open,
     Looking,
-    Seen(Seen),
+    Seen(Prefetched),
 }
 
 impl Prefetcher {
     /// Announces requests that will come before the remaining ones.
-    pub fn expect(&mut self, workspace: &Arc<Workspace>, next: impl DoubleEndedIterator<Item = Upcoming>) {
+    pub fn expect(
+        &mut self,
+        workspace: &Arc<Workspace>,
+        next: impl DoubleEndedIterator<Item = PrefetchRequest>,
+    ) {
         let shared = match &self.0 {
             Some(shared) => shared,
             None => match start() {
@@ -156,10 +164,10 @@ impl Prefetcher {
         limit: u32,
         deadline: &Deadline,
     ) -> Result<Vec<FileEntry>, WorkspaceError> {
-        let what = Upcoming::List(directory, limit);
+        let what = PrefetchRequest::List(directory, limit);
         match self.see(workspace, &what, deadline) {
-            Seen::Listed(entries) => entries,
-            Seen::ListedUnless(_) | Seen::Read(_) => Err(WorkspaceError::Internal),
+            Prefetched::Listed(entries) => entries,
+            Prefetched::ListedUnless(_) | Prefetched::Read(_) => Err(WorkspaceError::Internal),
         }
     }
 
@@ -172,10 +180,10 @@ impl Prefetcher {
         limit: u32,
         deadline: &Deadline,
     ) -> Result<Option<Listing>, WorkspaceError> {
-        let what = Upcoming::ListUnless(directory, known, limit);
+        let what = PrefetchRequest::ListUnless(directory, known, limit);
         match self.see(workspace, &what, deadline) {
-            Seen::ListedUnless(listing) => listing,
-            Seen::Listed(_) | Seen::Read(_) => Err(WorkspaceError::Internal),
+            Prefetched::ListedUnless(listing) => listing,
+            Prefetched::Listed(_) | Prefetched::Read(_) => Err(WorkspaceError::Internal),
         }
     }
 
@@ -187,27 +195,32 @@ impl Prefetcher {
         limit: u32,
         deadline: &Deadline,
     ) -> Result<Vec<u8>, WorkspaceError> {
-        let what = Upcoming::Read(path, limit);
+        let what = PrefetchRequest::Read(path, limit);
         match self.see(workspace, &what, deadline) {
-            Seen::Read(content) => content,
-            Seen::Listed(_) | Seen::ListedUnless(_) => Err(WorkspaceError::Internal),
+            Prefetched::Read(content) => content,
+            Prefetched::Listed(_) | Prefetched::ListedUnless(_) => Err(WorkspaceError::Internal),
         }
     }
 
-    fn see(&self, workspace: &Arc<Workspace>, what: &Upcoming, deadline: &Deadline) -> Seen {
+    fn see(&self, workspace: &Arc<Workspace>, what: &PrefetchRequest, deadline: &Deadline) -> Prefetched {
         self.take(workspace, what, deadline)
-            .unwrap_or_else(|| Seen::of(workspace, what, &|| !deadline.is_over()))
+            .unwrap_or_else(|| Prefetched::of(workspace, what, &|| !deadline.is_over()))
     }
 
     /// Result for a request that is made now, if it was announced near this position and prefetched. Removes this and
     /// all earlier requests.
-    fn take(&self, workspace: &Arc<Workspace>, what: &Upcoming, deadline: &Deadline) -> Option<Seen> {
+    fn take(
+        &self,
+        workspace: &Arc<Workspace>,
+        what: &PrefetchRequest,
+        deadline: &Deadline,
+    ) -> Option<Prefetched> {
         let shared = self.0.as_ref()?;
         let mut plan = shared.plan();
         let is_it =
             |expected: &Expected| expected.what == *what && Arc::ptr_eq(&expected.workspace, workspace);
-        let place = plan.expected.iter().take(REACH).position(is_it)?;
-        for _ in 0..place {
+        let position = plan.expected.iter().take(LOOKUP_LIMIT).position(is_it)?;
+        for _ in 0..position {
             plan.pass();
         }
         if what.is_listing() {
@@ -235,7 +248,7 @@ impl Drop for Prefetcher {
 
 impl Plan {
     /// Puts a request before all others. Drops the last one if there are too many.
-    fn add(&mut self, workspace: &Arc<Workspace>, what: Upcoming) {
+    fn add(&mut self, workspace: &Arc<Workspace>, what: PrefetchRequest) {
         self.expected.push_front(Expected {
             number: self.number,
             workspace: Arc::clone(workspace),
@@ -258,14 +271,14 @@ impl Plan {
     }
 
     /// Removes the first request and its result.
-    fn pass(&mut self) -> Option<Seen> {
+    fn pass(&mut self) -> Option<Prefetched> {
         let first = self.expected.pop_front();
         self.passed += 1;
         self.reached = self.reached.saturating_sub(1);
         self.release(first)
     }
 
-    fn release(&mut self, expected: Option<Expected>) -> Option<Seen> {
+    fn release(&mut self, expected: Option<Expected>) -> Option<Prefetched> {
         let State::Seen(seen) = expected?.state else {
             return None;
         };
@@ -280,9 +293,9 @@ impl Plan {
         if self.is_full {
             return None;
         }
-        let further = self.open_from(LEAD);
+        let further = self.open_from(LEFT_TO_COMPONENT);
         let at = further.or_else(|| {
-            let first = self.expected.iter().take(LEAD);
+            let first = self.expected.iter().take(LEFT_TO_COMPONENT);
             first.into_iter().position(Expected::is_open)
         })?;
         self.begin(at)
@@ -313,7 +326,7 @@ impl Plan {
         Some(Work {
             workspace: Arc::clone(&expected.workspace),
             what: expected.what.clone(),
-            place: Place {
+            position: RequestPosition {
                 number: expected.number,
                 key: i64::try_from(at).ok()? + passed,
             },
@@ -321,10 +334,10 @@ impl Plan {
     }
 
     /// Stores a result, unless the request was made in the meantime.
-    fn keep(&mut self, place: &Place, seen: Seen) {
-        let at = usize::try_from(place.key - self.passed).ok();
+    fn keep(&mut self, position: &RequestPosition, seen: Prefetched) {
+        let at = usize::try_from(position.key - self.passed).ok();
         if let Some(expected) = at.and_then(|at| self.expected.get_mut(at))
-            && expected.number == place.number
+            && expected.number == position.number
         {
             self.held += seen.size();
             expected.state = State::Seen(seen);
@@ -341,18 +354,18 @@ impl Expected {
 /// A request to prefetch.
 struct Work {
     workspace: Arc<Workspace>,
-    what: Upcoming,
-    place: Place,
+    what: PrefetchRequest,
+    position: RequestPosition,
 }
 
 impl Work {
-    fn done(&self, go_on: &dyn Fn() -> bool) -> Seen {
-        Seen::of(&self.workspace, &self.what, go_on)
+    fn done(&self, go_on: &dyn Fn() -> bool) -> Prefetched {
+        Prefetched::of(&self.workspace, &self.what, go_on)
     }
 }
 
 /// Identity and position of a request: the sum of its index and the number of requests passed before stays constant.
-struct Place {
+struct RequestPosition {
     number: u64,
     key: i64,
 }
@@ -381,26 +394,26 @@ impl Shared {
                 return self.wait_idly(plan, deadline);
             };
             drop(plan);
-            plan = self.keep(&work.place, work.done(&|| !deadline.is_over()));
+            plan = self.keep(&work.position, work.done(&|| !deadline.is_over()));
         }
         plan
     }
 
     /// Waits for the first request when there is nothing else to prefetch.
     fn wait_idly<'a>(&'a self, mut plan: MutexGuard<'a, Plan>, deadline: &Deadline) -> MutexGuard<'a, Plan> {
-        let until = Instant::now() + PATIENCE;
+        let until = Instant::now() + LISTING_TIMEOUT;
         plan.waits = true;
         while plan.is_looking() && !deadline.is_over() && Instant::now() < until {
-            let waited = self.listed.wait_timeout(plan, TICK);
+            let waited = self.listed.wait_timeout(plan, DEADLINE_CHECK_INTERVAL);
             plan = waited.unwrap_or_else(PoisonError::into_inner).0;
         }
         plan.waits = false;
         plan
     }
 
-    fn keep(&self, place: &Place, seen: Seen) -> MutexGuard<'_, Plan> {
+    fn keep(&self, position: &RequestPosition, seen: Prefetched) -> MutexGuard<'_, Plan> {
         let mut plan = self.plan();
-        plan.keep(place, seen);
+        plan.keep(position, seen);
         if plan.waits {
             self.listed.notify_one();
         }
@@ -419,7 +432,7 @@ impl Shared {
                 continue;
             };
             drop(plan);
-            plan = self.keep(&work.place, work.done(&go_on));
+            plan = self.keep(&work.position, work.done(&go_on));
         }
     }
 }

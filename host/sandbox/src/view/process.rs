@@ -35,7 +35,7 @@ pub(crate) struct View<'a> {
     pub(crate) deadline: &'a Deadline,
     pub(crate) progress: &'a mut Progress,
     pub(crate) artifacts: &'a CallArtifacts,
-    pub(crate) ahead: &'a mut Prefetcher,
+    pub(crate) prefetcher: &'a mut Prefetcher,
     pub(crate) session: &'a Session,
     pub(crate) programs: Option<&'a dyn CountPrograms>,
 }
@@ -96,7 +96,7 @@ impl View<'_> {
         let outcome = self.launcher.run(job, self.deadline, &mut watcher);
         let kept = git.map_or(Ok(()), |(prepared, git)| prepared.finish(git));
         // A program may change any file.
-        self.ahead.forget();
+        self.prefetcher.forget();
         let outcome = outcome?;
         if let (Some(programs), Some(Counted::Test)) = (self.programs, counted) {
             let alike = alike(&reach.info, &permitted);

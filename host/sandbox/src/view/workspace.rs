@@ -11,7 +11,7 @@ use crate::bindings::tollgate::host::component;
 use crate::bindings::tollgate::host::workspace::{
     self, Description, Entry, Error, Kind, Listing as WireListing, TestCommand, Upcoming as WireUpcoming,
 };
-use crate::view::prefetch::{Prefetcher, Upcoming};
+use crate::view::prefetch::{PrefetchRequest, Prefetcher};
 use crate::workspaces::{Access, DeferredWrite};
 
 /// Most bytes that one call may have written after its commit.
@@ -23,7 +23,7 @@ pub(crate) struct View<'a> {
     pub(crate) access: &'a Access,
     pub(crate) effect: Effect,
     pub(crate) deferred_writes: &'a mut Vec<DeferredWrite>,
-    pub(crate) ahead: &'a mut Prefetcher,
+    pub(crate) prefetcher: &'a mut Prefetcher,
     pub(crate) deadline: &'a Deadline,
 }
 
@@ -41,7 +41,7 @@ impl View<'_> {
             return Err(WorkspaceError::Denied(not_allowed(&change.path, offered, asked)));
         }
         if self.effect == Effect::Run {
-            self.ahead.forget();
+            self.prefetcher.forget();
             return reach.workspace.tree.apply(&change);
         }
         let held: usize = self
@@ -128,7 +128,7 @@ impl workspace::Host for View<'_> {
         let reach = self.access.workspace(&name)?;
         let entries = match after {
             None => self
-                .ahead
+                .prefetcher
                 .list(&reach.workspace, directory, limit, self.deadline)?,
             after => {
                 let go_on = || !self.deadline.is_over();
@@ -148,7 +148,7 @@ impl workspace::Host for View<'_> {
     ) -> Result<Option<WireListing>, WorkspaceError> {
         let reach = self.access.workspace(&name)?;
         let listed = self
-            .ahead
+            .prefetcher
             .list_unless(&reach.workspace, directory, known, limit, self.deadline)?;
         Ok(listed.map(|listing| WireListing {
             entries: listing.entries.into_iter().map(entry).collect(),
@@ -170,7 +170,7 @@ impl workspace::Host for View<'_> {
     ) -> Result<Vec<u8>, WorkspaceError> {
         let reach = self.access.workspace(&name)?;
         match offset {
-            0 => self.ahead.read(&reach.workspace, path, limit, self.deadline),
+            0 => self.prefetcher.read(&reach.workspace, path, limit, self.deadline),
             _ => reach.workspace.tree.read(&path, offset, limit),
         }
     }
@@ -179,13 +179,13 @@ impl workspace::Host for View<'_> {
         // Unreachable workspaces are refused when the request is made.
         if let Ok(reach) = self.access.workspace(&name) {
             let next = next.into_iter().map(|upcoming| match upcoming {
-                WireUpcoming::List((directory, limit)) => Upcoming::List(directory, limit),
+                WireUpcoming::List((directory, limit)) => PrefetchRequest::List(directory, limit),
                 WireUpcoming::ListUnless((directory, known, limit)) => {
-                    Upcoming::ListUnless(directory, known, limit)
+                    PrefetchRequest::ListUnless(directory, known, limit)
                 }
-                WireUpcoming::Read((path, limit)) => Upcoming::Read(path, limit),
+                WireUpcoming::Read((path, limit)) => PrefetchRequest::Read(path, limit),
             });
-            self.ahead.expect(&reach.workspace, next);
+            self.prefetcher.expect(&reach.workspace, next);
         }
         Ok(())
     }

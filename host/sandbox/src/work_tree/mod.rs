@@ -36,7 +36,7 @@ use status::Difference;
 /// Time limit of one scan.
 const LOOK_TIMEOUT: Duration = Duration::from_secs(10);
 /// Time without scans after one that timed out, so that not every call waits for the next.
-const PAUSE: Duration = Duration::from_secs(30);
+const RESCAN_INTERVAL: Duration = Duration::from_secs(30);
 /// Largest output of one command.
 const MAX_OUTPUT: usize = 64 << 20;
 /// Most differing files.
@@ -125,7 +125,7 @@ pub fn look(workspace: &Workspace, launcher: &Launcher, clock: &dyn Clock) -> Re
     if let Some(since) = memory
         .timed_out
         .map(|at| at.elapsed())
-        .filter(|since| *since < PAUSE)
+        .filter(|since| *since < RESCAN_INTERVAL)
     {
         return Err(format!(
             "Git took longer than {} s in workspace {name}, {} s ago",

@@ -11,7 +11,7 @@ use tollgate_core::clock::Clock;
 use tollgate_core::file::NO_WAIT;
 use tollgate_core::hash::hex;
 
-use super::room;
+use super::space;
 use crate::data_dir::{DataDir, DataDirError};
 
 /// Directory inside the data directory.
@@ -130,7 +130,7 @@ impl Files {
             let is_written = entry.file_name().to_string_lossy().starts_with(UNFINISHED)
                 && self.clock.now_ms().saturating_sub(modified_ms(&metadata)) < ABANDONED_MS;
             if !is_written {
-                size += room::counted(metadata.len());
+                size += space::counted(metadata.len());
             }
         }
         Ok(size)

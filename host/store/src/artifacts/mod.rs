@@ -26,8 +26,8 @@ mod files;
 #[cfg(test)]
 mod fixture;
 mod given;
-mod room;
 mod rows;
+mod space;
 mod store;
 #[cfg(test)]
 mod tests;
@@ -144,7 +144,7 @@ impl Drop for Promised {
     fn drop(&mut self) {
         if let Some(store) = &self.store {
             for promise in self.contents().values() {
-                store.room.give_back(&self.share, promise.bytes);
+                store.space.give_back(&self.share, promise.bytes);
             }
         }
     }
@@ -245,9 +245,9 @@ impl CallArtifacts {
             return;
         };
         match store.put(content, &promise.artifact) {
-            Ok(()) => store.room.fill(promise.bytes),
+            Ok(()) => store.space.fill(promise.bytes),
             Err(err) => {
-                store.room.give_back(&self.call.share, promise.bytes);
+                store.space.give_back(&self.call.share, promise.bytes);
                 tracing::warn!(%err, "cannot store an artifact");
             }
         }

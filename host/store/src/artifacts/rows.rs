@@ -15,7 +15,7 @@ use sha2::{Digest as _, Sha256};
 use tollgate_core::deadline::{Cancel, Deadline};
 use tollgate_core::hash::hex;
 
-use super::room;
+use super::space;
 use crate::storage::{Database, OpenError, PIECE, Session, StoreError, StoreFailure, StoreResult};
 
 /// Most sessions of a store.
@@ -31,7 +31,7 @@ const WINDOW: i64 = 16;
 /// Most pieces of one content. `artifacts.max_artifact_mib` is at most 1024.
 const MOST_PIECES: usize = (1 << 30) / PIECE;
 /// Most contents whose piece hashes are cached.
-const KNOWN: usize = 64;
+const MAX_CACHED: usize = 64;
 /// Contents that are looked up at once.
 const BATCH: u32 = 500;
 
@@ -150,7 +150,7 @@ impl Rows {
     pub(super) fn size(&self) -> io::Result<u64> {
         let session = self.session()?;
         session.begin_read().map_err(failed)?;
-        let least = i64::try_from(room::counted(0)).unwrap_or_default();
+        let least = i64::try_from(space::counted(0)).unwrap_or_default();
         let total = session.pieces().total(least).map_err(failed)?;
         session.rollback().map_err(failed)?;
         Ok(total.cast_unsigned())
@@ -252,7 +252,7 @@ impl Rows {
         if whole.pieces.len() > 1 {
             let mut known = self.known();
             known.push_back((hash.to_owned(), Arc::new(whole.pieces)));
-            if known.len() > KNOWN {
+            if known.len() > MAX_CACHED {
                 known.pop_front();
             }
         }

@@ -12,7 +12,7 @@ use tollgate_sdk::Timestamp;
 
 use super::contents::{ArtifactsError, Contents};
 use super::files::Draft;
-use super::room::Room;
+use super::space::SpaceAccount;
 use super::{Artifact, ArtifactKind, ArtifactSettings, Call};
 use crate::data_dir::DataDir;
 use crate::storage::{Database, Session};
@@ -26,7 +26,7 @@ pub struct ArtifactStore {
     pub(super) contents: Contents,
     settings: ArtifactSettings,
     clock: Arc<dyn Clock>,
-    pub(super) room: Room,
+    pub(super) space: SpaceAccount,
 }
 
 impl ArtifactStore {
@@ -41,7 +41,7 @@ impl ArtifactStore {
         let contents = Contents::open(data, &settings, Arc::clone(&clock), database)?;
         Ok(contents.map(|contents| ArtifactStore {
             contents,
-            room: Room::new(settings.max_mib << 20),
+            space: SpaceAccount::new(settings.max_mib << 20),
             settings,
             clock,
         }))
@@ -74,12 +74,12 @@ impl ArtifactStore {
 
     /// Receives a message when the limit is exceeded, or other hosts may have added much.
     pub fn called(&self) -> Receiver<()> {
-        self.room.called()
+        self.space.called()
     }
 
     /// Reserves room for content of a caller. Returns `false` if its share is full.
     pub(super) fn take_room(&self, share: &Share, bytes: u64) -> bool {
-        self.room.take(share, bytes, || {
+        self.space.take(share, bytes, || {
             self.size().unwrap_or_else(|err| {
                 tracing::warn!(%err, "cannot determine the space that artifacts use");
                 0
@@ -92,14 +92,14 @@ impl ArtifactStore {
         let size = self.size()?;
         let is_crowded = size > self.limit();
         if !is_crowded {
-            self.room.saw(size);
+            self.space.saw(size);
         }
         Ok(is_crowded)
     }
 
     /// Counts the remaining contents as the new base.
     pub(super) fn look(&self) -> io::Result<()> {
-        self.room.saw(self.size()?);
+        self.space.saw(self.size()?);
         Ok(())
     }
 
@@ -201,7 +201,7 @@ impl ArtifactWriter {
         self.store.contents.keep(&self.draft, &artifact)?;
         let id = artifact.id.clone();
         self.call.kept().push(artifact);
-        self.store.room.fill(self.taken);
+        self.store.space.fill(self.taken);
         self.taken = 0;
         Ok(id)
     }
@@ -242,7 +242,7 @@ impl Write for ArtifactWriter {
 impl Drop for ArtifactWriter {
     fn drop(&mut self) {
         if self.taken > 0 {
-            self.store.room.give_back(&self.call.share, self.taken);
+            self.store.space.give_back(&self.call.share, self.taken);
         }
         // The file has been moved if it was kept, so this removes only discarded drafts.
         self.store.contents.discard(&self.draft);

@@ -137,38 +137,38 @@ pub fn backup(data: &DataDir, target: &Path, now_ms: i64) -> Result<Backup, Back
     }
     // Created on first use, which may be now: it must exist before keys are copied.
     let key = LedgerKey::open(data)?;
-    let draft = tree::PendingOperation::beside(&target)?;
+    let staging = tree::StagingFolder::beside(&target)?;
     // No artifact that this snapshot names is collected before it is copied.
     let _kept = data
         .has("artifacts")
         .then(|| tree::share(data, ARTIFACTS_LOCK))
         .transpose()?;
-    Database::existing(&data.database()).copy_to(&draft.path().join(DATABASE))?;
+    Database::existing(&data.database()).copy_to(&staging.path().join(DATABASE))?;
     let mut list = List::new(now_ms);
-    copy_keys(data.dir(), &draft, &mut list).map_err(BackupError::io(data.path()))?;
+    copy_keys(data.dir(), &staging, &mut list).map_err(BackupError::io(data.path()))?;
     for name in FOLDERS.into_iter().filter(|name| data.has(name)) {
         let from = data.private_dir(name)?;
-        tree::copy(&from, &draft, name, &mut list).map_err(BackupError::io(&data.path().join(name)))?;
+        tree::copy(&from, &staging, name, &mut list).map_err(BackupError::io(&data.path().join(name)))?;
     }
     list.add(
         DATABASE,
-        tree::entry(draft.dir(), DATABASE).map_err(BackupError::io(draft.path()))?,
+        tree::entry(staging.dir(), DATABASE).map_err(BackupError::io(staging.path()))?,
     );
-    let (verified, head) = sign(draft.path(), &key, now_ms)?;
+    let (verified, head) = sign(staging.path(), &key, now_ms)?;
     let line = serde_json::to_string(&HeadLine { head: head.clone() });
     let line = line
         .map_err(io::Error::other)
-        .map_err(BackupError::io(draft.path()))?
+        .map_err(BackupError::io(staging.path()))?
         + "\n";
-    tree::write(draft.dir(), HEAD, line.as_bytes()).map_err(BackupError::io(draft.path()))?;
+    tree::write(staging.dir(), HEAD, line.as_bytes()).map_err(BackupError::io(staging.path()))?;
     list.add(
         HEAD,
-        tree::entry(draft.dir(), HEAD).map_err(BackupError::io(draft.path()))?,
+        tree::entry(staging.dir(), HEAD).map_err(BackupError::io(staging.path()))?,
     );
     let (files, bytes) = (list.files().len(), list.bytes());
-    let signed = list.signed(&key).map_err(BackupError::io(draft.path()))?;
-    tree::write(draft.dir(), LIST, signed.as_bytes()).map_err(BackupError::io(draft.path()))?;
-    draft.put(&target)?;
+    let signed = list.signed(&key).map_err(BackupError::io(staging.path()))?;
+    tree::write(staging.dir(), LIST, signed.as_bytes()).map_err(BackupError::io(staging.path()))?;
+    staging.put(&target)?;
     Ok(Backup {
         path: target,
         files,
@@ -178,11 +178,11 @@ pub fn backup(data: &DataDir, target: &Path, now_ms: i64) -> Result<Backup, Back
     })
 }
 
-fn copy_keys(from: &Dir, draft: &tree::PendingOperation, list: &mut List) -> io::Result<()> {
+fn copy_keys(from: &Dir, staging: &tree::StagingFolder, list: &mut List) -> io::Result<()> {
     for entry in from.entries()? {
         let name = entry?.file_name().to_string_lossy().into_owned();
         if name.ends_with(".key") && name != CACHE_KEY {
-            let copied = tree::copy_file(from, &name, draft.dir(), &name)?;
+            let copied = tree::copy_file(from, &name, staging.dir(), &name)?;
             list.add(&name, copied);
         }
     }

@@ -84,18 +84,18 @@ pub fn restore(
         Unlisted::Head(err) => BackupError::Head(err),
         Unlisted::Unreadable(why) => BackupError::NotWhole(format!("{LIST}: {why}")),
     })?;
-    let draft = tree::PendingOperation::beside(&target)?;
+    let staging = tree::StagingFolder::beside(&target)?;
     // The copy is verified, not the original, so the backup cannot be exchanged in between.
-    fetch(&from, backup, &draft, &list)?;
-    let (rows, head) = verify(&draft, &key)?;
-    draft
+    fetch(&from, backup, &staging, &list)?;
+    let (rows, head) = verify(&staging, &key)?;
+    staging
         .dir()
         .remove_file(HEAD)
-        .map_err(BackupError::io(draft.path()))?;
+        .map_err(BackupError::io(staging.path()))?;
     // A host may have started during the verification.
     check(&target, replaces)?;
     let before = set_aside(&target, now_ms)?;
-    draft.put(&target)?;
+    staging.put(&target)?;
     Ok(Restored {
         path: target,
         made_at: list.made_at().to_owned(),
@@ -106,7 +106,7 @@ pub fn restore(
 }
 
 /// Copies every listed file, and compares it with the list.
-fn fetch(from: &Dir, backup: &Path, draft: &tree::PendingOperation, list: &List) -> Result<(), BackupError> {
+fn fetch(from: &Dir, backup: &Path, staging: &tree::StagingFolder, list: &List) -> Result<(), BackupError> {
     for needed in [DATABASE, HEAD] {
         if !list.files().contains_key(needed) {
             return Err(BackupError::NotWhole(format!("{LIST} does not name {needed}")));
@@ -123,8 +123,8 @@ fn fetch(from: &Dir, backup: &Path, draft: &tree::PendingOperation, list: &List)
             )));
         }
         let copied = match path.split_once('/') {
-            None => tree::copy_file(from, path, draft.dir(), path),
-            Some((folder, file)) => copy_into(from, folder, file, draft),
+            None => tree::copy_file(from, path, staging.dir(), path),
+            Some((folder, file)) => copy_into(from, folder, file, staging),
         };
         let copied = copied.map_err(|err| match err.kind() {
             io::ErrorKind::NotFound => BackupError::NotWhole(format!("{path} is missing")),
@@ -143,27 +143,27 @@ fn copy_into(
     from: &Dir,
     folder: &str,
     file: &str,
-    draft: &tree::PendingOperation,
+    staging: &tree::StagingFolder,
 ) -> io::Result<super::Entry> {
     let from = from.open_dir_nofollow(folder)?;
-    match draft.dir().create_dir_with(folder, &tree::private_folder()) {
+    match staging.dir().create_dir_with(folder, &tree::private_folder()) {
         Err(err) if err.kind() != io::ErrorKind::AlreadyExists => return Err(err),
         _ => {}
     }
-    tree::copy_file(&from, file, &draft.dir().open_dir_nofollow(folder)?, file)
+    tree::copy_file(&from, file, &staging.dir().open_dir_nofollow(folder)?, file)
 }
 
 /// Verifies the ledger of a copy up to the head that was signed with the backup's key. Returns the number of rows.
-fn verify(draft: &tree::PendingOperation, key: &PublicKey) -> Result<(u64, ExportedHead), BackupError> {
+fn verify(staging: &tree::StagingFolder, key: &PublicKey) -> Result<(u64, ExportedHead), BackupError> {
     let broken = |what: String| BackupError::Broken(what);
-    let text = draft
+    let text = staging
         .dir()
         .read_to_string(HEAD)
-        .map_err(BackupError::io(draft.path()))?;
+        .map_err(BackupError::io(staging.path()))?;
     let HeadLine { head } =
         serde_json::from_str(&text).map_err(|err| BackupError::NotWhole(format!("{HEAD}: {err}")))?;
     head.check(std::slice::from_ref(key))?;
-    let data = DataDir::existing(draft.path())?;
+    let data = DataDir::existing(staging.path())?;
     let own = LedgerKey::find(&data)?.map(|own| own.public());
     if own.as_ref() != Some(key) {
         return Err(broken("its key is not the one that signed the backup".to_owned()));

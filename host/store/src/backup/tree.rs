@@ -21,15 +21,15 @@ use crate::data_dir::DataDir;
 const CHUNK: usize = 1 << 18;
 
 /// An unfinished folder next to its target. Dropping it removes it.
-pub(super) struct PendingOperation {
+pub(super) struct StagingFolder {
     path: PathBuf,
     dir: Dir,
     is_placed: bool,
 }
 
-impl PendingOperation {
+impl StagingFolder {
     /// Creates an unfinished folder for a target, on the same disk.
-    pub(super) fn beside(target: &Path) -> Result<PendingOperation, BackupError> {
+    pub(super) fn beside(target: &Path) -> Result<StagingFolder, BackupError> {
         let folder = target.parent().unwrap_or(Path::new("/"));
         let name = target.file_name().unwrap_or_default().to_string_lossy();
         let path = folder.join(format!(".{name}.unfinished-{}", std::process::id()));
@@ -37,7 +37,7 @@ impl PendingOperation {
         let made = std::fs::create_dir_all(folder).and_then(|()| DirBuilder::new().mode(0o700).create(&path));
         made.map_err(BackupError::io(&path))?;
         let dir = Dir::open_ambient_dir(&path, ambient_authority()).map_err(BackupError::io(&path))?;
-        Ok(PendingOperation {
+        Ok(StagingFolder {
             path,
             dir,
             is_placed: false,
@@ -66,7 +66,7 @@ impl PendingOperation {
     }
 }
 
-impl Drop for PendingOperation {
+impl Drop for StagingFolder {
     fn drop(&mut self) {
         if !self.is_placed {
             #[allow(clippy::disallowed_methods, reason = "it was made here")]
@@ -107,9 +107,9 @@ pub(super) fn share(data: &DataDir, name: &str) -> Result<File, BackupError> {
 
 /// Copies the files of a folder into one with the same name. Unfinished files, locks, and files that disappear
 /// meanwhile are left out.
-pub(super) fn copy(from: &Dir, draft: &PendingOperation, name: &str, list: &mut List) -> io::Result<()> {
-    draft.dir.create_dir_with(name, &private_folder())?;
-    let to = draft.dir.open_dir_nofollow(name)?;
+pub(super) fn copy(from: &Dir, staging: &StagingFolder, name: &str, list: &mut List) -> io::Result<()> {
+    staging.dir.create_dir_with(name, &private_folder())?;
+    let to = staging.dir.open_dir_nofollow(name)?;
     for entry in from.entries()? {
         let entry = entry?;
         let file = entry.file_name().to_string_lossy().into_owned();

@@ -20,7 +20,7 @@ const UNFINISHED: &str = "heads.ndjson.new";
 pub const NONE: &str = "there is no signed head to compare with, so rows removed from the end would go unnoticed: no head was \
                         recorded yet, or all were removed";
 /// Number of heads that are kept, and of further ones before the oldest are removed.
-const KEPT: usize = 1_000;
+const KEPT_HEADS: usize = 1_000;
 
 /// Saves the current head of the ledger, unless it was saved before.
 pub fn note(data: &DataDir, session: &Session, now: Timestamp) -> anyhow::Result<()> {
@@ -39,7 +39,7 @@ pub fn note(data: &DataDir, session: &Session, now: Timestamp) -> anyhow::Result
     let pruned = session.ledger().pruned_rows()?;
     let key = LedgerKey::open(data)?;
     let line = serde_json::to_string(&ExportedHead::sign(head, pruned, now.to_string(), &key))?;
-    if lines.len() < 2 * KEPT {
+    if lines.len() < 2 * KEPT_HEADS {
         let mut options = OpenOptions::new();
         options
             .append(true)
@@ -51,7 +51,7 @@ pub fn note(data: &DataDir, session: &Session, now: Timestamp) -> anyhow::Result
         return Ok(file.sync_data()?);
     }
     lines.push(line);
-    let newest = lines.split_off(lines.len() - KEPT);
+    let newest = lines.split_off(lines.len() - KEPT_HEADS);
     let mut options = OpenOptions::new();
     options.write(true).create(true).truncate(true).mode(0o600);
     let mut file = dir.open_with(UNFINISHED, &options)?;

@@ -90,7 +90,7 @@ fn a_buried_host_writes_nothing_until_it_joins_again() {
     // Nobody buries a host that is alive.
     let session = two.database.write_session().unwrap();
     session.begin_write().unwrap();
-    assert!(!session.roster().bury("hst_1", false).unwrap());
+    assert!(!session.roster().remove_dead("hst_1", false).unwrap());
     session.commit().unwrap();
     // As if it had been silent for longer than its lease.
     fixture::change(
@@ -99,9 +99,9 @@ fn a_buried_host_writes_nothing_until_it_joins_again() {
     )
     .unwrap();
     session.begin_write().unwrap();
-    let buried = session.roster().bury("hst_1", false).unwrap();
+    let removed = session.roster().remove_dead("hst_1", false).unwrap();
     session.commit().unwrap();
-    if buried {
+    if removed {
         let joined = || session.roster().find("hst_1").unwrap().is_some();
         match write(&one.database) {
             Ok(()) => assert!(joined(), "it wrote without having joined again"),
@@ -172,7 +172,7 @@ fn a_host_that_waits_to_bury_another_says_that_it_is_alive() {
     }
     stranger.rollback().unwrap();
     let session = one.database.read_session().unwrap();
-    wait_until("the one that is gone is buried", || {
+    wait_until("the one that is gone is removed", || {
         session.roster().find("hst_gone").unwrap().is_none()
     });
 }

@@ -13,7 +13,7 @@ use super::value::{Statement, Value};
 use super::{Database, Session, SqlError};
 
 /// Time in which even a machine under load ends what has 100 ms. Each attack here would take far more.
-const PATIENCE: Duration = Duration::from_secs(5);
+const ATTACK_TIMEOUT: Duration = Duration::from_secs(5);
 
 fn shop() -> Namespace {
     Namespace::of_pack("shop")
@@ -86,7 +86,11 @@ fn no_function_takes_a_call_past_its_deadline() {
             .components()
             .query(&shop(), &sql, &[text(one.clone()), text(two.clone())]);
         assert!(matches!(done, Err(SqlError::Interrupted)), "{call}: {done:?}");
-        assert!(started.elapsed() < PATIENCE, "{call}: {:?}", started.elapsed());
+        assert!(
+            started.elapsed() < ATTACK_TIMEOUT,
+            "{call}: {:?}",
+            started.elapsed()
+        );
     }
 }
 
@@ -293,7 +297,7 @@ fn planning_ends_at_the_deadline_too() {
         let started = Instant::now();
         let _ = session.components().query(&shop(), &sql, &[]);
         assert!(
-            started.elapsed() < PATIENCE,
+            started.elapsed() < ATTACK_TIMEOUT,
             "{:?}: {}",
             started.elapsed(),
             &sql[..60]
@@ -326,10 +330,14 @@ fn no_straight_line_of_long_values_passes_the_deadline() {
             Err(SqlError::Interrupted) => {}
             done => panic!("{term}: {done:?}"),
         }
-        assert!(started.elapsed() < PATIENCE, "{term}: {:?}", started.elapsed());
+        assert!(
+            started.elapsed() < ATTACK_TIMEOUT,
+            "{term}: {:?}",
+            started.elapsed()
+        );
         drop(session);
         // Short values are as welcome as ever, and the next statement has its length back.
-        let session = place.call(PATIENCE);
+        let session = place.call(ATTACK_TIMEOUT);
         let short = [text("0"), text("1")];
         assert!(
             session.components().query(&shop(), &sql, &short).is_ok(),
@@ -377,14 +385,18 @@ fn sorting_within_the_budget_takes_no_time() {
             .components()
             .query(&shop(), &sql, &[text("x".repeat(1_000))]);
         assert!(done.is_ok(), "{by}: {done:?}");
-        assert!(started.elapsed() < PATIENCE, "{by}: {:?}", started.elapsed());
+        assert!(
+            started.elapsed() < ATTACK_TIMEOUT,
+            "{by}: {:?}",
+            started.elapsed()
+        );
     }
 }
 
 #[test]
 fn a_row_of_long_values_is_counted_before_it_is_copied() {
     let place = place();
-    let session = place.call(PATIENCE);
+    let session = place.call(ATTACK_TIMEOUT);
     let sql = format!("SELECT {}", vec!["?1"; 100].join(", "));
     let done = session
         .components()
@@ -398,7 +410,7 @@ fn a_row_of_long_values_is_counted_before_it_is_copied() {
 #[test]
 fn what_with_names_can_be_counted_and_tables_of_others_cannot() {
     let place = place();
-    let session = place.call(PATIENCE);
+    let session = place.call(ATTACK_TIMEOUT);
     for sql in [
         "WITH r AS (SELECT id FROM shop_items GROUP BY id) SELECT count(*) FROM r",
         "WITH RECURSIVE t(n) AS (SELECT 1 UNION ALL SELECT n + 1 FROM t WHERE n < 5) SELECT 1 FROM t",

@@ -143,7 +143,7 @@ pub fn scratch<'a>(
 }
 
 /// Session on an empty in-memory database.
-pub fn nowhere() -> Result<Session, OpenError> {
+pub fn empty_session() -> Result<Session, OpenError> {
     Session::open(Path::new(":memory:"), session::Access::Memory)
 }
 

@@ -56,7 +56,7 @@ pub struct Member {
     pub silent_ms: i64,
     /// Time without a heartbeat after which it counts as dead, in milliseconds.
     pub lease_ms: i64,
-    /// False if it is dead and was not buried yet.
+    /// False if it is dead and was not removed yet.
     pub is_alive: bool,
 }
 
@@ -79,7 +79,7 @@ impl Roster<'_> {
         self.0.engine.run(Once(sql), params).map(drop)
     }
 
-    /// Records a heartbeat. Returns the server's time, or `None` if the host was buried.
+    /// Records a heartbeat. Returns the server's time, or `None` if the host was removed.
     pub fn beat(self, host: &str) -> StoreResult<Option<i64>> {
         let sql = "UPDATE core_hosts SET seen_at = clock_timestamp() WHERE id = ?1
             RETURNING CAST(extract(epoch FROM clock_timestamp()) * 1000 AS bigint)";
@@ -140,7 +140,7 @@ impl Roster<'_> {
 
     /// Removes a dead host. Returns whether it has no row afterwards. From then on its write transactions fail, and
     /// those that are open now end first. Requires a write transaction.
-    pub fn bury(self, host: &str, is_known_to_be_gone: bool) -> StoreResult<bool> {
+    pub fn remove_dead(self, host: &str, is_known_to_be_gone: bool) -> StoreResult<bool> {
         let sql = format!(
             "DELETE FROM core_hosts WHERE id = ?1 AND (?2 OR NOT ({}))",
             self.alive()?

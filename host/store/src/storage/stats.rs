@@ -7,7 +7,7 @@ use std::collections::BTreeMap;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use self::counts::{Count, Heard, HeardKey, Key, Said, finish, key, stretch};
+use self::counts::{Count, Key, Said, VerdictKey, VerdictTally, finish, key, stretch};
 use super::engine::{borrowed, sql};
 use super::error::StoreResult;
 use super::handles::Stats;
@@ -258,7 +258,8 @@ impl Stats<'_> {
         buckets: &[Option<Bucket>],
     ) -> StoreResult<(Vec<Vec<PolicyTally>>, Option<i64>)> {
         let conditions = self.conditions(query)?;
-        let mut heard: Vec<BTreeMap<HeardKey, Heard>> = vec![BTreeMap::new(); buckets.len()];
+        let mut verdict_tallies: Vec<BTreeMap<VerdictKey, VerdictTally>> =
+            vec![BTreeMap::new(); buckets.len()];
         let sql = format!(
             "SELECT timestamp, verdicts FROM core_operations WHERE {} AND verdicts IS NOT NULL",
             conditions.sql
@@ -266,17 +267,17 @@ impl Stats<'_> {
         self.0.engine.each(&sql, &borrowed(&conditions.params), |row| {
             let verdicts: String = row.get(1)?;
             let verdicts: Vec<Said> = serde_json::from_str(&verdicts).unwrap_or_default();
-            for (bucket, heard) in buckets.iter().zip(&mut heard) {
+            for (bucket, verdict_tallies) in buckets.iter().zip(&mut verdict_tallies) {
                 for said in &verdicts {
                     let key = (stretch(row, *bucket)?, said.policy.clone(), said.mode.clone());
-                    heard.entry(key).or_default().add(said);
+                    verdict_tallies.entry(key).or_default().add(said);
                 }
             }
             Ok(())
         })?;
-        let finished = heard
+        let finished = verdict_tallies
             .into_iter()
-            .map(|heard| heard.into_iter().map(Heard::finish).collect());
+            .map(|verdict_tallies| verdict_tallies.into_iter().map(VerdictTally::finish).collect());
         Ok((finished.collect(), conditions.cut_at))
     }
 

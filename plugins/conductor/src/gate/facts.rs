@@ -25,7 +25,7 @@ use crate::store::job::{Baseline, Job, Tally};
 use crate::store::step::Step;
 
 /// Longest time that a command of a gate takes.
-const TIME: Duration = Duration::from_secs(600);
+const COMMAND_TIMEOUT: Duration = Duration::from_secs(600);
 
 /// Facts that a submission gives.
 pub(crate) struct Asked<'a> {
@@ -76,7 +76,7 @@ pub(crate) fn gather(cx: &Cx<'_>, job: &Job, step: &Step, asked: &Asked<'_>) -> 
     let look = |git: &Git<'_>| git.look_since(since);
     let first = git.as_ref().map_err(Clone::clone).and_then(look);
     for need in gates.iter().flat_map(Gate::needs) {
-        learn(&access, need, TIME, &mut facts);
+        learn(&access, need, COMMAND_TIMEOUT, &mut facts);
     }
     let second = match (&git, &first) {
         (Ok(git), Ok(_)) if !facts.commands.is_empty() => look(git),

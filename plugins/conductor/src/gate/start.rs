@@ -19,7 +19,7 @@ use crate::store::job::{Baseline, Job};
 use crate::store::step::Step;
 
 /// Longest time that tests take which are counted when a job starts.
-const TIME: Duration = Duration::from_secs(60);
+const TEST_TIMEOUT: Duration = Duration::from_secs(60);
 
 /// State when a job starts.
 #[derive(Debug, Default)]
@@ -45,7 +45,7 @@ pub(crate) fn begin(cx: &Cx<'_>, job: &Job, steps: &[Step]) -> Result<Start, Too
     let allowed = allowed(cx, job, &git, &first, (&access, steps))?;
     let mut known = Facts::default();
     for words in gates.iter().filter_map(Gate::tests) {
-        learn::learn(&access, Need::Command(words), TIME, &mut known);
+        learn::learn(&access, Need::Command(words), TEST_TIMEOUT, &mut known);
     }
     let second = match (&git, &first) {
         (Ok(git), Ok(_)) if !known.commands.is_empty() => git.look(),
@@ -106,7 +106,7 @@ fn late(known: &Facts) -> Vec<String> {
         format!(
             "`{}` did not end within {} s, so its tests are unknown; they are compared from the first accepted step on",
             words.join(" "),
-            TIME.as_secs()
+            TEST_TIMEOUT.as_secs()
         )
     })
     .collect()

@@ -24,7 +24,7 @@ use crate::error::GitFault;
 /// Longest output that is read, in bytes of each stream.
 const OUTPUT: u32 = 1 << 20;
 /// Longest time one command takes.
-const TIME: Duration = Duration::from_secs(20);
+const GIT_TIMEOUT: Duration = Duration::from_secs(20);
 
 /// Settings of commands that read: names that differ in case are two files, and commits have the parents that they
 /// name.
@@ -118,7 +118,7 @@ impl<'a> Git<'a> {
             .args(Some("--literal-pathspecs").filter(|_| arguments.first() != Some(&"check-ignore")))
             .args(arguments.iter().copied())
             .stdin(stdin)
-            .timeout(TIME)
+            .timeout(GIT_TIMEOUT)
             .output_limit(OUTPUT);
         self.workspace.run(&command).map_err(|err| match err {
             ProcessError::Denied(_) | ProcessError::UnknownWorkspace(_) | ProcessError::NotStarted(_) => {

@@ -300,14 +300,14 @@ fn cleanup_step(
     has_tests: bool,
 ) -> Option<NextCall> {
     /// Maximum number of criteria of one step.
-    const MOST: usize = 20;
+    const MAX_CRITERIA: usize = 20;
     let goes = suggestions
         .iter()
         .filter_map(|suggestion| match suggestion.action {
             Action::Delete | Action::Merge => suggestion.paths.first(),
             _ => None,
         });
-    let goes: Vec<&String> = goes.take(MOST).collect();
+    let goes: Vec<&String> = goes.take(MAX_CRITERIA).collect();
     if goes.is_empty() {
         return None;
     }

@@ -15,7 +15,7 @@ use crate::next;
 use crate::store::file::{self, Extent};
 
 /// Longest line that is looked at, in bytes: more than a call's arguments can have.
-const LONGEST: usize = 4 << 20;
+const MAX_LINE_BYTES: usize = 4 << 20;
 
 /// SHA-256 of a line's key.
 type LineDigest = [u8; 32];
@@ -365,7 +365,7 @@ fn lines_of(
             start += length + 1;
         }
         rest.drain(..start);
-        if rest.len() > LONGEST {
+        if rest.len() > MAX_LINE_BYTES {
             let line = format!("line {} of `{path}`", number + 1);
             return Err(WorkspaceError::TooLarge(line).into());
         }

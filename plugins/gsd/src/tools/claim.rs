@@ -18,7 +18,7 @@ use crate::store::task::{self, TaskHead};
 use crate::violation::{Refusals, Violation};
 
 /// Most warnings about work that is taken over.
-const TOLD: usize = 20;
+const MAX_WARNINGS: usize = 20;
 /// Most claims of one reply.
 const LISTED: u32 = 200;
 /// Characters of a cursor: a workspace and a key.
@@ -137,7 +137,7 @@ impl Change for ClaimUnit {
             .map(|from| format!("{} was taken over from {}: {reason}", from.unit, from.owner));
         Ok(Applied {
             status: format!("held by {}", act.actor()),
-            warnings: taken.take(TOLD).collect(),
+            warnings: taken.take(MAX_WARNINGS).collect(),
             touched: Touched::claims(),
             ..Applied::default()
         })

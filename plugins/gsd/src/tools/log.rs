@@ -12,8 +12,8 @@ use crate::refused::{self, RefusedCall};
 use crate::store::log::{self, Entry, Event, Page};
 
 /// Most rows of one reply, and the default.
-const MOST: u32 = 200;
-const USUAL: u32 = 50;
+const MAX_ROWS: u32 = 200;
+const DEFAULT_ROWS: u32 = 50;
 /// Size limit of the rows of one reply. A larger first row is still returned.
 const BYTES: usize = 32_768;
 
@@ -34,7 +34,7 @@ pub(crate) struct LogQuery {
     #[schemars(extend("deprecated" = true))]
     after: Option<i64>,
     /// Maximum number of rows, 1 to 200 (default 50).
-    #[schemars(range(min = 1, max = MOST))]
+    #[schemars(range(min = 1, max = MAX_ROWS))]
     limit: Option<u32>,
 }
 
@@ -44,7 +44,7 @@ impl LogQuery {
             workspace: self.workspace.as_deref(),
             unit: self.unit.as_deref().unwrap_or_default(),
             after: self.cursor.or(self.after).unwrap_or_default(),
-            limit: self.limit.unwrap_or(USUAL).clamp(1, MOST),
+            limit: self.limit.unwrap_or(DEFAULT_ROWS).clamp(1, MAX_ROWS),
             bytes: BYTES,
         }
     }

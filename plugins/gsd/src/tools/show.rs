@@ -13,9 +13,9 @@ use crate::next;
 use crate::violation::Violation;
 
 /// Fewest and most characters of one page, and the default.
-const FEWEST: u32 = 200;
-const MOST: u32 = 50_000;
-const USUAL: u32 = 8_000;
+const MIN_CHARACTERS: u32 = 200;
+const MAX_CHARACTERS: u32 = 50_000;
+const DEFAULT_CHARACTERS: u32 = 8_000;
 /// Characters of the longest key.
 const KEY: usize = 20;
 
@@ -35,7 +35,7 @@ const KEY: usize = 20;
     "title": "Unit",
     "form": "list",
     "asks": ["workspace", "unit"],
-    "arguments": {"limit": MOST},
+    "arguments": {"limit": MAX_CHARACTERS},
 })))]
 pub(crate) struct ShowUnit {
     /// Name of the workspace of the unit, from gsd_status.
@@ -54,7 +54,7 @@ pub(crate) struct ShowUnit {
     #[schemars(extend("deprecated" = true))]
     after: Option<u32>,
     /// Maximum number of characters, 200 to 50000 (default 8000).
-    #[schemars(range(min = FEWEST, max = MOST))]
+    #[schemars(range(min = MIN_CHARACTERS, max = MAX_CHARACTERS))]
     limit: Option<u32>,
 }
 
@@ -89,7 +89,10 @@ impl Tool for ShowUnit {
             return Err(self.not_found(cx, unit)?);
         };
         let cursor = self.cursor.or(self.after).unwrap_or_default();
-        let limit = self.limit.unwrap_or(USUAL).clamp(FEWEST, MOST);
+        let limit = self
+            .limit
+            .unwrap_or(DEFAULT_CHARACTERS)
+            .clamp(MIN_CHARACTERS, MAX_CHARACTERS);
         let (skipped, most) = (cursor as usize, limit as usize);
         let mut rest = described.content.chars().skip(skipped);
         let content: String = rest.by_ref().take(most).collect();

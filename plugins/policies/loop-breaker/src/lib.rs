@@ -23,7 +23,7 @@ use past::{Past, Scope};
 /// Error code of its denials.
 const CODE: &str = "LOOP_DETECTED";
 /// Maximum number of repetitions.
-const MOST: u32 = 50;
+const MAX_REPETITIONS: u32 = 50;
 /// Maximum number of alternating calls.
 const MOST_CALLS: u32 = 8;
 /// Time for which a call counts as simultaneous with others, in seconds: for reads, and for others.
@@ -69,9 +69,9 @@ impl Policy for LoopBreaker {
     fn problems(&self) -> Vec<Problem> {
         let mut problems = Vec::new();
         let counts = [
-            ("repeats", self.repeats, MOST),
-            ("turns", self.turns, MOST),
-            ("results", self.results(), 2 * MOST),
+            ("repeats", self.repeats, MAX_REPETITIONS),
+            ("turns", self.turns, MAX_REPETITIONS),
+            ("results", self.results(), 2 * MAX_REPETITIONS),
         ];
         for (key, value, most) in counts {
             if value == 1 || value > most {

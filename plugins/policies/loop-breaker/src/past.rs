@@ -7,7 +7,7 @@ use crate::CODE;
 use crate::circle::Seen;
 
 /// Maximum number of operations in one result of the ledger.
-const MOST: u32 = 200;
+const MAX_OPERATIONS: u32 = 200;
 /// Prefix of unproven actors.
 const CLAIMED: &str = "claimed:";
 /// Codes of refusals that ask the caller to repeat the call.
@@ -72,7 +72,7 @@ impl Scope {
         let filter = OperationFilter {
             since_ms: Some(since_ms),
             newest_first: true,
-            limit: depth.saturating_mul(2).min(MOST),
+            limit: depth.saturating_mul(2).min(MAX_OPERATIONS),
             ..self.filter.clone()
         };
         let found = query(&filter)?;
@@ -85,12 +85,12 @@ impl Scope {
         let ended = |success: bool| {
             query(&OperationFilter {
                 success: Some(success),
-                limit: MOST,
+                limit: MAX_OPERATIONS,
                 ..filter.clone()
             })
         };
         let (succeeded, failed) = (ended(true)?, ended(false)?);
-        let is_full = u32::try_from(failed.len()).is_ok_and(|failed| failed >= MOST);
+        let is_full = u32::try_from(failed.len()).is_ok_and(|failed| failed >= MAX_OPERATIONS);
         let is_hidden = is_full && failed.iter().all(is_passed_over);
         let since_then = failed.last().map_or(0, |oldest| oldest.seq);
         let came_between = succeeded

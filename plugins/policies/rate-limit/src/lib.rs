@@ -17,7 +17,7 @@ use tollgate_sdk::{Effect, OperationFilter, Slot, Want, export_policy};
 use group::Group;
 
 /// Maximum number of calls in one query of the ledger.
-const MOST: u32 = 200;
+const MAX_CALLS: u32 = 200;
 
 /// Limits the number of calls per time.
 #[derive(Deserialize, JsonSchema)]
@@ -66,8 +66,8 @@ impl Policy for RateLimit {
 
     fn problems(&self) -> Vec<Problem> {
         let mut problems = Vec::new();
-        if !(1..=MOST).contains(&self.calls) {
-            problems.push(Problem::new("calls", format!("must be from 1 to {MOST}")));
+        if !(1..=MAX_CALLS).contains(&self.calls) {
+            problems.push(Problem::new("calls", format!("must be from 1 to {MAX_CALLS}")));
         }
         if self.seconds == 0 {
             problems.push(Problem::new("seconds", "must be at least 1"));
@@ -126,7 +126,7 @@ impl RateLimit {
                 Group::Connection(connection) => filter.connection = text(connection),
                 Group::Identity(identity) => filter.actor = text(identity),
                 Group::Envelope(envelope) => filter.envelope_id = text(envelope),
-                Group::NoActor | Group::NoEnvelope => filter.limit = MOST,
+                Group::NoActor | Group::NoEnvelope => filter.limit = MAX_CALLS,
             }
             let found = cx.ledger().query(&filter)?;
             let of_group = found.iter().filter(|operation| group.has(operation));

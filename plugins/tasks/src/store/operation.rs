@@ -128,7 +128,7 @@ pub(crate) fn changes(db: &Db<'_>, workspace: &Workspace, operation: i64) -> Res
 
 /// Operations to choose from for undo and redo.
 #[derive(Debug, Clone, Copy, Default)]
-pub(crate) struct Choice<'a> {
+pub(crate) struct OperationFilter<'a> {
     /// Only operations that changed this plan or task.
     pub root: Option<&'a str>,
     /// Only operations of this caller.
@@ -139,30 +139,30 @@ pub(crate) struct Choice<'a> {
 pub(crate) fn to_undo(
     db: &Db<'_>,
     workspace: &Workspace,
-    choice: &Choice<'_>,
+    filter: &OperationFilter<'_>,
 ) -> Result<Option<Operation>, DbError> {
-    choose(db, workspace, choice, State::Done, "o.seq DESC")
+    choose(db, workspace, filter, State::Done, "o.seq DESC")
 }
 
 /// The operation that was undone last. Of a batch, this is its first operation.
 pub(crate) fn to_redo(
     db: &Db<'_>,
     workspace: &Workspace,
-    choice: &Choice<'_>,
+    filter: &OperationFilter<'_>,
 ) -> Result<Option<Operation>, DbError> {
-    choose(db, workspace, choice, State::Undone, "o.undone_at DESC, o.seq")
+    choose(db, workspace, filter, State::Undone, "o.undone_at DESC, o.seq")
 }
 
 fn choose(
     db: &Db<'_>,
     workspace: &Workspace,
-    choice: &Choice<'_>,
+    filter: &OperationFilter<'_>,
     state: State,
     order: &str,
 ) -> Result<Option<Operation>, DbError> {
     let mut params: Vec<Value> = vec![workspace.to_value(), state.to_value()];
     let mut sql = format!("SELECT {COLUMNS} FROM ");
-    match choice.root {
+    match filter.root {
         // The index of roots leads to the latest operation of a root at once.
         Some(root) => {
             params.push(root.to_value());
@@ -174,7 +174,7 @@ fn choose(
         }
         None => sql.push_str("tasks_operations AS o WHERE o.workspace = ?1 AND o.state = ?2"),
     }
-    if let Some(actor) = choice.actor {
+    if let Some(actor) = filter.actor {
         params.push(actor.to_value());
         sql.push_str(&format!(" AND o.actor = ?{}", params.len()));
     }

@@ -16,7 +16,7 @@ use crate::tools::history::{Redo, Undo};
 use crate::tools::steps::Delete;
 
 /// Size of results in bytes after which further results are compact.
-const AMPLE: usize = 256 << 10;
+const DETAILED_REPLY_LIMIT: usize = 256 << 10;
 
 /// Run several tasks_* operations in order. With `atomic=true` all operations are applied or none; otherwise
 /// each successful one is kept. Policies and budgets apply to every operation separately. tasks_undo undoes
@@ -144,7 +144,7 @@ impl Tool for Batch {
                     ran.results.push(succeeded(
                         tool.name,
                         &reply.structured,
-                        self.compact || bytes > AMPLE,
+                        self.compact || bytes > DETAILED_REPLY_LIMIT,
                     ));
                 }
                 // A storage error in the middle of a write may leave a part of it.

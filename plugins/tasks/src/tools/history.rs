@@ -11,7 +11,7 @@ use crate::limits::{ENTRY, NAME};
 use crate::model::Workspace;
 use crate::reply::{Reverted, Written};
 use crate::scope::Scope;
-use crate::store::operation::{self, Choice, Operation, State};
+use crate::store::operation::{self, Operation, OperationFilter, State};
 use crate::write::{Order, Write, settled, words};
 
 /// Default number of operations that are shown.
@@ -84,14 +84,14 @@ impl Tool for History {
                 })
             })
             .collect::<Result<_, ToolError>>()?;
-        let choice = Choice {
+        let filter = OperationFilter {
             root: task,
             actor: None,
         };
         Ok(Journal {
             operations,
-            undo: operation::to_undo(db, workspace, &choice)?.map(|operation| operation.seq),
-            redo: operation::to_redo(db, workspace, &choice)?.map(|operation| operation.seq),
+            undo: operation::to_undo(db, workspace, &filter)?.map(|operation| operation.seq),
+            redo: operation::to_redo(db, workspace, &filter)?.map(|operation| operation.seq),
         })
     }
 }
@@ -244,13 +244,13 @@ impl Revert {
     fn choose(&self, scope: &Scope<'_>) -> Result<Operation, ToolError> {
         let (db, workspace) = (scope.db(), &scope.workspace);
         let Some(seq) = self.operation else {
-            let choice = Choice {
+            let filter = OperationFilter {
                 root: self.task.as_deref(),
                 actor: self.actor.as_deref(),
             };
             let chosen = match self.to {
-                State::Undone => operation::to_undo(db, workspace, &choice)?.ok_or(Reason::NothingToUndo)?,
-                _ => operation::to_redo(db, workspace, &choice)?.ok_or(Reason::NothingToRedo)?,
+                State::Undone => operation::to_undo(db, workspace, &filter)?.ok_or(Reason::NothingToUndo)?,
+                _ => operation::to_redo(db, workspace, &filter)?.ok_or(Reason::NothingToRedo)?,
             };
             return Ok(chosen);
         };

@@ -21,7 +21,7 @@ const BOB: &str = "bob-0123456789abcdef0123456789abcdef";
 const PAGES: usize = 50;
 /// Calls of a round, and the time between two of them: 100 in a second.
 const CALLS: usize = 500;
-const APART: Duration = Duration::from_millis(10);
+const CALL_INTERVAL: Duration = Duration::from_millis(10);
 /// Largest share of a core that the pages may cost, in percent.
 const SHARE: f64 = 5.0;
 /// Largest ratio of a call's time beside the pages to its time without them.
@@ -106,7 +106,7 @@ fn round(server: &Server, bob: &mut Connection, seeded: &Seeded) -> anyhow::Resu
     let started = Instant::now();
     let mut times = Vec::new();
     for number in 0..CALLS {
-        let due = APART * u32::try_from(number)?;
+        let due = CALL_INTERVAL * u32::try_from(number)?;
         std::thread::sleep(due.saturating_sub(started.elapsed()));
         let kind = if number.is_multiple_of(2) {
             Kind::Get

@@ -16,7 +16,7 @@ const LOOKS: usize = 20;
 /// Maximum time of a page over a million operations, in milliseconds.
 const MOST: f64 = 50.0;
 /// Maximum time until the console has counted everything that its figures show.
-const COUNTED: Duration = Duration::from_secs(300);
+const COUNT_TIMEOUT: Duration = Duration::from_secs(300);
 /// Text with which a page shows that counting is not finished.
 const COUNTING: &str = "are still being counted";
 
@@ -31,7 +31,7 @@ pub(crate) fn measure(setup: &Setup, report: &mut Report) -> anyhow::Result<()> 
     let started = Instant::now();
     let (mut page, first) = look(&hosts[1], "/console/stats?since=14d")?;
     while page.contains(COUNTING) {
-        anyhow::ensure!(started.elapsed() < COUNTED, "the console counts for ever");
+        anyhow::ensure!(started.elapsed() < COUNT_TIMEOUT, "the console counts for ever");
         std::thread::sleep(Duration::from_millis(100));
         page = look(&hosts[1], "/console/stats?since=14d")?.0;
     }

@@ -7,7 +7,7 @@ use anyhow::Context as _;
 use serde_json::Value;
 use tokio::runtime::Runtime;
 use tollgate::config::Config;
-use tollgate::host::{self, Authority, Choice};
+use tollgate::host::{self, Authority, PackSelection};
 use tollgate_gate::{Call, Caller, Gate};
 use tollgate_sandbox::process::Environment;
 use tollgate_sandbox::workspaces::Workspaces;
@@ -89,7 +89,7 @@ impl Gated {
         let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build()?;
         let config = Config::parse(config, Path::new("bench.toml"))?;
         let data_dir = dir.join("data");
-        let choice = Choice::default();
+        let pack_selection = PackSelection::default();
         let authority = Authority {
             executable: setup.executable.clone(),
             environment: Some(Environment::new(|name| std::env::var(name).ok())),
@@ -98,7 +98,13 @@ impl Gated {
             server: None,
         };
         let workspaces = Workspaces::default();
-        let gate = runtime.block_on(host::open(&config, &data_dir, authority, workspaces, &choice))?;
+        let gate = runtime.block_on(host::open(
+            &config,
+            &data_dir,
+            authority,
+            workspaces,
+            &pack_selection,
+        ))?;
         if let Some(failure) = gate.catalog().failures().first() {
             anyhow::bail!("{failure}");
         }

@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 use anyhow::{Context as _, ensure};
 use clap::{Args, ValueEnum};
 use tollgate::clients::{Client, EditError, Entry, Places, Server};
-use tollgate::host::Choice;
+use tollgate::host::PackSelection;
 
 use super::target::{Target, config};
 use super::{Global, change, name, out, path, places, shell, show};
@@ -215,11 +215,11 @@ impl Add {
     async fn prepare(&self, global: &Global) {
         let started = Instant::now();
         let config = config(global);
-        let choice = Choice {
+        let pack_selection = PackSelection {
             packs: self.target.packs.clone(),
-            ..Choice::default()
+            ..PackSelection::default()
         };
-        let preparing = prepare::prepare(global, &config, &choice);
+        let preparing = prepare::prepare(global, &config, &pack_selection);
         tokio::pin!(preparing);
         let quiet = tokio::time::timeout(Duration::from_secs(1), &mut preparing).await;
         let is_quick = quiet.is_ok();

@@ -12,9 +12,9 @@ use super::{Global, open};
 use crate::cli::out;
 
 /// Maximum time that hosts may wait for the database, shorter than the timeout of writing calls.
-const PATIENCE: Duration = Duration::from_secs(1);
+const HOST_WAIT_LIMIT: Duration = Duration::from_secs(1);
 /// Disk space that must stay free in addition to the written data.
-const RESERVE: u64 = 16 << 20;
+const RESERVED_BYTES: u64 = 16 << 20;
 
 /// Return space that pruning freed in the file to the disk. While hosts run, this takes at most a second, or changes
 /// nothing
@@ -45,14 +45,14 @@ impl Compact {
             .context("cannot determine the free space of the disk")?;
         // The new file is written twice: to temporary files, and to the log beside the database.
         ensure!(
-            room > used * 2 + RESERVE,
+            room > used * 2 + RESERVED_BYTES,
             "the disk has {} MiB free, and rewriting the database takes up to {}; free space first",
             room >> 20,
-            (used * 2 + RESERVE) >> 20
+            (used * 2 + RESERVED_BYTES) >> 20
         );
         let hosts = liveness::hosts_alive(&opened.data)?;
         drop(opened.session);
-        let patience = (!hosts.is_empty()).then_some(PATIENCE);
+        let patience = (!hosts.is_empty()).then_some(HOST_WAIT_LIMIT);
         let compacted = opened.database.compact(patience);
         let compacted = compacted.with_context(|| match hosts.len() {
             0 => "the database was not compacted".to_owned(),

@@ -11,7 +11,7 @@ use super::{Global, Opened, PAGE, Shown, TITLES, Tasks, cells, line, open, tasks
 use crate::cli::out::{self, Table};
 
 /// Interval at which `-f` looks for new rows.
-const FOLLOW: Duration = Duration::from_millis(200);
+const FOLLOW_INTERVAL: Duration = Duration::from_millis(200);
 /// Minimum widths of columns when rows are to follow.
 const WIDTHS: &[usize] = &[6, 24, 24, 12, 24, 9, 30, 0];
 
@@ -60,7 +60,7 @@ impl Tail {
             tokio::select! {
                 _ = interrupted.recv() => break,
                 _ = terminated.recv() => break,
-                () = tokio::time::sleep(FOLLOW) => {}
+                () = tokio::time::sleep(FOLLOW_INTERVAL) => {}
             }
             goes_on = out::is_open() && printer.news(&session, &mut last)?;
         }

@@ -20,10 +20,10 @@ pub(in crate::cli) struct Accept {
 impl Accept {
     pub(super) fn run(self, global: &Global) -> anyhow::Result<ExitCode> {
         let config = Config::load(global.config.as_deref())?;
-        let site = cli::site(global, &config)?;
-        let accepted = accept(site.database(), &self.name)?;
+        let context = cli::context(global, &config)?;
+        let accepted = accept(context.database(), &self.name)?;
         if accepted == 0 {
-            self.check_known(&config, site.database())?;
+            self.check_known(&config, context.database())?;
         }
         if global.json {
             out::print_json(&json!({ "pack": self.name, "accepted": accepted }));

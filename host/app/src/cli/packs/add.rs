@@ -6,7 +6,7 @@ use anyhow::{bail, ensure};
 use clap::Args;
 use tollgate::config::Config;
 use tollgate::config::edit::{Entry, Section};
-use tollgate::host::{Choice, Site};
+use tollgate::host::{HostContext, PackSelection};
 use tollgate_components::builtin;
 use tollgate_components::catalog::Inspection;
 use tollgate_components::loading::Haste;
@@ -30,9 +30,9 @@ impl Add {
     pub(super) async fn run(self, global: &Global) -> anyhow::Result<ExitCode> {
         let component = &self.component;
         let file = ConfigFile::open(global)?;
-        let site = cli::site(global, &file.config)?;
-        let (source, bytes) = component.bytes(&site, &file.config).await?;
-        let inspection = Inspection::of(site.loader(), &bytes).await;
+        let context = cli::context(global, &file.config)?;
+        let (source, bytes) = component.bytes(&context, &file.config).await?;
+        let inspection = Inspection::of(context.loader(), &bytes).await;
         ensure!(
             !inspection.is_policy(),
             "{source} is a policy; add it with: tollgate policies add {source} (nothing was changed)"
@@ -68,10 +68,10 @@ impl Add {
             settings: Vec::new(),
         };
         let with = file.with(&entry, component.replace)?;
-        try_out(global, &site, &with.config, name).await?;
+        try_out(global, &context, &with.config, name).await?;
         file.replace(global, &with)?;
         // The user has just reviewed the component.
-        accept(site.database(), name)?;
+        accept(context.database(), name)?;
         file.print_added(global, Section::Packs, name, &inspection.sha256);
         Ok(ExitCode::SUCCESS)
     }
@@ -80,15 +80,15 @@ impl Add {
 /// Loads everything that the next start would list, and the code of the new pack. Fails if anything would be missing.
 pub(in crate::cli) async fn try_out(
     global: &Global,
-    site: &Site,
+    context: &HostContext,
     config: &Config,
     name: &str,
 ) -> anyhow::Result<()> {
     let data_dir = config.data_dir(global.data_dir.as_deref())?;
     let workspaces = cli::workspaces(global, config, &data_dir)?;
-    let choice = Choice::default();
-    let loaded = site
-        .load_in(config, workspaces, &choice, Haste::Described)
+    let pack_selection = PackSelection::default();
+    let loaded = context
+        .load_in(config, workspaces, &pack_selection, Haste::Described)
         .await?;
     let packs = loaded.catalog.packs().iter();
     for pack in packs.filter(|pack| pack.manifest.name == name) {

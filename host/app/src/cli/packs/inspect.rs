@@ -32,7 +32,7 @@ impl Inspect {
             (catalog::anatomy_of(&bytes), Vec::new())
         } else {
             let config = Config::load(global.config.as_deref())?;
-            let inspection = Inspection::of(cli::site(global, &config)?.loader(), &bytes).await;
+            let inspection = Inspection::of(cli::context(global, &config)?.loader(), &bytes).await;
             (inspection, component::workspaces(global, &config)?)
         };
         if global.json {

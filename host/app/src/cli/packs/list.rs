@@ -4,7 +4,7 @@ use std::process::ExitCode;
 
 use serde_json::json;
 use tollgate::config::Config;
-use tollgate::host::Choice;
+use tollgate::host::PackSelection;
 use tollgate_components::catalog::Catalog;
 
 use crate::cli::{self, Global, out};
@@ -12,7 +12,7 @@ use crate::cli::{self, Global, out};
 /// Exit code 1 if a pack did not load.
 pub(super) async fn run(global: &Global) -> anyhow::Result<ExitCode> {
     let config = Config::load(global.config.as_deref())?;
-    let gate = cli::open_quietly(global, &config, &Choice::default()).await?;
+    let gate = cli::open_quietly(global, &config, &PackSelection::default()).await?;
     let catalog = gate.catalog();
     if global.json {
         out::print_json(&as_json(&catalog));

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use serde_json::{Value, json};
 use tollgate::config::Config;
-use tollgate::host::Choice;
+use tollgate::host::PackSelection;
 use tollgate_components::loading::{How, Loader};
 
 use crate::cli::{self, Global, out};
@@ -39,16 +39,16 @@ pub(in crate::cli) type Outcome = (Vec<Prepared>, Vec<String>);
 pub(in crate::cli) async fn prepare(
     global: &Global,
     config: &Config,
-    choice: &Choice,
+    pack_selection: &PackSelection,
 ) -> anyhow::Result<Outcome> {
-    let site = cli::site(global, config)?;
-    let workspaces = cli::workspaces(global, config, site.path())?;
-    let loaded = site.load(config, workspaces, choice).await?;
+    let context = cli::context(global, config)?;
+    let workspaces = cli::workspaces(global, config, context.path())?;
+    let loaded = context.load(config, workspaces, pack_selection).await?;
     let catalog = &loaded.catalog;
     let one = |kind, name: &str, hash: &str| Prepared {
         kind,
         name: name.to_owned(),
-        brought: Loader::brought(site.loader(), hash),
+        brought: Loader::brought(context.loader(), hash),
     };
     let packs = catalog.packs().iter();
     let packs = packs.map(|pack| one("pack", &pack.manifest.name, &pack.hash));
@@ -62,7 +62,7 @@ pub(in crate::cli) async fn prepare(
 /// Exit code 1 if a component did not load.
 pub(super) async fn run(global: &Global) -> anyhow::Result<ExitCode> {
     let config = Config::load(global.config.as_deref())?;
-    let (all, failures) = prepare(global, &config, &Choice::default()).await?;
+    let (all, failures) = prepare(global, &config, &PackSelection::default()).await?;
     if global.json {
         let prepared: Vec<Value> = all.iter().map(as_json).collect();
         out::print_json(&json!({ "prepared": prepared, "failures": failures }));

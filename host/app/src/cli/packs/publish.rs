@@ -48,7 +48,7 @@ impl Publish {
         let bytes =
             loading::read(&self.file).map_err(|why| anyhow::anyhow!("{}: {why}", self.file.display()))?;
         let config = Config::load(global.config.as_deref())?;
-        let inspection = Inspection::of(cli::site(global, &config)?.loader(), &bytes).await;
+        let inspection = Inspection::of(cli::context(global, &config)?.loader(), &bytes).await;
         let publication = self.publication(&inspection)?;
         let key = self.sign_key.as_deref().map(|path| {
             let pem = file::read(path)?;

@@ -33,8 +33,8 @@ impl Accept {
             "the configuration has no [policies.{name}], so nothing was accepted{}",
             cli::there_are(name, config.policies.keys())
         );
-        let site = cli::site(global, &config)?;
-        let was_other = accept(site.database(), &policy_owner(name))? > 0;
+        let context = cli::context(global, &config)?;
+        let was_other = accept(context.database(), &policy_owner(name))? > 0;
         if global.json {
             out::print_json(&json!({ "policy": name, "accepted": was_other }));
         } else if was_other {

@@ -8,7 +8,7 @@ use clap::Args;
 use serde_json::{Map, Value, json};
 use tollgate::config::edit::{Entry, Section};
 use tollgate::config::{Config, PolicyConfig, PolicySource, builtin_policy};
-use tollgate::host::{Choice, Site};
+use tollgate::host::{HostContext, PackSelection};
 use tollgate_components::builtin;
 use tollgate_components::catalog::{Inspection, policy_owner};
 use tollgate_components::grants::Grants;
@@ -48,9 +48,9 @@ impl Add {
     /// Exit code 1 if it asks for more than it is granted.
     pub(super) async fn run(self, global: &Global) -> anyhow::Result<ExitCode> {
         let file = ConfigFile::open(global)?;
-        let site = cli::site(global, &file.config)?;
-        let (source, bytes) = self.bytes(&site, &file.config).await?;
-        let inspection = Inspection::of(site.loader(), &bytes).await;
+        let context = cli::context(global, &file.config)?;
+        let (source, bytes) = self.bytes(&context, &file.config).await?;
+        let inspection = Inspection::of(context.loader(), &bytes).await;
         let name = self.name(&source, &inspection)?;
         let Some(grants) = self.granted(
             &file.config,
@@ -73,10 +73,10 @@ impl Add {
             settings: self.keys()?,
         };
         let with = file.with(&entry, self.component.replace)?;
-        try_out(global, &site, &with.config, &name).await?;
+        try_out(global, &context, &with.config, &name).await?;
         file.replace(global, &with)?;
         // The user has just reviewed the component.
-        accept(site.database(), &policy_owner(&name))?;
+        accept(context.database(), &policy_owner(&name))?;
         file.print_added(global, Section::Policies, &name, &inspection.sha256);
         Ok(ExitCode::SUCCESS)
     }
@@ -94,9 +94,9 @@ impl Add {
     }
 
     /// Bytes of the component, and its source as written in the configuration.
-    async fn bytes(&self, site: &Site, config: &Config) -> anyhow::Result<(String, Vec<u8>)> {
+    async fn bytes(&self, context: &HostContext, config: &Config) -> anyhow::Result<(String, Vec<u8>)> {
         let Some(own) = self.builtin() else {
-            return self.component.bytes(site, config).await;
+            return self.component.bytes(context, config).await;
         };
         let bytes = builtin_policy(own).map_err(anyhow::Error::msg)?;
         Ok((format!("builtin:{own}"), bytes.to_vec()))
@@ -166,17 +166,17 @@ impl Add {
 /// calls. Packs are not involved.
 pub(in crate::cli) async fn try_out(
     global: &Global,
-    site: &Site,
+    context: &HostContext,
     config: &Config,
     name: &str,
 ) -> anyhow::Result<()> {
     let data_dir = config.data_dir(global.data_dir.as_deref())?;
     let workspaces = cli::workspaces(global, config, &data_dir)?;
-    let choice = Choice {
+    let pack_selection = PackSelection {
         packs: vec![core_tools::PACK.to_owned()],
-        ..Choice::default()
+        ..PackSelection::default()
     };
-    let loaded = site.load(config, workspaces, &choice).await?;
+    let loaded = context.load(config, workspaces, &pack_selection).await?;
     let mut failures = loaded.catalog.policies().failures();
     match failures.find(|failure| failure.policy == name) {
         Some(failure) => bail!("{failure}; nothing was changed"),

@@ -8,7 +8,7 @@ use clap::Args;
 use globset::Glob;
 use serde_json::json;
 use tollgate::config::Config;
-use tollgate::host::Site;
+use tollgate::host::HostContext;
 use tollgate::policy_test::{self, Missing, Replay};
 use tollgate::sources;
 use tollgate_store::data_dir::DATABASE;
@@ -63,9 +63,9 @@ impl Backtest {
             "{} has no ledger, so there are no calls to replay; run a host there first, or name its directory with --data-dir",
             data_dir.display()
         );
-        let site = Site::frozen(&data_dir, cli::authority(global, &config)?)?;
+        let context = HostContext::frozen(&data_dir, cli::authority(global, &config)?)?;
         // Checked first, because compiling takes longer.
-        if !has_calls(&site, &self.since)? {
+        if !has_calls(&context, &self.since)? {
             out::warn(&format!("the ledger has no calls since {}. {RECORD}", self.since));
             if global.json {
                 let nothing = json!({ "since": self.since, "tools": [], "missing": {}, "without_result": 0, "not_judged": 0 });
@@ -76,7 +76,7 @@ impl Backtest {
         let workspaces = cli::workspaces(global, &config, &data_dir)?;
         let time = Duration::from_secs(self.time);
         let replay = policy_test::replay(
-            &site,
+            &context,
             &config,
             &workspaces,
             source,
@@ -95,12 +95,12 @@ impl Backtest {
 }
 
 /// Returns whether the ledger has calls since a time.
-fn has_calls(site: &Site, since: &str) -> anyhow::Result<bool> {
+fn has_calls(context: &HostContext, since: &str) -> anyhow::Result<bool> {
     let filter = OperationFilter {
         since: Some(since.to_owned()),
         ..OperationFilter::default()
     };
-    let found = site.database().read_session()?.operations().list(&filter, 1)?;
+    let found = context.database().read_session()?.operations().list(&filter, 1)?;
     Ok(!found.is_empty())
 }
 

@@ -4,7 +4,7 @@ use std::process::ExitCode;
 
 use serde_json::{Value, json};
 use tollgate::config::Config;
-use tollgate::host::Choice;
+use tollgate::host::PackSelection;
 use tollgate_components::builtin;
 use tollgate_components::catalog::Catalog;
 use tollgate_components::policies::{Member, Mode, Phase};
@@ -17,7 +17,7 @@ const NAMED: usize = 4;
 /// Exit code 1 if a policy did not load.
 pub(super) async fn run(global: &Global) -> anyhow::Result<ExitCode> {
     let config = Config::load(global.config.as_deref())?;
-    let gate = cli::open_quietly(global, &config, &Choice::default()).await?;
+    let gate = cli::open_quietly(global, &config, &PackSelection::default()).await?;
     let catalog = &gate.catalog();
     let members = catalog.policies().members();
     if global.json {

@@ -33,8 +33,8 @@ impl Test {
         let cases = self.read()?;
         let config = Config::load(global.config.as_deref())?;
         let source = sources::named_policy(&config, &self.policy)?;
-        let site = cli::site(global, &config)?;
-        let ran = policy_test::run(&site, source, &cases, Duration::from_secs(self.time)).await?;
+        let context = cli::context(global, &config)?;
+        let ran = policy_test::run(&context, source, &cases, Duration::from_secs(self.time)).await?;
         let failed = ran.iter().filter(|ran| !ran.passed).count();
         if global.json {
             let passed = ran.len() - failed;

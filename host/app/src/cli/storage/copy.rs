@@ -6,7 +6,7 @@ use anyhow::{Context as _, bail, ensure};
 use clap::Args;
 use serde_json::json;
 use tollgate::config::Config;
-use tollgate::host::{Authority, Choice, Site};
+use tollgate::host::{Authority, HostContext, PackSelection};
 use tollgate_components::catalog::Catalog;
 use tollgate_core::clock::{Clock as _, SystemClock};
 use tollgate_core::text;
@@ -76,10 +76,10 @@ impl Copy {
             server: (way == Way::FromServer).then(|| server.clone()),
             ..super::super::authority(global, &config)?
         };
-        let site = Site::open(&data_dir, authority)?;
-        let catalog = load(global, &config, &site).await?;
-        self.check_loaded(&catalog, site.database())?;
-        host.bury_the_dead(site.database(), &*site.clock())?;
+        let context = HostContext::open(&data_dir, authority)?;
+        let catalog = load(global, &config, &context).await?;
+        self.check_loaded(&catalog, context.database())?;
+        host.clean_up_after_dead_hosts(context.database(), &*context.clock())?;
         let target = match way {
             Way::ToServer => Database::connect(server.clone()),
             Way::FromServer => Database::open(&data.database()),
@@ -87,9 +87,9 @@ impl Copy {
         let target = target.context("cannot use the target database")?;
         if way == Way::FromServer {
             // Contents come before the rows, so that no row refers to missing content.
-            artifacts::into_files(&data, site.database(), site.clock())?;
+            artifacts::into_files(&data, context.database(), context.clock())?;
         }
-        let copied = self.transfer(&data, &server, &host, &catalog, (site.database(), &target))?;
+        let copied = self.transfer(&data, &server, &host, &catalog, (context.database(), &target))?;
         if global.json {
             out::print_json(&json!(copied));
         } else {
@@ -195,13 +195,19 @@ fn refuse_others(data: &DataDir, server: &Server, host: Option<&Host>) -> anyhow
 }
 
 /// Loads all components, including disabled ones, because they may have tables.
-async fn load(global: &Global, config: &Config, site: &Site) -> anyhow::Result<std::sync::Arc<Catalog>> {
+async fn load(
+    global: &Global,
+    config: &Config,
+    context: &HostContext,
+) -> anyhow::Result<std::sync::Arc<Catalog>> {
     let mut config = config.clone();
     for pack in config.packs.values_mut() {
         pack.enabled = None;
     }
-    let workspaces = super::super::workspaces(global, &config, site.path())?;
-    let loaded = site.load(&config, workspaces, &Choice::default()).await?;
+    let workspaces = super::super::workspaces(global, &config, context.path())?;
+    let loaded = context
+        .load(&config, workspaces, &PackSelection::default())
+        .await?;
     Ok(loaded.catalog)
 }
 

@@ -4,8 +4,8 @@ use super::*;
 
 /// Starts a session for an identity, if there is a place.
 async fn begin(sessions: &Sessions, name: &str) -> Option<SessionId> {
-    let place = sessions.place(&Share::named(name)).await?;
-    let begun = Sessions::serving(None, Some(place), sessions.create_session()).await;
+    let session_slot = sessions.session_slot(&Share::named(name)).await?;
+    let begun = Sessions::serving(None, Some(session_slot), sessions.create_session()).await;
     let (id, transport) = begun.unwrap();
     drop(transport);
     Some(id)
@@ -31,8 +31,8 @@ async fn calls_that_a_client_left_behind_are_given_up_unless_it_comes_back() {
 }
 
 fn counts(sessions: &Sessions) -> [usize; 3] {
-    let places = lock(&sessions.places);
-    ["a", "b", "c"].map(|name| places.get(&Share::named(name)).copied().unwrap_or_default())
+    let slot_counts = lock(&sessions.slot_counts);
+    ["a", "b", "c"].map(|name| slot_counts.get(&Share::named(name)).copied().unwrap_or_default())
 }
 
 #[tokio::test]

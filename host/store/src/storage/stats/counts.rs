@@ -9,7 +9,7 @@ use super::{Bucket, By, PolicyTally, Tally};
 /// Period, pack, tool, actor and client of calls that are counted together.
 pub(super) type Key = [Option<String>; 5];
 /// Period, policy and mode.
-pub(super) type HeardKey = (Option<String>, String, String);
+pub(super) type VerdictKey = (Option<String>, String, String);
 
 /// Accumulator for calls.
 #[derive(Debug, Clone, Default)]
@@ -55,12 +55,12 @@ fn once() -> i64 {
 
 /// Accumulator for verdicts.
 #[derive(Debug, Clone, Default)]
-pub(super) struct Heard {
+pub(super) struct VerdictTally {
     tally: PolicyTally,
     times: Vec<u64>,
 }
 
-impl Heard {
+impl VerdictTally {
     pub(super) fn add(&mut self, said: &Said) {
         let tally = &mut self.tally;
         tally.judged += said.times;
@@ -74,16 +74,18 @@ impl Heard {
         self.times.extend(said.us);
     }
 
-    pub(super) fn finish(((bucket, policy, mode), mut heard): (HeardKey, Heard)) -> PolicyTally {
-        heard.times.sort_unstable();
-        let of = |share| percentile(&heard.times, share).and_then(|us| i64::try_from(us).ok());
+    pub(super) fn finish(
+        ((bucket, policy, mode), mut verdict_tally): (VerdictKey, VerdictTally),
+    ) -> PolicyTally {
+        verdict_tally.times.sort_unstable();
+        let of = |share| percentile(&verdict_tally.times, share).and_then(|us| i64::try_from(us).ok());
         PolicyTally {
             bucket,
             policy,
             mode,
             median_us: of(50),
             p99_us: of(99),
-            ..heard.tally
+            ..verdict_tally.tally
         }
     }
 }

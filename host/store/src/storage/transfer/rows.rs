@@ -16,7 +16,7 @@ const ROWS_AT_ONCE: usize = 50;
 /// Bytes of rows that are collected before they are sent together.
 const BYTES_AT_ONCE: usize = 1 << 20;
 /// Longest value that a SQLite session accepts, in bytes.
-const LONGEST: usize = 1_000_000;
+const MAX_VALUE_BYTES: usize = 1_000_000;
 
 /// A value that does not fit: its column, and the reason.
 struct Misfit {
@@ -124,9 +124,9 @@ fn fitted(found: Column<'_>, kind: Kind) -> Result<Value, String> {
         }
     };
     let length = bytes_of(&value);
-    match length > LONGEST {
+    match length > MAX_VALUE_BYTES {
         true => Err(format!(
-            "the value has {length} bytes, but SQLite stores at most {LONGEST}"
+            "the value has {length} bytes, but SQLite stores at most {MAX_VALUE_BYTES}"
         )),
         false => Ok(value),
     }
@@ -282,7 +282,7 @@ mod tests {
             panic!();
         };
         assert!(zero.is_sign_positive());
-        let long = vec![b'x'; LONGEST + 1];
+        let long = vec![b'x'; MAX_VALUE_BYTES + 1];
         for (found, kind, says) in [
             (
                 Column::Text(b"12"),

@@ -8,7 +8,7 @@ use std::sync::LazyLock;
 use memchr::memmem::Finder;
 
 use super::{Facts, Import, Lines, MAX_IMPORTS, What};
-use tokens::{Place, Token, tokens};
+use tokens::{Token, TokenAt, tokens};
 
 /// Maximum number of tokens between `import` and its `from`.
 const MAX_CLAUSE: usize = 4_000;
@@ -122,7 +122,7 @@ fn calls(before: &[u8]) -> bool {
 }
 
 struct Reading<'a> {
-    tokens: Vec<Place<'a>>,
+    tokens: Vec<TokenAt<'a>>,
     lines: Lines<'a>,
     facts: Facts,
     depth: usize,

@@ -36,7 +36,7 @@ static LAUNCHERS: LazyLock<[Finder<'_>; 8]> = LazyLock::new(|| {
 
 /// Position of the names of a file.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Place {
+enum NameSyntax {
     /// In strings: code of languages that load by name.
     Quoted,
     /// Anywhere: settings, scripts, manifests.
@@ -45,35 +45,35 @@ enum Place {
 
 /// Names in a text, sorted.
 pub(super) fn read(path: &str, text: &str) -> Vec<String> {
-    let Some(place) = place(path) else {
+    let Some(syntax) = syntax(path) else {
         return Vec::new();
     };
     let mut found = BTreeSet::new();
-    dotted(text, place, &mut found);
-    if place == Place::Bare {
+    dotted(text, syntax, &mut found);
+    if syntax == NameSyntax::Bare {
         launched(text, &mut found);
     }
     found.into_iter().map(str::to_owned).collect()
 }
 
-fn place(path: &str) -> Option<Place> {
+fn syntax(path: &str) -> Option<NameSyntax> {
     let name = path::name(path);
     if language::is_generated(name) {
         return None;
     }
     match (Language::of(path), path::extension(name)) {
-        _ if name == "setup.py" => Some(Place::Bare),
-        (Some(Language::Python | Language::Java), _) => Some(Place::Quoted),
+        _ if name == "setup.py" => Some(NameSyntax::Bare),
+        (Some(Language::Python | Language::Java), _) => Some(NameSyntax::Quoted),
         (Some(_), _) => None,
         (None, "md" | "rst" | "txt" | "adoc" | "org" | "html" | "css" | "scss" | "svg" | "csv" | "sql") => {
             None
         }
-        (None, _) => Some(Place::Bare),
+        (None, _) => Some(NameSyntax::Bare),
     }
 }
 
 /// Adds names with dots. Each byte is visited at most twice.
-fn dotted<'a>(text: &'a str, place: Place, found: &mut BTreeSet<&'a str>) {
+fn dotted<'a>(text: &'a str, syntax: NameSyntax, found: &mut BTreeSet<&'a str>) {
     let bytes = text.as_bytes();
     let mut done = 0;
     for dot in memchr::memchr_iter(b'.', bytes) {
@@ -86,7 +86,7 @@ fn dotted<'a>(text: &'a str, place: Place, found: &mut BTreeSet<&'a str>) {
         let end = dot + behind.iter().take_while(|byte| is_part(**byte)).count();
         done = end;
         let name = text.get(start..end).unwrap_or_default().trim_matches('.');
-        if is_name(name) && (place == Place::Bare || is_quoted(bytes, start, end)) {
+        if is_name(name) && (syntax == NameSyntax::Bare || is_quoted(bytes, start, end)) {
             found.insert(name);
             if found.len() == MAX_NAMES {
                 return;

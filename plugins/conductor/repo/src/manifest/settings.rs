@@ -5,7 +5,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::facts::javascript_tokens::{Place, Token, inside, tokens};
+use crate::facts::javascript_tokens::{Token, TokenAt, inside, tokens};
 
 /// Maximum number of aliases of one file.
 const MAX_ALIASES: usize = 100;
@@ -39,7 +39,7 @@ pub(super) fn read(text: &str) -> Option<Settings> {
 }
 
 struct Reading<'a> {
-    places: &'a [Place<'a>],
+    places: &'a [TokenAt<'a>],
     aliases: Vec<(String, String)>,
 }
 

@@ -9,7 +9,7 @@ use super::{Index, Outcome};
 use crate::manifest::{Cargo, Manifest, in_code};
 use crate::path;
 use crate::targets::{self, TargetKind};
-use tree::{Modules, Place};
+use tree::{ModuleFile, Modules};
 
 /// Crates that come with the compiler.
 const SYSROOT: [&str; 5] = ["std", "core", "alloc", "proc_macro", "test"];
@@ -25,7 +25,7 @@ pub(super) struct Crates<'a> {
     directories: BTreeMap<&'a str, usize>,
     crates: Vec<Krate>,
     /// Place of a file in each crate that contains it.
-    places: BTreeMap<usize, Vec<Place>>,
+    module_files: BTreeMap<usize, Vec<ModuleFile>>,
     /// Library of each package, by the package's name.
     libraries: BTreeMap<&'a str, usize>,
     /// Renamed dependencies of workspaces.
@@ -53,7 +53,7 @@ impl<'a> Crates<'a> {
             packages: Vec::new(),
             directories: BTreeMap::new(),
             crates: Vec::new(),
-            places: BTreeMap::new(),
+            module_files: BTreeMap::new(),
             libraries: BTreeMap::new(),
             renamed: BTreeMap::new(),
         };
@@ -82,12 +82,12 @@ impl<'a> Crates<'a> {
             library_name: library.unwrap_or_else(|| in_code(name)),
         });
         for target in targets::cargo(self.index, directory, cargo) {
-            let (modules, places) = tree::modules(self.index, self.crates.len(), target.file);
+            let (modules, module_files) = tree::modules(self.index, self.crates.len(), target.file);
             if target.kind == TargetKind::Library {
                 self.libraries.entry(name).or_insert(self.crates.len());
             }
-            for (file, place) in places {
-                self.places.entry(file).or_default().push(place);
+            for (file, module_file) in module_files {
+                self.module_files.entry(file).or_default().push(module_file);
             }
             self.crates.push(Krate { package, modules });
         }
@@ -95,8 +95,8 @@ impl<'a> Crates<'a> {
 
     /// Resolves `mod name;`.
     pub(super) fn module(&self, file: usize, name: &str, scope: &str, named: Option<&str>) -> Outcome {
-        let places = self.places.get(&file).map_or(&[][..], Vec::as_slice);
-        let owns_directory = places.iter().map(|place| place.owns_directory);
+        let module_files = self.module_files.get(&file).map_or(&[][..], Vec::as_slice);
+        let owns_directory = module_files.iter().map(|module_file| module_file.owns_directory);
         let guessed = tree::owns_directory(self.index.path(file));
         let found = owns_directory
             .chain([guessed])
@@ -106,12 +106,12 @@ impl<'a> Crates<'a> {
 
     /// Resolves a path in a `use` or in code.
     pub(super) fn path(&self, file: usize, path: &str, scope: &str) -> Outcome {
-        let Some(places) = self.places.get(&file) else {
+        let Some(module_files) = self.module_files.get(&file) else {
             return self.outside(file, path);
         };
         let mut last = Outcome::Missing;
-        for place in places {
-            match self.path_at(file, place, path, scope, MAX_HOPS) {
+        for module_file in module_files {
+            match self.path_at(file, module_file, path, scope, MAX_HOPS) {
                 Outcome::Missing => {}
                 Outcome::Nothing => last = Outcome::Nothing,
                 found => return found,
@@ -141,11 +141,18 @@ impl<'a> Crates<'a> {
         }
     }
 
-    fn path_at(&self, file: usize, place: &Place, path: &str, scope: &str, hops: usize) -> Outcome {
+    fn path_at(
+        &self,
+        file: usize,
+        module_file: &ModuleFile,
+        path: &str,
+        scope: &str,
+        hops: usize,
+    ) -> Outcome {
         let (first, rest) = names::split(path);
-        let here = names::inside(&place.module, scope);
+        let here = names::inside(&module_file.module, scope);
         match first {
-            "crate" => self.walk(place.krate, String::new(), rest),
+            "crate" => self.walk(module_file.krate, String::new(), rest),
             "self" | "super" => {
                 let (mut here, mut rest) = (here.as_str(), path);
                 while let (up @ ("self" | "super"), others) = names::split(rest) {
@@ -154,33 +161,33 @@ impl<'a> Crates<'a> {
                     }
                     rest = others;
                 }
-                self.walk(place.krate, here.to_owned(), rest)
+                self.walk(module_file.krate, here.to_owned(), rest)
             }
-            _ => self.named(file, place, &here, path, hops),
+            _ => self.named(file, module_file, &here, path, hops),
         }
     }
 
     /// Resolves a path that starts with a name: a child module, a name in scope, or another crate.
-    fn named(&self, file: usize, place: &Place, here: &str, path: &str, hops: usize) -> Outcome {
+    fn named(&self, file: usize, module_file: &ModuleFile, here: &str, path: &str, hops: usize) -> Outcome {
         let (first, rest) = names::split(path);
-        if let Some(module) = self.enclosing(place, here, first) {
-            return self.walk(place.krate, module, rest);
+        if let Some(module) = self.enclosing(module_file, here, first) {
+            return self.walk(module_file.krate, module, rest);
         }
         if let Some((target, scope)) = names::used(self.index, file, path)
             && hops > 0
         {
-            return self.path_at(file, place, &target, scope, hops - 1);
+            return self.path_at(file, module_file, &target, scope, hops - 1);
         }
         let package = self
             .crates
-            .get(place.krate)
+            .get(module_file.krate)
             .and_then(|krate| self.packages.get(krate.package));
         match self.other_crate(package, first) {
             Some(Ok(krate)) => return self.walk(krate, String::new(), rest),
             Some(Err(name)) => return Outcome::External(name),
             None => {}
         }
-        if names::is_known(self.index, file, first) || self.comes_with_parent(file, place, first) {
+        if names::is_known(self.index, file, first) || self.comes_with_parent(file, module_file, first) {
             Outcome::Nothing
         } else {
             Outcome::Missing
@@ -188,15 +195,15 @@ impl<'a> Crates<'a> {
     }
 
     /// Module called `first` in this one, or in one of the enclosing modules of the same file.
-    fn enclosing(&self, place: &Place, here: &str, first: &str) -> Option<String> {
-        let modules = &self.crates.get(place.krate)?.modules;
+    fn enclosing(&self, module_file: &ModuleFile, here: &str, first: &str) -> Option<String> {
+        let modules = &self.crates.get(module_file.krate)?.modules;
         let mut around = here;
         loop {
             let module = names::inside(around, first);
             if modules.contains_key(&module) {
                 return Some(module);
             }
-            if around.len() <= place.module.len() {
+            if around.len() <= module_file.module.len() {
                 return None;
             }
             around = names::around(around);
@@ -204,11 +211,11 @@ impl<'a> Crates<'a> {
     }
 
     /// Checks whether `use super::*` brings a name of the parent into scope.
-    fn comes_with_parent(&self, file: usize, place: &Place, first: &str) -> bool {
-        let modules = self.crates.get(place.krate).map(|krate| &krate.modules);
-        let is_child = !place.module.is_empty();
+    fn comes_with_parent(&self, file: usize, module_file: &ModuleFile, first: &str) -> bool {
+        let modules = self.crates.get(module_file.krate).map(|krate| &krate.modules);
+        let is_child = !module_file.module.is_empty();
         let parent = modules.filter(|_| is_child);
-        let parent = parent.and_then(|modules| modules.get(names::around(&place.module)).copied());
+        let parent = parent.and_then(|modules| modules.get(names::around(&module_file.module)).copied());
         names::has_glob(self.index, file)
             || parent.is_some_and(|parent| names::is_known(self.index, parent, first))
     }

@@ -15,7 +15,7 @@ use crate::store;
 use crate::store::log::{self, Entry, Event};
 
 /// Rows of one transaction, which has to be short.
-const AT_ONCE: usize = 40;
+const BATCH_ROWS: usize = 40;
 /// Milliseconds after which a transaction takes no further row. The host ends transactions after 2 s.
 const TRANSACTION_MS: i64 = 400;
 /// Milliseconds after which a call takes no further part. The host ends calls after 30 s.
@@ -23,7 +23,7 @@ const PART_MS: i64 = 8_000;
 /// Bytes of damaged lines that are written at once.
 const PIECE: usize = 256 << 10;
 /// Most warnings of one reply.
-const TOLD: usize = 20;
+const MAX_WARNINGS: usize = 20;
 
 /// One call's part of an import.
 pub(super) struct Part<'a> {
@@ -128,7 +128,7 @@ impl Part<'_> {
                     text.push_str(line);
                     text.push('\n');
                     imported.set_aside += 1;
-                    if imported.set_aside <= TOLD {
+                    if imported.set_aside <= MAX_WARNINGS {
                         let warning = format!("line {number} of {} was moved to {path}", log.path());
                         imported.warnings.push(warning);
                     }
@@ -158,7 +158,7 @@ impl Part<'_> {
                     ..entry
                 });
             }
-            match batch.len() < AT_ONCE {
+            match batch.len() < BATCH_ROWS {
                 true => Ok(ControlFlow::Continue(())),
                 false => self.add(&mut batch),
             }
@@ -193,7 +193,7 @@ impl Part<'_> {
                 let workspace = workspace.name().to_owned();
                 batch.push((number, Event { workspace, ..event }));
             }
-            match batch.len() < AT_ONCE {
+            match batch.len() < BATCH_ROWS {
                 true => Ok(ControlFlow::Continue(())),
                 false => self.apply_all(&mut batch),
             }
@@ -264,7 +264,7 @@ impl Part<'_> {
                     log::append_event(db, skips)?;
                     applied.skipped += 1;
                     if let Some(Replayed::Refused(why)) = skipped
-                        && self.imported.skipped + applied.skipped <= TOLD
+                        && self.imported.skipped + applied.skipped <= MAX_WARNINGS
                     {
                         let (cmd, unit) = (&event.cmd, &event.unit);
                         let warning = format!("line {number}, {cmd} of {unit}: {}", why.message);
@@ -347,7 +347,7 @@ impl Part<'_> {
         match files::render(cx, &call.workspace, &scope) {
             Ok(rendered) => {
                 imported.stale = !rendered.problems.is_empty();
-                let problems = rendered.problems.iter().take(TOLD);
+                let problems = rendered.problems.iter().take(MAX_WARNINGS);
                 imported.warnings.extend(problems.map(Problem::to_string));
                 if let Some(last) = &rendered.stopped_after {
                     imported.stale = true;

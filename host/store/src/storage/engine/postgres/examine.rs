@@ -8,7 +8,7 @@ use tollgate_core::clock::Clock;
 use super::error::Failure;
 use super::schema::TRIAL_ROW;
 use super::server::{Server, ServerError};
-use super::settings::{FACTS, Judged, judgements, locks_wait, needed, session};
+use super::settings::{FACTS, PropertyCheck, judgements, locks_wait, needed, session};
 use super::wire::Wire;
 use crate::storage::error::StoreFailure;
 use crate::storage::session::Access;
@@ -145,7 +145,7 @@ impl Server {
     }
 }
 
-fn of_judgement(judged: &Judged, said: &[Option<String>]) -> Examined {
+fn of_judgement(judged: &PropertyCheck, said: &[Option<String>]) -> Examined {
     match (&judged.refusal, judged.about) {
         (Some(refusal), about) => Examined::fail(about, refusal),
         (None, "version") => {

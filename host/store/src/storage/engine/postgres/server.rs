@@ -29,7 +29,7 @@ pub(super) const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
 pub(super) const KEEPALIVE_INTERVAL: Duration = Duration::from_secs(3);
 pub(super) const KEEPALIVES: u32 = 3;
 /// Default lease of a host.
-const USUAL_LEASE: Duration = Duration::from_secs(15);
+const DEFAULT_LEASE: Duration = Duration::from_secs(15);
 /// Most letters of a connection name from the URL. The host's id follows it, and the server keeps 63 bytes.
 const MAX_OWN_NAME: usize = 24;
 /// Schema of the host's own tables.
@@ -220,7 +220,7 @@ impl Server {
             host: host.to_owned(),
             place: place.to_owned(),
             longest_lease_ms: AtomicI64::new(
-                i64::try_from(lease.max(USUAL_LEASE).as_millis()).unwrap_or(i64::MAX),
+                i64::try_from(lease.max(DEFAULT_LEASE).as_millis()).unwrap_or(i64::MAX),
             ),
         });
     }

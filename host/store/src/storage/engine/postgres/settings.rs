@@ -140,18 +140,21 @@ fn judge(said: &[Option<String>], needed: i64) -> Result<(), ServerError> {
 }
 
 /// Result of one check of a server's properties.
-pub(super) struct Judged {
+pub(super) struct PropertyCheck {
     pub(super) about: &'static str,
     pub(super) said: String,
     pub(super) refusal: Option<ServerError>,
 }
 
 /// Checks all properties that a server reports in the answer to [`FACTS`].
-pub(super) fn judgements(said: &[Option<String>], needed: i64) -> Vec<Judged> {
+pub(super) fn judgements(said: &[Option<String>], needed: i64) -> Vec<PropertyCheck> {
     let text = |at: usize| said.get(at).and_then(Option::as_deref).unwrap_or_default();
     let number = |at: usize| text(at).parse::<i64>().unwrap_or_default();
-    let judged =
-        |about: &'static str, said: String, refusal: Option<ServerError>| Judged { about, said, refusal };
+    let judged = |about: &'static str, said: String, refusal: Option<ServerError>| PropertyCheck {
+        about,
+        said,
+        refusal,
+    };
     let found = number(0);
     let is_standby = text(1) != "f";
     let durable = |setting: &'static str, at: usize| {

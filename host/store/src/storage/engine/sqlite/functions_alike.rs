@@ -5,7 +5,7 @@ use rusqlite::Connection;
 use rusqlite::limits::Limit;
 use rusqlite::types::Value;
 
-use crate::storage::nowhere;
+use crate::storage::empty_session;
 
 /// Result of a query, a refusal's text included.
 fn outcome(db: &Connection, sql: &str, params: &[Value]) -> Result<Value, String> {
@@ -36,7 +36,7 @@ const CALLS: &[&str] = &[
 ];
 
 fn alike(params: &[Value]) {
-    let own = nowhere().unwrap();
+    let own = empty_session().unwrap();
     let original = Connection::open_in_memory().unwrap();
     for limit in [
         Limit::SQLITE_LIMIT_LIKE_PATTERN_LENGTH,
@@ -140,7 +140,7 @@ fn own_functions_give_what_those_of_sqlite_give_at_the_edges() {
 
 #[test]
 fn a_replacement_that_is_too_long_is_refused_as_sqlite_does() {
-    let own = nowhere().unwrap();
+    let own = empty_session().unwrap();
     let params = ["a".repeat(10_000), "a".to_owned(), "b".repeat(1_000)].map(Value::Text);
     let refused = outcome(
         &own.sqlite().unwrap().db,

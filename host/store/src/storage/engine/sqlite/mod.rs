@@ -33,7 +33,7 @@ use self::authorizer::Mode;
 use self::functions::IsLate;
 use self::memory::{Armed, Budget};
 use self::place::Place;
-use self::write_lock::Line;
+use self::write_lock::TicketLock;
 use crate::storage::access::Namespace;
 use crate::storage::error::{StoreFailure, StoreResult};
 use crate::storage::session::{Access, Changes};
@@ -44,7 +44,7 @@ pub(in crate::storage) use self::run::Prepared;
 /// Time that a session waits for another process's write transaction: longer than any may take.
 const BUSY_TIMEOUT: Duration = Duration::from_secs(12);
 /// Interval of checking the deadline of a call that waits for the write lock.
-const BUSY_STEP: Duration = Duration::from_millis(50);
+const BUSY_CHECK_INTERVAL: Duration = Duration::from_millis(50);
 /// SQLite instructions between two checks of the deadline: well under a millisecond.
 const PROGRESS_INTERVAL: i32 = 100;
 /// Most memory that the SQL of one call may use, in SQLite and as rows on their way to the component.
@@ -58,7 +58,7 @@ const MAX_PAGES: i64 = 4_294_967_294;
 /// Bytes of one database page, SQLite's default.
 pub const PAGE: u64 = 4096;
 /// Free room above which no new limit is set: 4 MiB of pages.
-const AMPLE_PAGES: i64 = 1_024;
+const UNLIMITED_PAGES: i64 = 1_024;
 
 /// One connection to SQLite, with the owner of the statements that it currently prepares.
 pub(in crate::storage) struct Sqlite {
@@ -68,7 +68,7 @@ pub(in crate::storage) struct Sqlite {
     /// Budget of a component's statements, while a component is entered.
     budget: Cell<Option<Budget>>,
     /// Ticket lock for writing.
-    line: Option<Line>,
+    ticket_lock: Option<TicketLock>,
     /// Files of a session that writes.
     place: Option<Place>,
 }
@@ -127,9 +127,9 @@ impl Sqlite {
             }))?;
         }
         // Without such files on the file system there is no ticket lock, and SQLite waits in its own way.
-        let line = match access {
+        let ticket_lock = match access {
             Access::Read | Access::Memory => None,
-            Access::Write => Line::open(&path.with_extension("line")).ok(),
+            Access::Write => TicketLock::open(&path.with_extension("line")).ok(),
         };
         let place = match access {
             Access::Read | Access::Memory => None,
@@ -137,7 +137,7 @@ impl Sqlite {
         };
         Ok(Sqlite {
             db,
-            line,
+            ticket_lock,
             place,
             state,
             page_limit: Cell::new(MAX_PAGES),
@@ -244,8 +244,8 @@ impl Sqlite {
 
     /// Starts a write transaction, in the order of requests by all sessions and processes.
     pub(in crate::storage) fn begin_write(&self) -> StoreResult<()> {
-        if let Some(line) = &self.line {
-            line.enter();
+        if let Some(ticket_lock) = &self.ticket_lock {
+            ticket_lock.enter();
         }
         let begun = self.begin_immediate();
         self.end_turn();
@@ -272,12 +272,13 @@ impl Sqlite {
 
     /// Starts a write transaction for a call, and waits no longer than its deadline. Fails as busy after that.
     pub(in crate::storage) fn begin_write_before(&self, deadline: &Deadline) -> StoreResult<()> {
-        if let Some(line) = &self.line {
-            line.enter_unless(|| deadline.is_over());
+        if let Some(ticket_lock) = &self.ticket_lock {
+            ticket_lock.enter_unless(|| deadline.is_over());
         }
         let patience = Instant::now() + BUSY_TIMEOUT;
         let begun = loop {
-            self.db.busy_timeout(BUSY_STEP.min(deadline.remaining()))?;
+            self.db
+                .busy_timeout(BUSY_CHECK_INTERVAL.min(deadline.remaining()))?;
             let begun = self.begin_immediate();
             let is_busy = begun
                 .as_ref()
@@ -307,8 +308,8 @@ impl Sqlite {
 
     /// Runs `body`, which writes through another connection, in the order of write requests.
     pub(in crate::storage) fn in_turn<T>(&self, body: impl FnOnce() -> T) -> T {
-        if let Some(line) = &self.line {
-            line.enter();
+        if let Some(ticket_lock) = &self.ticket_lock {
+            ticket_lock.enter();
         }
         let done = body();
         self.end_turn();
@@ -317,8 +318,8 @@ impl Sqlite {
 
     /// Lets the next writer proceed, unless a transaction is open.
     pub(in crate::storage) fn end_turn(&self) {
-        if let Some(line) = self.line.as_ref().filter(|_| !self.in_transaction()) {
-            line.leave();
+        if let Some(ticket_lock) = self.ticket_lock.as_ref().filter(|_| !self.in_transaction()) {
+            ticket_lock.leave();
         }
     }
 
@@ -356,7 +357,7 @@ impl Sqlite {
     pub(in crate::storage) fn limit_growth(&self, remaining: i64) -> StoreResult<()> {
         let now = self.host_value("PRAGMA page_count")?;
         let highest = now.saturating_add(remaining.max(0)).clamp(1, MAX_PAGES);
-        let lowest = highest.min(now.saturating_add(AMPLE_PAGES));
+        let lowest = highest.min(now.saturating_add(UNLIMITED_PAGES));
         let limit = self.page_limit.get();
         if limit > highest || limit < lowest {
             self.set_page_limit(highest)?;
@@ -367,7 +368,7 @@ impl Sqlite {
     /// Raises the limit for the host's own rows, if a component's limit left almost no room.
     pub(in crate::storage) fn lift_limit(&self) -> StoreResult<()> {
         let now = self.host_value("PRAGMA page_count")?;
-        if self.page_limit.get() < now.saturating_add(AMPLE_PAGES) {
+        if self.page_limit.get() < now.saturating_add(UNLIMITED_PAGES) {
             self.set_page_limit(MAX_PAGES)?;
         }
         Ok(())

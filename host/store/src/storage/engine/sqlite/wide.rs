@@ -17,7 +17,7 @@ const FREE_STEPS: usize = 100;
 /// second.
 const LOOKED_AT: usize = 100_000_000;
 /// Value length that every statement may work on.
-const SHORTEST: usize = 16 << 10;
+const MIN_VALUE_BYTES: usize = 16 << 10;
 
 /// Guard of a reduced length limit.
 pub(super) struct Narrow<'a> {
@@ -41,7 +41,7 @@ impl Sqlite {
         if steps <= FREE_STEPS {
             return Ok(None);
         }
-        let longest = (LOOKED_AT / steps).max(SHORTEST);
+        let longest = (LOOKED_AT / steps).max(MIN_VALUE_BYTES);
         let before = self.db.limit(Limit::SQLITE_LIMIT_LENGTH)?;
         let limit = i32::try_from(longest).unwrap_or(i32::MAX).min(before);
         self.db.set_limit(Limit::SQLITE_LIMIT_LENGTH, limit)?;

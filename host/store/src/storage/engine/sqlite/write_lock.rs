@@ -18,24 +18,24 @@ use nix::libc;
 use tollgate_core::file::NO_WAIT;
 
 /// First and longest interval of polling the queue.
-const PAUSE: [Duration; 2] = [Duration::from_micros(50), Duration::from_millis(1)];
+const POLL_INTERVALS: [Duration; 2] = [Duration::from_micros(50), Duration::from_millis(1)];
 /// Time that the first ticket may block others before they ignore it. Its process may be suspended, and then only
 /// SQLite's lock shows whether it is in the way.
-const PATIENCE: Duration = Duration::from_secs(1);
+const STALLED_TICKET_TIMEOUT: Duration = Duration::from_secs(1);
 /// Number of neighbouring tickets that are tried if one is taken.
-const DRAWS: i64 = 64;
+const TICKET_ATTEMPTS: i64 = 64;
 
 /// Ticket lock of one session.
-pub(in crate::storage) struct Line {
+pub(in crate::storage) struct TicketLock {
     file: File,
     ticket: Cell<Option<i64>>,
     /// Tickets below this one are ignored.
-    passed: Cell<i64>,
+    skip_below: Cell<i64>,
 }
 
-impl Line {
+impl TicketLock {
     /// Opens the ticket file.
-    pub(in crate::storage) fn open(path: &Path) -> std::io::Result<Line> {
+    pub(in crate::storage) fn open(path: &Path) -> std::io::Result<TicketLock> {
         let mut options = std::fs::OpenOptions::new();
         let file = options
             .read(true)
@@ -45,10 +45,10 @@ impl Line {
             .mode(0o600)
             .custom_flags(NO_WAIT)
             .open(path)?;
-        Ok(Line {
+        Ok(TicketLock {
             file,
             ticket: Cell::new(None),
-            passed: Cell::new(0),
+            skip_below: Cell::new(0),
         })
     }
 
@@ -60,17 +60,17 @@ impl Line {
     /// Waits for this session's turn, unless the caller gives up.
     pub(in crate::storage) fn enter_unless(&self, gives_up: impl Fn() -> bool) {
         self.leave();
-        let Some(ticket) = self.draw() else {
+        let Some(ticket) = self.take_ticket() else {
             return;
         };
         self.ticket.set(Some(ticket));
-        let [mut pause, longest] = PAUSE;
+        let [mut pause, longest] = POLL_INTERVALS;
         let mut first: Option<(i64, Instant)> = None;
         while let Some(ahead) = self.first_before(ticket) {
             match first {
                 Some((same, since)) if same == ahead => {
-                    if since.elapsed() > PATIENCE {
-                        self.passed.set(ahead + 1);
+                    if since.elapsed() > STALLED_TICKET_TIMEOUT {
+                        self.skip_below.set(ahead + 1);
                     }
                 }
                 _ => first = Some((ahead, Instant::now())),
@@ -93,13 +93,13 @@ impl Line {
         }
     }
 
-    fn draw(&self) -> Option<i64> {
+    fn take_ticket(&self) -> Option<i64> {
         let now = rustix::time::clock_gettime(rustix::time::ClockId::Boottime);
         let now = now
             .tv_sec
             .saturating_mul(1_000_000_000)
             .saturating_add(now.tv_nsec);
-        (now..now.saturating_add(DRAWS)).find(|ticket| {
+        (now..now.saturating_add(TICKET_ATTEMPTS)).find(|ticket| {
             fcntl(
                 &self.file,
                 FcntlArg::F_OFD_SETLK(&range(libc::F_WRLCK, *ticket, 1)),
@@ -110,11 +110,11 @@ impl Line {
 
     /// Lowest ticket below this one that counts.
     fn first_before(&self, ticket: i64) -> Option<i64> {
-        let passed = self.passed.get();
+        let skip_below = self.skip_below.get();
         let mut lowest = None;
         let mut end = ticket;
-        while end > passed {
-            let mut wanted = range(libc::F_RDLCK, passed, end - passed);
+        while end > skip_below {
+            let mut wanted = range(libc::F_RDLCK, skip_below, end - skip_below);
             let asked = fcntl(&self.file, FcntlArg::F_OFD_GETLK(&mut wanted));
             if asked.is_err() || i32::from(wanted.l_type) == libc::F_UNLCK {
                 break;
@@ -146,19 +146,19 @@ mod tests {
     fn tickets_are_served_in_the_order_they_were_drawn() {
         let place = tempfile::tempdir().unwrap();
         let path = place.path().join("line");
-        let lines: Vec<Line> = (0..4).map(|_| Line::open(&path).unwrap()).collect();
-        for line in &lines {
-            line.ticket.set(line.draw());
+        let locks: Vec<TicketLock> = (0..4).map(|_| TicketLock::open(&path).unwrap()).collect();
+        for lock in &locks {
+            lock.ticket.set(lock.take_ticket());
         }
-        let tickets: Vec<i64> = lines.iter().filter_map(|line| line.ticket.get()).collect();
+        let tickets: Vec<i64> = locks.iter().filter_map(|lock| lock.ticket.get()).collect();
         assert!(tickets.is_sorted() && tickets.len() == 4, "{tickets:?}");
-        for (at, line) in lines.iter().enumerate() {
-            let ahead = lines[at].first_before(tickets[at]);
+        for (at, lock) in locks.iter().enumerate() {
+            let ahead = locks[at].first_before(tickets[at]);
             assert_eq!(ahead, None, "everybody before has left");
             for later in &tickets[at + 1..] {
-                assert_eq!(lines[3].first_before(*later), Some(tickets[at]));
+                assert_eq!(locks[3].first_before(*later), Some(tickets[at]));
             }
-            line.leave();
+            lock.leave();
         }
     }
 
@@ -166,12 +166,12 @@ mod tests {
     fn whoever_goes_away_with_a_ticket_is_not_waited_for() {
         let place = tempfile::tempdir().unwrap();
         let path = place.path().join("line");
-        let gone = Line::open(&path).unwrap();
+        let gone = TicketLock::open(&path).unwrap();
         gone.enter();
         let (done, entered) = mpsc::channel();
         let waiting = std::thread::spawn(move || {
-            let line = Line::open(&path).unwrap();
-            line.enter();
+            let lock = TicketLock::open(&path).unwrap();
+            lock.enter();
             done.send(()).unwrap();
         });
         drop(gone);
@@ -183,12 +183,12 @@ mod tests {
     fn who_does_not_move_is_passed_once_and_for_all() {
         let place = tempfile::tempdir().unwrap();
         let path = place.path().join("line");
-        let stuck = Line::open(&path).unwrap();
+        let stuck = TicketLock::open(&path).unwrap();
         stuck.enter();
-        let line = Line::open(&path).unwrap();
-        line.enter();
-        assert_eq!(line.passed.get(), stuck.ticket.get().unwrap() + 1);
-        line.leave();
-        assert_eq!(line.first_before(i64::MAX), None);
+        let lock = TicketLock::open(&path).unwrap();
+        lock.enter();
+        assert_eq!(lock.skip_below.get(), stuck.ticket.get().unwrap() + 1);
+        lock.leave();
+        assert_eq!(lock.first_before(i64::MAX), None);
     }
 }

@@ -51,7 +51,7 @@ pub(crate) struct State {
 }
 
 /// A token with its position.
-pub(crate) struct Place<'a> {
+pub(crate) struct TokenAt<'a> {
     pub(crate) token: Token,
     pub(crate) written: &'a str,
     pub(crate) at: usize,
@@ -61,7 +61,7 @@ pub(crate) struct Place<'a> {
 const BEHIND: usize = 16;
 
 /// All tokens up to `last` and a few more; bytes that match no rule are skipped.
-pub(crate) fn tokens(text: &str, last: usize) -> Vec<Place<'_>> {
+pub(crate) fn tokens(text: &str, last: usize) -> Vec<TokenAt<'_>> {
     let mut lexer = Token::lexer(text);
     let mut places = Vec::new();
     let mut left = BEHIND;
@@ -74,7 +74,7 @@ pub(crate) fn tokens(text: &str, last: usize) -> Vec<Place<'_>> {
         if token == Token::Template && !written.contains("${") && written.starts_with('`') {
             token = Token::Text;
         }
-        places.push(Place { token, written, at });
+        places.push(TokenAt { token, written, at });
         left -= usize::from(at > last);
         if left == 0 {
             break;

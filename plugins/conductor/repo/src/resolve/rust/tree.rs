@@ -15,7 +15,7 @@ pub(super) type Modules = BTreeMap<String, usize>;
 
 /// Place of a file in a crate.
 #[derive(Clone, Debug)]
-pub(super) struct Place {
+pub(super) struct ModuleFile {
     pub(super) krate: usize,
     pub(super) module: String,
     /// True if its child modules are beside it, as for `mod.rs` and a crate's root.
@@ -23,9 +23,9 @@ pub(super) struct Place {
 }
 
 /// Modules reachable from a root, and the place of each file.
-pub(super) fn modules(index: &Index<'_>, krate: usize, root: usize) -> (Modules, Vec<(usize, Place)>) {
+pub(super) fn modules(index: &Index<'_>, krate: usize, root: usize) -> (Modules, Vec<(usize, ModuleFile)>) {
     let mut modules = BTreeMap::new();
-    let mut places = Vec::new();
+    let mut module_files = Vec::new();
     let mut seen = BTreeSet::new();
     let mut open = vec![(root, String::new(), true)];
     while let Some((file, module, owns_directory)) = open.pop() {
@@ -49,16 +49,16 @@ pub(super) fn modules(index: &Index<'_>, krate: usize, root: usize) -> (Modules,
             }
         }
         modules.entry(module.clone()).or_insert(file);
-        places.push((
+        module_files.push((
             file,
-            Place {
+            ModuleFile {
                 krate,
                 module,
                 owns_directory,
             },
         ));
     }
-    (modules, places)
+    (modules, module_files)
 }
 
 /// File of `mod name;` inside the inline modules `scope`.

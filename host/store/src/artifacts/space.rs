@@ -10,12 +10,12 @@ use crossbeam_channel::{Receiver, Sender};
 use tollgate_core::share::{Holdings, Share};
 
 /// Least size counted for a file: its block on the disk.
-const LEAST: u64 = 4 << 10;
+const MIN_COUNTED_BYTES: u64 = 4 << 10;
 /// Fraction of the limit after which the files are counted again, because other hosts may have added some.
 const LOOK_AFTER: u64 = 8;
 
 /// Free space of a store.
-pub(super) struct Room {
+pub(super) struct SpaceAccount {
     /// Operator's limit in bytes.
     most: u64,
     state: Mutex<State>,
@@ -34,10 +34,10 @@ struct State {
     left: Holdings,
 }
 
-impl Room {
-    pub(super) fn new(most: u64) -> Room {
+impl SpaceAccount {
+    pub(super) fn new(most: u64) -> SpaceAccount {
         let (wanted, called) = crossbeam_channel::bounded(1);
-        Room {
+        SpaceAccount {
             most,
             state: Mutex::new(State::of(None, 0, most)),
             wanted,
@@ -53,7 +53,7 @@ impl Room {
     /// Reserves room for content, unless its share is full. `look` counts the files, if they have not been counted
     /// yet.
     pub(super) fn take(&self, share: &Share, bytes: u64, look: impl FnOnce() -> u64) -> bool {
-        let bytes = bytes.max(LEAST);
+        let bytes = bytes.max(MIN_COUNTED_BYTES);
         let mut state = self.state();
         if state.seen.is_none() {
             *state = State::of(Some(look()), 0, self.most);
@@ -75,12 +75,12 @@ impl Room {
     /// Records that reserved content was stored.
     pub(super) fn fill(&self, bytes: u64) {
         let mut state = self.state();
-        state.promised = state.promised.saturating_sub(bytes.max(LEAST));
+        state.promised = state.promised.saturating_sub(bytes.max(MIN_COUNTED_BYTES));
     }
 
     /// Releases reserved room that was not used.
     pub(super) fn give_back(&self, share: &Share, bytes: u64) {
-        let bytes = bytes.max(LEAST);
+        let bytes = bytes.max(MIN_COUNTED_BYTES);
         let mut state = self.state();
         state.promised = state.promised.saturating_sub(bytes);
         state.since = state.since.saturating_sub(bytes);
@@ -113,7 +113,7 @@ impl State {
 
 /// Counted size of a file with this many bytes.
 pub(super) fn counted(bytes: u64) -> u64 {
-    bytes.max(LEAST)
+    bytes.max(MIN_COUNTED_BYTES)
 }
 
 #[cfg(test)]
@@ -122,11 +122,11 @@ mod tests {
 
     const MIB: u64 = 1 << 20;
 
-    fn fill(room: &Room, name: &str) -> u64 {
+    fn fill(space: &SpaceAccount, name: &str) -> u64 {
         let share = Share::named(name);
         let mut taken = 0;
-        while room.take(&share, MIB, || 0) {
-            room.fill(MIB);
+        while space.take(&share, MIB, || 0) {
+            space.fill(MIB);
             taken += 1;
         }
         taken
@@ -134,30 +134,30 @@ mod tests {
 
     #[test]
     fn there_is_never_more_than_twice_the_limit_and_some_for_everybody() {
-        let room = Room::new(8 * MIB);
-        assert_eq!([fill(&room, "a"), fill(&room, "b")], [8, 4]);
-        assert!(room.called().try_recv().is_ok());
-        room.saw(16 * MIB);
-        assert_eq!(fill(&room, "c"), 0);
-        room.saw(8 * MIB);
-        assert_eq!([fill(&room, "a"), fill(&room, "b")], [4, 2]);
+        let space = SpaceAccount::new(8 * MIB);
+        assert_eq!([fill(&space, "a"), fill(&space, "b")], [8, 4]);
+        assert!(space.called().try_recv().is_ok());
+        space.saw(16 * MIB);
+        assert_eq!(fill(&space, "c"), 0);
+        space.saw(8 * MIB);
+        assert_eq!([fill(&space, "a"), fill(&space, "b")], [4, 2]);
     }
 
     #[test]
     fn what_is_not_stored_takes_no_room_and_what_will_be_is_not_forgotten() {
-        let room = Room::new(MIB);
+        let space = SpaceAccount::new(MIB);
         let share = Share::default();
-        assert!(room.take(&share, MIB, || MIB));
-        assert!(!room.take(&share, 1, || 0));
-        room.give_back(&share, MIB);
-        assert!(room.take(&share, MIB, || 0));
-        room.saw(MIB);
+        assert!(space.take(&share, MIB, || MIB));
+        assert!(!space.take(&share, 1, || 0));
+        space.give_back(&share, MIB);
+        assert!(space.take(&share, MIB, || 0));
+        space.saw(MIB);
         assert!(
-            !room.take(&share, 1, || 0),
+            !space.take(&share, 1, || 0),
             "what was promised before still comes"
         );
-        room.fill(MIB);
-        room.saw(MIB);
-        assert!(room.take(&share, 1, || 0));
+        space.fill(MIB);
+        space.saw(MIB);
+        assert!(space.take(&share, 1, || 0));
     }
 }

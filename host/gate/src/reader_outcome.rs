@@ -13,7 +13,7 @@ use crate::settled::Settled;
     clippy::large_enum_variant,
     reason = "the large one is what every read comes to"
 )]
-pub(super) enum Judged {
+pub(super) enum ReaderOutcome {
     /// The call is over, with its recording.
     Settled(Settled, Recording),
     /// The call is over. Its row must be recorded before the reply, because policies remember the call.
@@ -32,7 +32,7 @@ pub(super) enum Waiting {
     Caller(oneshot::Sender<Settled>),
     /// The caller, who does not know the verdicts yet. The call came straight from the reader that had it judged,
     /// which saves a detour through the caller's task.
-    Judged(oneshot::Sender<Judged>, Box<Recording>),
+    Reader(oneshot::Sender<ReaderOutcome>, Box<Recording>),
 }
 
 impl Waiting {
@@ -40,7 +40,9 @@ impl Waiting {
     pub(super) fn tell(self, settled: Settled) {
         match self {
             Waiting::Caller(reply) => drop(reply.send(settled)),
-            Waiting::Judged(reply, recording) => drop(reply.send(Judged::Settled(settled, *recording))),
+            Waiting::Reader(reply, recording) => {
+                drop(reply.send(ReaderOutcome::Settled(settled, *recording)))
+            }
         }
     }
 }

@@ -12,21 +12,21 @@ use tollgate_sandbox::memory::Memories;
 use crate::batch::Member;
 
 /// A call for policies to judge.
-pub(super) struct Judging {
+pub(super) struct Evaluation {
     pub(super) catalog: Arc<Catalog>,
     pub(super) tool: Arc<ToolEntry>,
     pub(super) arguments: Value,
     pub(super) members: Vec<Member>,
 }
 
-impl Judging {
+impl Evaluation {
     /// Input for judging a call, if a policy judges it or one of its members.
     pub(super) fn of(
         catalog: &Arc<Catalog>,
         tool: &Arc<ToolEntry>,
         arguments: Value,
         members: Vec<Member>,
-    ) -> Option<Box<Judging>> {
+    ) -> Option<Box<Evaluation>> {
         let chain = catalog.policies();
         let names = || std::iter::once(tool).chain(members.iter().map(|member| &member.tool));
         let is_judged = !chain.is_empty()
@@ -35,7 +35,7 @@ impl Judging {
                 chain.judges(Phase::Request, name) || chain.judges(Phase::Response, name)
             });
         is_judged.then(|| {
-            Box::new(Judging {
+            Box::new(Evaluation {
                 catalog: Arc::clone(catalog),
                 tool: Arc::clone(tool),
                 arguments,
