@@ -6,7 +6,7 @@ use std::path::Path;
 
 use serde_json::{Value, json};
 use tollgate::config::Config;
-use tollgate::host::{Authority, Site};
+use tollgate::host::{Authority, HostContext};
 use tollgate::sources;
 use tollgate_components::loading::Loader;
 use tollgate_sandbox::workspaces::Workspaces;
@@ -351,9 +351,9 @@ async fn a_backtest_brings_in_no_code_of_packs() {
         cache_dir: None,
         server: None,
     };
-    let site = Site::frozen(&place.data(), authority).unwrap();
+    let context = HostContext::frozen(&place.data(), authority).unwrap();
     let policy = sources::named_policy(&config, "secret-scan").unwrap();
-    let loaded = site
+    let loaded = context
         .load_to_try(&config, &Workspaces::default(), policy)
         .await
         .unwrap();
@@ -361,7 +361,7 @@ async fn a_backtest_brings_in_no_code_of_packs() {
     assert!(loaded.find("task_list").is_some());
     for pack in loaded.packs() {
         assert!(
-            Loader::brought(site.loader(), &pack.hash).is_none(),
+            Loader::brought(context.loader(), &pack.hash).is_none(),
             "{}",
             pack.manifest.name
         );

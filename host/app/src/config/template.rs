@@ -202,7 +202,8 @@ mod tests {
     /// The limits that built-in packs declare are those in the table.
     #[test]
     fn stated_limits_of_built_in_packs_hold() {
-        let times: [(&str, fn(&Limits) -> Duration); 2] = [
+        type Time = fn(&Limits) -> Duration;
+        let times: [(&str, Time); 2] = [
             ("packs.*.limits.write_ms", |limits| limits.write),
             ("packs.*.limits.run_ms", |limits| limits.run),
         ];
