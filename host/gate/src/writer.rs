@@ -216,7 +216,8 @@ impl Writer {
                         self.outage.keep(rows, &mut []);
                         self.outage.keep_what_happened(&mut batch);
                     } else {
-                        tracing::error!(%err, rows = rows.len(), "a commit failed; ledger rows of reads are lost");
+                        let (calls, reads) = (batch.len(), rows.len());
+                        tracing::error!(%err, calls, reads, "the ledger rows of these calls could not be written");
                     }
                     self.abandon();
                     let cause = failed.unwrap_or(err);

@@ -258,7 +258,7 @@ mod tests {
                 expected: fail: it crashed
                 got:      fail: it ran out of time (spun)
             refuse the settings with "calls" / refuse the settings: seconds: must be at least 1
-                its message about them lacks "calls"; it is "seconds: must be at least 1"
+                its message about the settings lacks "calls"; it is "seconds: must be at least 1"
         "#]]
         .assert_eq(&table);
     }

@@ -239,7 +239,7 @@ fn what_decides_how_tests_run_counts_over_steps_as_well() {
         let text = "Describe the total in docs/a.md.";
         let reasons = after(text, gates(), &[(path, content), ("docs/a.md", "text\n")]);
         assert!(
-            reasons.contains(&format!("do not say: {path}")),
+            reasons.contains(&format!("being asked to: {path}")),
             "{path}: {reasons}"
         );
         let named = format!("Describe the total and update {path}.");
@@ -267,7 +267,10 @@ fn texts_that_deny_or_mention_tests_open_none() {
     ] {
         let gates = json!([{"gate": "diff_max_lines", "max": 30}]);
         let reasons = after(text, gates, &[("tests/t.py", "assert True\n")]);
-        assert!(reasons.contains("do not say: tests/t.py"), "{text}: {reasons}");
+        assert!(
+            reasons.contains("being asked to: tests/t.py"),
+            "{text}: {reasons}"
+        );
     }
 }
 
@@ -301,7 +304,7 @@ fn a_red_step_hands_its_test_on_as_it_is() {
     assert!(
         reply["rejection_reasons"]
             .to_string()
-            .contains("do not say: tests/t.py"),
+            .contains("being asked to: tests/t.py"),
         "{reply}"
     );
     bench.write("tests/t.py", "assert total == 3\nassert total == 4\n");

@@ -77,7 +77,7 @@ async fn malformed_ids() {
     let error = client
         .refused("gsd_plan_milestone", at("M001", json!({"title": "x"})))
         .await;
-    assert_eq!(error["message"], "milestone_id writes M01 as M001");
+    assert_eq!(error["message"], "milestone_id spells M01 as M001; use M01");
     assert_eq!(stored(&place), before);
 }
 

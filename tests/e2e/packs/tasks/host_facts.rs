@@ -71,7 +71,7 @@ fn a_single_call_has_no_connection_that_lasts() {
     let (code, refused) = place.call("tasks_take", &take("ann"));
     assert_ne!(code, 0);
     let said = refused.to_string();
-    assert!(said.contains("leave it out"), "{said}");
+    assert!(said.contains("omit until"), "{said}");
 }
 
 /// A place with two repositories whose tests pass while the file `broken` is not there. The test `none` runs none.
