@@ -209,15 +209,29 @@ fn slots<'a>(permit: &'a Permit, slot: &Slot) -> Slots<'a> {
 
 /// Codes of the errors that a component gets if a function of the host failed or was cut short. A tool that returns
 /// one may have done its work before.
-const PERHAPS_DONE: [&str; 4] = ["CANCELLED", "DEADLINE_EXCEEDED", "STORAGE_FAILED", "STORAGE_FULL"];
+const PERHAPS_DONE: [&str; 12] = [
+    "BUDGET_FAILED",
+    "CANCELLED",
+    "DEADLINE_EXCEEDED",
+    "ENVELOPE_REQUIRED",
+    "LEDGER_FAILED",
+    "OUTCOME_UNKNOWN",
+    "PROCESS_FAILED",
+    "STORAGE_BUSY",
+    "STORAGE_FAILED",
+    "STORAGE_FULL",
+    "WINDOW_EXHAUSTED",
+    "WORKSPACE_FAILED",
+];
 
-/// True if a call of a `run` tool that ended this way certainly did not do its work, because its tool says so. A call
-/// that was cut short, or whose result was withheld, may have done its work.
+/// True if a call of a `run` tool that ended this way gives back what it took, because its tool says that nothing was
+/// done. A call that was cut short, that met a limit, or whose result was withheld may have done its work.
 pub(super) fn gives_back(operation: &Operation) -> bool {
     let code = operation.error_code.as_deref().unwrap_or_default();
     operation.effect == Effect::Run
         && operation.success == Some(false)
         && operation.failure_class.as_deref() == Some(FailureClass::ToolError.as_str())
+        && operation.limit_triggered.is_none()
         && !PERHAPS_DONE.contains(&code)
 }
 
@@ -313,17 +327,23 @@ mod tests {
 
     #[test]
     fn a_run_gives_back_what_it_took_only_if_its_tool_says_that_nothing_was_done() {
-        let is_given_back = |class: FailureClass, code: &str| {
+        let ended = |class: FailureClass, code: &str| {
             let mut operation = Operation::for_tests(1, None, "2026-03-01T00:00:00.000Z");
             operation.effect = Effect::Run;
             operation.success = Some(false);
             operation.error_code = Some(code.to_owned());
             operation.failure_class = Some(class.as_str().to_owned());
-            gives_back(&operation)
+            operation
         };
+        let is_given_back = |class, code| gives_back(&ended(class, code));
         assert!(is_given_back(FailureClass::ToolError, "NOT_FOUND"));
         assert!(is_given_back(FailureClass::ToolError, "INVALID_ARGUMENTS"));
         assert!(!is_given_back(FailureClass::ToolError, "STORAGE_FAILED"));
+        assert!(!is_given_back(FailureClass::ToolError, "LEDGER_FAILED"));
+        // A budget of programs may run out after the first program, and the caller chooses when.
+        let mut limited = ended(FailureClass::ToolError, "GIT_FAILED");
+        limited.limit_triggered = Some("BUDGET_EXHAUSTED".to_owned());
+        assert!(!gives_back(&limited));
         assert!(!is_given_back(FailureClass::Refused, "NOT_FOUND"));
         assert!(!is_given_back(FailureClass::Trap, "GUEST_TRAPPED"));
     }

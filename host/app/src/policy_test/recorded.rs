@@ -14,14 +14,14 @@ use tollgate_sdk::Timestamp;
 use tollgate_store::artifacts::{ArtifactKind, ArtifactStore};
 use tollgate_store::storage::{Session, StoreResult, StoredOperation, claim};
 
-/// Codes of refusals by the gate that earlier versions recorded with the class of a tool's own error.
-const ONCE_OF_TOOLS: [&str; 6] = [
-    "MEMBERS_REFUSED",
-    "PACK_FAILED",
-    "PREPARING",
-    "REQUEST_ID_REPEATED",
-    "SCOPE_MISSING",
-    "TASKS_REQUIRED",
+/// Codes of refusals, beside those of limits, that follow the policies. Without policies their rows look like those of
+/// earlier refusals.
+const AFTER_POLICIES: [&str; 5] = [
+    "CANCELLED",
+    "ENVELOPE_CLOSED",
+    "STORAGE_UNREACHABLE",
+    "UNKNOWN_ENVELOPE",
+    "WORK_TREE_UNSEEN",
 ];
 
 /// Reason why a recorded call cannot be evaluated again.
@@ -134,16 +134,14 @@ fn class_of(row: &StoredOperation) -> Option<FailureClass> {
     FailureClass::parse(row.failure_class.as_deref()?)
 }
 
-/// True if the gate refused a call before any policy was evaluated.
+/// True if the gate refused a call before any policy was evaluated. Earlier versions recorded some of these refusals with
+/// the class of a tool's own error, and such calls are judged.
 fn was_refused_before(row: &StoredOperation) -> bool {
     let code = row.error_code.as_deref().unwrap_or_default();
     row.verdicts.is_empty()
-        && match class_of(row) {
-            // Limits refuse a call after the policies.
-            Some(FailureClass::Refused) => row.limit_triggered.is_none(),
-            Some(FailureClass::ToolError) => ONCE_OF_TOOLS.contains(&code),
-            _ => false,
-        }
+        && class_of(row) == Some(FailureClass::Refused)
+        && row.limit_triggered.is_none()
+        && !AFTER_POLICIES.contains(&code)
 }
 
 fn request(row: &StoredOperation, effect: Effect, arguments: String) -> wit::Request {
@@ -202,8 +200,10 @@ mod tests {
             ("refused", "ANY_OTHER", true),
             ("tool_error", "ANY_OTHER", false),
             ("host", "STORAGE_FAILED", false),
-            // Versions before the class told it.
-            ("tool_error", "SCOPE_MISSING", true),
+            ("refused", "ENVELOPE_CLOSED", false),
+            ("refused", "CANCELLED", false),
+            // A component may return any code.
+            ("tool_error", "SCOPE_MISSING", false),
         ] {
             assert_eq!(
                 was_refused_before(&row(class, code)),

@@ -106,7 +106,11 @@ impl Outage {
         let refused = Settled::turned_away(unreachable());
         for queued in batch {
             let row = match &mut queued.job {
-                Job::Call { pending, .. } | Job::Admit { pending, .. } => pending.finish(&refused).clone(),
+                Job::Call { pending, .. } | Job::Admit { pending, .. } => {
+                    // An envelope that the call had opened was lost with its transaction.
+                    pending.run_again();
+                    pending.finish(&refused).clone()
+                }
                 Job::Record {
                     operation,
                     task: None,

@@ -141,7 +141,7 @@ impl Evidence<'_> {
             }));
         }
         let sql = "SELECT count(*) FROM core_operations WHERE envelope_id = ?1 AND seq > ?2 AND seq < ?3
-            AND op_type = 'mutation' AND coalesce(failure_class, '') <> 'refused'";
+            AND op_type = 'mutation' AND (coalesce(failure_class, '') <> 'refused' OR counters IS NOT NULL)";
         let mutations = self.0.engine.one(sql, sql![id, first, last], |row| row.get(0))?;
         // A passing run that the caller reports settles only failures that the caller reported.
         let sql = "SELECT EXISTS (SELECT 1 FROM core_operations
