@@ -142,8 +142,8 @@ pub(crate) fn serve(flags: &[String]) -> anyhow::Result<()> {
 pub(crate) fn demo() -> anyhow::Result<()> {
     say(
         "The demo has three steps. Times are those of a first run on two idle cores; later runs take seconds.\n\
-         1 of 3: build the components, five packs and nine policies, about 5 minutes\n\
-         2 of 3: build tollgate and the demo, about 4 minutes and 3 GB below target/\n\
+         1 of 3: build the components, five packs and nine policies, about 7 minutes\n\
+         2 of 3: build tollgate and the demo, about 3 minutes and 3 GB below target/\n\
          3 of 3: run the demo, about 10 seconds",
     );
     let tollgate = components::build_host_and(Profile::Dev, &["demo"])?;
