@@ -181,7 +181,10 @@ pub(crate) fn component_build(home: &Path, profile: &str) -> Command {
     // Panic messages contain the paths of dependencies' sources, which are below Cargo's home.
     let remap = format!("--remap-path-prefix={}=/cargo", home.display());
     // The host supports vector instructions, which make parsing of large texts several times faster.
-    let flags = [&remap, "-Ctarget-feature=+simd128"].join("\x1f");
+    // Each growth of a memory costs two system calls, one when it grows and one when the next instance gets its place in
+    // the pool. Most calls fit into a heap that is there from the start; pages that no call touches cost nothing.
+    let heap = "-Clink-arg=--initial-heap=1048576";
+    let flags = [&remap, "-Ctarget-feature=+simd128", heap].join("\x1f");
     build.env("CARGO_ENCODED_RUSTFLAGS", flags);
     build
 }
