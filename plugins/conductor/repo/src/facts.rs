@@ -28,7 +28,7 @@ use crate::manifest::{self, Manifest};
 use crate::path;
 
 /// Version of the facts: facts of another version are read again. Increase it with each change of a reader.
-pub const VERSION: u8 = 2;
+pub const VERSION: u8 = 3;
 
 /// Maximum number of imports kept of one file. A file with more is generated.
 pub(crate) const MAX_IMPORTS: usize = 4_000;

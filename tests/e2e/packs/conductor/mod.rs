@@ -6,5 +6,6 @@ mod ledger;
 mod misuse;
 mod project;
 mod prompt_reader;
+mod repository;
 mod stories;
 mod tools;

@@ -113,7 +113,7 @@ fn ends_value(token: Token, written: &str) -> bool {
         Token::Text | Token::Number => true,
         Token::Template => written.ends_with('`'),
         Token::Slash => written.len() > 1,
-        Token::Close => written != "}",
+        Token::Close => written != "}" && !written.ends_with("${"),
         Token::Comment | Token::Open | Token::Star | Token::Mark | Token::End => false,
     }
 }
@@ -136,11 +136,12 @@ fn open_brace(lexer: &mut Lexer<'_, Token>) {
 
 /// Continues the template after a brace that ends `${…}`.
 fn close_brace(lexer: &mut Lexer<'_, Token>) {
-    if lexer.extras.templates.last() == Some(&lexer.extras.braces) {
+    let ends_substitution = lexer.extras.templates.last() == Some(&lexer.extras.braces);
+    lexer.extras.braces = lexer.extras.braces.saturating_sub(1);
+    if ends_substitution {
         lexer.extras.templates.pop();
         template(lexer);
     }
-    lexer.extras.braces = lexer.extras.braces.saturating_sub(1);
 }
 
 /// Reads to the end of the template, or to the next `${` in it.
@@ -181,5 +182,32 @@ fn slash(lexer: &mut Lexer<'_, Token>) {
             _ => {}
         }
         at += 1;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn written(text: &str) -> Vec<&str> {
+        let places = tokens(text, text.len());
+        places.iter().map(|place| place.written).collect()
+    }
+
+    #[test]
+    fn templates_end_where_they_do_in_javascript() {
+        for (text, expected) in [
+            ("`a` b", &["`a`", "b"][..]),
+            ("`a${x}b` c", &["`a${", "x", "}b`", "c"]),
+            ("`${x}-${y}` c", &["`${", "x", "}-${", "y", "}`", "c"]),
+            ("`${x}${y}${z}` c", &["`${", "x", "}${", "y", "}${", "z", "}`", "c"]),
+            ("`${{}}-${{}}` c", &["`${", "{", "}", "}-${", "{", "}", "}`", "c"]),
+            ("`${`${x}${y}`}${z}` c", &["`${", "`${", "x", "}${", "y", "}`", "}${", "z", "}`", "c"]),
+            ("{`${x}${y}`} c", &["{", "`${", "x", "}${", "y", "}`", "}", "c"]),
+            ("`${x}${/`/}` / 2 / c", &["`${", "x", "}${", "/`/", "}`", "/", "2", "/", "c"]),
+            ("`\\${x}` c", &["`\\${x}`", "c"]),
+        ] {
+            assert_eq!(written(text), expected, "{text}");
+        }
     }
 }
