@@ -100,6 +100,7 @@ pub use generation::Generation;
 pub use left::Left;
 pub use maintenance::Maintenance;
 pub use mutation::Mutation;
+pub use pass::REFUSED_BEFORE_POLICIES;
 pub use policy::{ChainVerdicts, Trial};
 pub use reply::Reply;
 pub use runtime::CallServices;

@@ -27,6 +27,26 @@ use super::{
 use crate::core_tools::{self, EnvelopeChange};
 use crate::telemetry::Method;
 
+/// Codes of the refusals that come before all policies: those of `Gate::admit`, and of a call whose pack or workspace is
+/// not ready here. A code belongs in this list only if a refusal with this code and without verdicts always comes before
+/// the policies. `UNKNOWN_ENVELOPE` does not, because most envelopes are looked up afterwards.
+pub const REFUSED_BEFORE_POLICIES: [&str; 14] = [
+    "ARGUMENTS_TOO_DEEP",
+    "ARGUMENTS_TOO_LARGE",
+    "ENVELOPE_CONFLICT",
+    "ENVELOPE_REQUIRED",
+    "INVALID_ARGUMENTS",
+    "MALFORMED_ARGUMENTS",
+    "MEMBERS_REFUSED",
+    "PACK_FAILED",
+    "PREPARING",
+    "REQUEST_ID_REPEATED",
+    "SCOPE_MISSING",
+    tasks::TASKS_REQUIRED,
+    "TOO_MANY_CALLS",
+    "WRONG_HOST",
+];
+
 impl Gate {
     /// Path of a call through the gate.
     pub(super) async fn pass(
@@ -303,7 +323,8 @@ impl Gate {
         }
     }
 
-    /// Runs all checks that are possible before any guest runs.
+    /// Runs all checks that are possible before any guest runs. The codes of its refusals are in
+    /// [`REFUSED_BEFORE_POLICIES`].
     fn admit(
         &self,
         generation: &Arc<Generation>,

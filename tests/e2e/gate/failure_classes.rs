@@ -1,6 +1,7 @@
 //! Classes of failed calls in the ledger: a class tells who ended the call, whatever the error's code.
 
 use serde_json::{Value, json};
+use tollgate_gate::REFUSED_BEFORE_POLICIES;
 
 use crate::harness::{Place, Session, Wire, guest};
 
@@ -27,6 +28,10 @@ fn place() -> Place {
         by = "everyone"
         per = "1h"
         max_envelopes = 1
+        [policies.passing]
+        source = "builtin:cel"
+        limits.time_ms = 10000
+        config = {{ when = "false", code = "NEVER", message = "never" }}
         [policies.closed]
         source = "builtin:cel"
         limits.time_ms = 10000
@@ -191,6 +196,23 @@ async fn a_class_tells_who_ended_the_call() {
     );
     rows.sort();
     assert_eq!(rows, expected);
+    // The policy `passing` judges every call, so a refusal without verdicts came before the policies.
+    let refused = |verdicts: &str| {
+        place.sql(&format!(
+            "SELECT DISTINCT error_code FROM core_operations WHERE failure_class = 'refused' AND verdicts IS {verdicts}"
+        ))
+    };
+    let is_listed = |code: &String| REFUSED_BEFORE_POLICIES.contains(&code.as_str());
+    let before = refused("NULL");
+    // A text that is not an id is refused before, and an id without an envelope after.
+    assert!(
+        before
+            .iter()
+            .all(|code| is_listed(code) || code == "UNKNOWN_ENVELOPE"),
+        "{before:?}"
+    );
+    let after = refused("NOT NULL");
+    assert!(after.len() > 3 && !after.iter().any(is_listed), "{after:?}");
     // An envelope counts exactly the calls that were admitted.
     let admitted = place.sql(
         "SELECT count(*) FROM core_operations WHERE op_type = 'mutation' AND envelope_id IS NOT NULL

@@ -8,21 +8,12 @@ use tollgate_core::client_name;
 use tollgate_core::effect::Effect;
 use tollgate_core::failure_class::FailureClass;
 use tollgate_core::hash::sha256_hex;
+use tollgate_gate::REFUSED_BEFORE_POLICIES;
 use tollgate_sandbox::bindings::policy::exports::tollgate::host::judge as wit;
 use tollgate_sandbox::bindings::tollgate::host::component;
 use tollgate_sdk::Timestamp;
 use tollgate_store::artifacts::{ArtifactKind, ArtifactStore};
 use tollgate_store::storage::{Session, StoreResult, StoredOperation, claim};
-
-/// Codes of refusals, beside those of limits, that follow the policies. Without policies their rows look like those of
-/// earlier refusals.
-const AFTER_POLICIES: [&str; 5] = [
-    "CANCELLED",
-    "ENVELOPE_CLOSED",
-    "STORAGE_UNREACHABLE",
-    "UNKNOWN_ENVELOPE",
-    "WORK_TREE_UNSEEN",
-];
 
 /// Reason why a recorded call cannot be evaluated again.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize)]
@@ -134,14 +125,13 @@ fn class_of(row: &StoredOperation) -> Option<FailureClass> {
     FailureClass::parse(row.failure_class.as_deref()?)
 }
 
-/// True if the gate refused a call before any policy was evaluated. Earlier versions recorded some of these refusals with
-/// the class of a tool's own error, and such calls are judged.
+/// True if the gate refused a call before any policy was evaluated. If that is in doubt, the call is judged. Earlier
+/// versions recorded some of these refusals with the class of a tool's own error, and such calls are judged as well.
 fn was_refused_before(row: &StoredOperation) -> bool {
     let code = row.error_code.as_deref().unwrap_or_default();
     row.verdicts.is_empty()
         && class_of(row) == Some(FailureClass::Refused)
-        && row.limit_triggered.is_none()
-        && !AFTER_POLICIES.contains(&code)
+        && REFUSED_BEFORE_POLICIES.contains(&code)
 }
 
 fn request(row: &StoredOperation, effect: Effect, arguments: String) -> wit::Request {
@@ -197,11 +187,14 @@ mod tests {
     fn a_row_tells_whether_a_call_was_refused_before_policies() {
         for (class, code, is_refused) in [
             ("refused", "SCOPE_MISSING", true),
-            ("refused", "ANY_OTHER", true),
-            ("tool_error", "ANY_OTHER", false),
-            ("host", "STORAGE_FAILED", false),
+            ("refused", "TASKS_REQUIRED", true),
+            // Refusals of limits and of closed envelopes follow the policies.
+            ("refused", "ANY_OTHER", false),
+            ("refused", "MUTATION_BUDGET_EXHAUSTED", false),
             ("refused", "ENVELOPE_CLOSED", false),
             ("refused", "CANCELLED", false),
+            ("tool_error", "ANY_OTHER", false),
+            ("host", "STORAGE_FAILED", false),
             // A component may return any code.
             ("tool_error", "SCOPE_MISSING", false),
         ] {
@@ -211,12 +204,10 @@ mod tests {
                 "{class} {code}"
             );
         }
-        let mut denied = row("refused", "CLOSED");
+        // A policy may deny with any code.
+        let mut denied = row("refused", "SCOPE_MISSING");
         denied.verdicts = vec![SaidByPolicy::default()];
         assert!(!was_refused_before(&denied));
-        let mut exhausted = row("refused", "MUTATION_BUDGET_EXHAUSTED");
-        exhausted.limit_triggered.clone_from(&exhausted.error_code);
-        assert!(!was_refused_before(&exhausted));
         assert!(!was_refused_before(&StoredOperation::default()));
     }
 }
