@@ -91,3 +91,52 @@ impl From<StoreError> for SqlError {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use tollgate_core::deadline::{Cancel, Deadline};
+
+    use super::super::{Step, fixture};
+    use super::*;
+
+    #[test]
+    fn the_number_of_row_changes_grows_exactly_if_rows_change() {
+        let (_place, database) = fixture::database();
+        let steps = [Step {
+            name: "0001_init".to_owned(),
+            sql: "CREATE TABLE shop_items (id INTEGER PRIMARY KEY, name TEXT NOT NULL UNIQUE)".to_owned(),
+        }];
+        let namespace = Namespace::of_pack("shop").with_tables(&steps).unwrap();
+        database.migrate(&namespace, &steps).unwrap();
+        let session = database.write_session().unwrap();
+        session.begin_write().unwrap();
+        session.enter(
+            &namespace,
+            &Deadline::after(Duration::from_secs(20), Cancel::default()),
+        );
+        for (sql, is_change) in [
+            ("SELECT count(*) FROM shop_items", false),
+            ("INSERT INTO shop_items (name) VALUES ('pen')", true),
+            ("INSERT INTO shop_items (name) VALUES ('pen')", false),
+            (
+                "INSERT INTO shop_items (name) VALUES ('pen') ON CONFLICT (name) DO NOTHING",
+                false,
+            ),
+            ("INSERT INTO shop_items (name) VALUES ('ink') RETURNING id", true),
+            (
+                "UPDATE shop_items SET name = 'cap' WHERE name = 'none' RETURNING id",
+                false,
+            ),
+            // The counted changes of SQLite leave this out.
+            ("DELETE FROM shop_items", true),
+            ("DELETE FROM shop_items", false),
+        ] {
+            let before = session.row_changes();
+            let _ = session.components().query(&namespace, sql, &[]);
+            assert_eq!(session.row_changes() != before, is_change, "{sql}");
+        }
+        session.commit().unwrap();
+    }
+}

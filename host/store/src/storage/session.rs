@@ -141,6 +141,8 @@ of_the_engine! {
     pub fn take_changes(&self) -> Changes;
     /// Resets the counted changes to earlier ones.
     pub fn set_changes(&self, changes: Changes);
+    /// A number that grows whenever a component's statement changes rows, even if they are restored later.
+    pub fn row_changes(&self) -> u64;
     /// A number that changes with each commit of another session.
     pub fn data_version(&self) -> StoreResult<i64>;
     /// Starts a snapshot, which is taken at the first read.

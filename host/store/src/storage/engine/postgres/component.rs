@@ -147,7 +147,13 @@ impl Postgres {
         }
         let came = self.seen_within(came);
         let came = match (over, came) {
-            (Some(over), Ok(_) | Err(SqlError::Interrupted)) => return Err(too_large(over)),
+            (Some(over), Ok(_) | Err(SqlError::Interrupted)) => {
+                if statement.changes.is_some() {
+                    // Rows that it changed may stay changed, and how many is not known.
+                    self.add_row_changes(1);
+                }
+                return Err(too_large(over));
+            }
             (_, came) => came?,
         };
         let Some(change) = &statement.changes else {

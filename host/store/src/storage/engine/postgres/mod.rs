@@ -73,6 +73,8 @@ pub(in crate::storage) struct Postgres {
     visited: RefCell<Option<Shared>>,
     /// Rows that the component's statements changed since the last query.
     changes: RefCell<Changes>,
+    /// Number that grows with these rows and is never reset.
+    row_changes: Cell<u64>,
     /// Row of the ledger that is sent with the next message.
     last_row: RefCell<Option<LastRow>>,
     /// Longest time that a write transaction waits for locks, in milliseconds.
@@ -114,6 +116,7 @@ impl Postgres {
             due_batch: RefCell::default(),
             visited: RefCell::new(None),
             changes: RefCell::default(),
+            row_changes: Cell::new(0),
             last_row: RefCell::default(),
             longest_wait_ms: Cell::new(u128::MAX),
             states_wait: Cell::new(None),
@@ -297,6 +300,7 @@ impl Postgres {
         if rows == 0 {
             return;
         }
+        self.add_row_changes(rows);
         let mut changes = self.changes.borrow_mut();
         let counts = changes.entry(table.to_owned()).or_default();
         counts[match verb {
@@ -304,6 +308,15 @@ impl Postgres {
             Verb::Update => 1,
             Verb::Delete => 2,
         }] += rows;
+    }
+
+    fn add_row_changes(&self, rows: u64) {
+        self.row_changes.set(self.row_changes.get().wrapping_add(rows));
+    }
+
+    /// A number that grows whenever a component's statement changes rows.
+    pub(in crate::storage) fn row_changes(&self) -> u64 {
+        self.row_changes.get()
     }
 
     /// Changes by the component's statements since the last query.

@@ -173,6 +173,12 @@ impl Sqlite {
         *lock(&self.state.changes) = changes;
     }
 
+    /// A number that grows whenever a statement changes rows. Unlike the counted changes, it includes rows that a
+    /// DELETE without a condition removes.
+    pub(in crate::storage) fn row_changes(&self) -> u64 {
+        self.db.total_changes()
+    }
+
     /// Prepares later statements as the host's, under a deadline.
     pub(in crate::storage) fn limit_time(&self, deadline: &Deadline) {
         *lock(&self.state.mode) = Mode::Host;
