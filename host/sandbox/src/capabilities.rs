@@ -40,6 +40,7 @@ fn of_storage(state: &mut CallState) -> storage::View<'_> {
         session: &state.session,
         transactions: &mut state.transactions,
         commits: &mut state.commits,
+        side_effects: &mut state.side_effects,
         deadline: &state.deadline,
         transaction_time: state.transaction_time,
         table: &mut state.table,
@@ -53,6 +54,7 @@ fn of_budget(state: &mut CallState) -> budget::View<'_> {
         session: &state.session,
         clock: &*state.clock,
         transactions: state.transactions,
+        side_effects: &mut state.side_effects,
         held: &mut state.held,
         table: &mut state.table,
     }
@@ -78,6 +80,7 @@ fn of_approvals(state: &mut CallState) -> approvals::View<'_> {
         session: &state.session,
         clock: &*state.clock,
         transactions: state.transactions,
+        side_effects: &mut state.side_effects,
         namespace: &state.namespace,
     }
 }
@@ -122,6 +125,7 @@ fn of_workspace(state: &mut CallState) -> workspace::View<'_> {
     workspace::View {
         access: &state.access,
         effect: state.effect,
+        side_effects: &mut state.side_effects,
         deferred_writes: &mut state.deferred_writes,
         prefetcher: &mut state.prefetcher,
         deadline: &state.deadline,
@@ -134,6 +138,7 @@ fn of_process(state: &mut CallState) -> process::View<'_> {
         launcher: &state.launcher,
         effect: state.effect,
         transactions: state.transactions,
+        side_effects: &mut state.side_effects,
         deadline: &state.deadline,
         progress: &mut state.progress,
         artifacts: &state.artifacts,

@@ -20,6 +20,7 @@ mod output;
 pub mod permit;
 pub mod process;
 pub mod progress;
+pub mod side_effects;
 pub mod sitting;
 pub mod state;
 pub mod view;

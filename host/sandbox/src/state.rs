@@ -21,6 +21,7 @@ use crate::annotations::Annotations;
 use crate::facts::{Facts, Transactions};
 use crate::process::Launcher;
 use crate::progress::Progress;
+use crate::side_effects::SideEffects;
 use crate::view::prefetch::Prefetcher;
 use crate::workspaces::{Access, DeferredWrite};
 
@@ -40,6 +41,8 @@ pub struct CallState {
     pub transactions: Transactions,
     /// Number of transactions that a `run` call has committed. They persist whatever the call's outcome.
     pub commits: u32,
+    /// Side effects that the call has begun.
+    pub side_effects: SideEffects,
     /// Time limit of such a transaction.
     pub transaction_time: Duration,
     /// Additions to the operation's record.
@@ -110,6 +113,7 @@ impl CallState {
             clock: setup.clock,
             transactions: setup.transactions,
             commits: 0,
+            side_effects: SideEffects::default(),
             transaction_time: limits.write,
             effect: setup.effect,
             access: setup.access,
@@ -152,6 +156,7 @@ impl CallState {
     pub fn lend_whole(store: &mut Store<CallState>, setup: Setup, session: Box<Session>) -> Box<Session> {
         let state = store.data_mut();
         state.transactions = setup.transactions;
+        state.side_effects = SideEffects::default();
         state.effect = setup.effect;
         state.progress = setup.progress;
         state.artifacts = setup.artifacts;

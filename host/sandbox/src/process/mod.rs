@@ -104,7 +104,8 @@ impl Launcher {
         Launcher::new(PathBuf::new(), None, 0o077)
     }
 
-    /// Runs a program until it ends, or until the call's deadline.
+    /// Runs a program until it ends, or until the call's deadline. Of the errors, only `Cancelled` and `Internal` leave
+    /// open whether the program ran.
     pub fn run(
         &self,
         job: Job<'_>,

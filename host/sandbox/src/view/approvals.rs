@@ -19,6 +19,7 @@ use wasmtime::component::{HasData, Linker};
 use crate::bindings::tollgate::host::approvals::{self, Request, Status};
 use crate::bindings::tollgate::host::component;
 use crate::facts::{Facts, Transactions};
+use crate::side_effects::SideEffects;
 use crate::sitting::Sitting;
 
 pub(crate) struct View<'a> {
@@ -27,6 +28,7 @@ pub(crate) struct View<'a> {
     pub(crate) session: &'a Session,
     pub(crate) clock: &'a dyn Clock,
     pub(crate) transactions: Transactions,
+    pub(crate) side_effects: &'a mut SideEffects,
     pub(crate) namespace: &'a Namespace,
 }
 
@@ -96,6 +98,7 @@ impl approvals::Host for View<'_> {
             }
             return Ok(is_open);
         }
+        self.side_effects.change_rows(self.transactions);
         self.in_transaction(|| self.stored(self.session.approvals().settle(component, &key, &answer)))
     }
 

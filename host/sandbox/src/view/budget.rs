@@ -18,6 +18,7 @@ use wasmtime::component::{HasData, Linker, Resource, ResourceTable};
 use crate::bindings::tollgate::host::budget::{self, Counter, Envelope};
 use crate::bound_types::{BudgetError, Reservation};
 use crate::facts::{Facts, Transactions};
+use crate::side_effects::SideEffects;
 use crate::sitting::Sitting;
 
 pub(crate) struct View<'a> {
@@ -26,6 +27,7 @@ pub(crate) struct View<'a> {
     pub(crate) session: &'a Session,
     pub(crate) clock: &'a dyn Clock,
     pub(crate) transactions: Transactions,
+    pub(crate) side_effects: &'a mut SideEffects,
     /// Units that a `write` call has reserved, by budget.
     pub(crate) held: &'a mut BTreeMap<String, i64>,
     pub(crate) table: &'a mut ResourceTable,
@@ -115,6 +117,7 @@ impl budget::HostReservation for View<'_> {
             sitting.reserve(name, units).map_err(|_| BudgetError::ReadOnly)?;
             return Ok(());
         }
+        self.side_effects.change_rows(self.transactions);
         match &reservation.id {
             None => {
                 self.release_held(&reservation);

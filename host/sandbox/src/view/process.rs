@@ -18,6 +18,7 @@ use crate::facts::Transactions;
 use crate::git;
 use crate::process::{Job, Launcher, Sink, Stream};
 use crate::progress::{Narrator, Progress};
+use crate::side_effects::SideEffects;
 use crate::view::prefetch::Prefetcher;
 use crate::workspaces::Access;
 
@@ -32,6 +33,7 @@ pub(crate) struct View<'a> {
     pub(crate) launcher: &'a Launcher,
     pub(crate) effect: Effect,
     pub(crate) transactions: Transactions,
+    pub(crate) side_effects: &'a mut SideEffects,
     pub(crate) deadline: &'a Deadline,
     pub(crate) progress: &'a mut Progress,
     pub(crate) artifacts: &'a CallArtifacts,
@@ -93,7 +95,14 @@ impl View<'_> {
                 None => self.artifacts.create(ArtifactKind::Log).unwrap_or_else(no_log),
             },
         };
+        let before = *self.side_effects;
+        if !reads_only(&permitted) {
+            self.side_effects.begin();
+        }
         let outcome = self.launcher.run(job, self.deadline, &mut watcher);
+        if outcome.as_ref().is_err_and(|err| !may_have_run(err)) {
+            *self.side_effects = before;
+        }
         let kept = git.map_or(Ok(()), |(prepared, git)| prepared.finish(git));
         // A program may change any file.
         self.prefetcher.forget();
@@ -125,6 +134,26 @@ impl View<'_> {
                 Err(ProcessError::Internal)
             }
         }
+    }
+}
+
+/// True if a command changes nothing. Only Git's commands are known well enough to tell.
+fn reads_only(permitted: &Permitted) -> bool {
+    match permitted {
+        Permitted::Program(_) => false,
+        Permitted::Git(git) => git.reads_only(),
+    }
+}
+
+/// True if the launcher's error leaves open whether the program ran.
+fn may_have_run(err: &ProcessError) -> bool {
+    match err {
+        ProcessError::Denied(_)
+        | ProcessError::UnknownWorkspace(_)
+        | ProcessError::Invalid(_)
+        | ProcessError::NotStarted(_)
+        | ProcessError::TransactionOpen => false,
+        ProcessError::Cancelled | ProcessError::Internal => true,
     }
 }
 

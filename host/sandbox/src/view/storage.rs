@@ -9,12 +9,14 @@ use wasmtime::component::{HasData, Linker, Resource, ResourceTable};
 use crate::bindings::tollgate::host::storage::{self, Error, Statement as WireStatement, Value as WireValue};
 use crate::bound_types::Transaction;
 use crate::facts::Transactions;
+use crate::side_effects::SideEffects;
 
 pub(crate) struct View<'a> {
     pub(crate) namespace: &'a Namespace,
     pub(crate) session: &'a Session,
     pub(crate) transactions: &'a mut Transactions,
     pub(crate) commits: &'a mut u32,
+    pub(crate) side_effects: &'a mut SideEffects,
     /// Deadline of the call, or of its open transaction.
     pub(crate) deadline: &'a Deadline,
     pub(crate) transaction_time: Duration,
@@ -34,13 +36,27 @@ impl View<'_> {
 }
 
 impl View<'_> {
-    fn rows(&self, sql: &str, params: Vec<WireValue>) -> Result<Vec<Vec<WireValue>>, SqlError> {
-        let rows = self
-            .session
-            .components()
-            .query(self.namespace, sql, &values(params))?;
+    fn rows(&mut self, sql: &str, params: Vec<WireValue>) -> Result<Vec<Vec<WireValue>>, SqlError> {
+        let (namespace, params) = (self.namespace, values(params));
+        let rows = self.watched(|session| session.components().query(namespace, sql, &params))?;
         let wire = |row: Vec<Value>| row.into_iter().map(WireValue::from).collect();
         Ok(rows.into_iter().map(wire).collect())
+    }
+
+    fn change(&mut self, sql: &str, params: Vec<WireValue>) -> Result<u64, SqlError> {
+        let (namespace, params) = (self.namespace, values(params));
+        self.watched(|session| session.components().execute(namespace, sql, &params))
+    }
+
+    /// Runs a statement of the component, and records whether it changed rows. A statement may do so and still fail,
+    /// for example if it returns too many of them.
+    fn watched<T>(&mut self, run: impl FnOnce(&Session) -> Result<T, SqlError>) -> Result<T, SqlError> {
+        let before = self.session.row_changes();
+        let result = run(self.session);
+        if self.session.row_changes() != before {
+            self.side_effects.change_rows(*self.transactions);
+        }
+        result
     }
 }
 
@@ -89,15 +105,14 @@ impl storage::Host for View<'_> {
 
     fn execute(&mut self, sql: String, params: Vec<WireValue>) -> Result<u64, SqlError> {
         self.whole_call()?;
-        self.session
-            .components()
-            .execute(self.namespace, &sql, &values(params))
+        self.change(&sql, params)
     }
 
     fn batch(&mut self, statements: Vec<WireStatement>) -> Result<Vec<u64>, SqlError> {
         self.whole_call()?;
         let statements: Vec<_> = statements.into_iter().map(Statement::from).collect();
-        self.session.components().batch(self.namespace, &statements)
+        let namespace = self.namespace;
+        self.watched(|session| session.components().batch(namespace, &statements))
     }
 
     fn convert_error(&mut self, err: SqlError) -> wasmtime::Result<Error> {
@@ -169,9 +184,7 @@ impl storage::HostTransaction for View<'_> {
         sql: String,
         params: Vec<WireValue>,
     ) -> Result<u64, SqlError> {
-        self.session
-            .components()
-            .execute(self.namespace, &sql, &values(params))
+        self.change(&sql, params)
     }
 
     fn commit(&mut self, this: Resource<Transaction>) -> Result<(), SqlError> {
@@ -179,6 +192,7 @@ impl storage::HostTransaction for View<'_> {
             .delete(this)
             .map_err(|_| SqlError::TransactionState("the transaction has ended".to_owned()))?;
         *self.transactions = Transactions::None;
+        self.side_effects.commit();
         let committed = self.session.as_host(|| self.session.commit());
         self.deadline.widen();
         committed?;
@@ -189,6 +203,7 @@ impl storage::HostTransaction for View<'_> {
     fn drop(&mut self, this: Resource<Transaction>) -> wasmtime::Result<()> {
         self.table.delete(this)?;
         *self.transactions = Transactions::None;
+        self.side_effects.roll_back();
         if self.session.in_transaction() {
             self.session.as_host(|| self.session.rollback())?;
         } else {

@@ -11,6 +11,7 @@ use crate::bindings::tollgate::host::component;
 use crate::bindings::tollgate::host::workspace::{
     self, Description, Entry, Error, Kind, Listing as WireListing, TestCommand, Upcoming as WireUpcoming,
 };
+use crate::side_effects::SideEffects;
 use crate::view::prefetch::{PrefetchRequest, Prefetcher};
 use crate::workspaces::{Access, DeferredWrite};
 
@@ -22,6 +23,7 @@ const MAX_FILES: usize = 1_000;
 pub(crate) struct View<'a> {
     pub(crate) access: &'a Access,
     pub(crate) effect: Effect,
+    pub(crate) side_effects: &'a mut SideEffects,
     pub(crate) deferred_writes: &'a mut Vec<DeferredWrite>,
     pub(crate) prefetcher: &'a mut Prefetcher,
     pub(crate) deadline: &'a Deadline,
@@ -41,6 +43,7 @@ impl View<'_> {
             return Err(WorkspaceError::Denied(not_allowed(&change.path, offered, asked)));
         }
         if self.effect == Effect::Run {
+            self.side_effects.begin();
             self.prefetcher.forget();
             return reach.workspace.tree.apply(&change);
         }
@@ -54,6 +57,7 @@ impl View<'_> {
                 "one call can write at most {MAX_FILES} files and {MAX_HELD_BACK} bytes"
             )));
         }
+        self.side_effects.begin();
         self.deferred_writes.push(DeferredWrite {
             workspace: reach.workspace.clone(),
             change,
