@@ -47,12 +47,15 @@ pub(super) struct Ended {
     pub(super) lines: Vec<Line>,
     /// Statements about envelopes for the row.
     pub(super) told: Told,
+    /// True if its component is known to have begun nothing with a side effect.
+    pub(super) began_nothing: bool,
 }
 
 impl Ended {
     pub(super) fn of(result: Result<Reply, Failure>) -> Ended {
         Ended {
             result,
+            began_nothing: false,
             annotations: Annotations::default(),
             cut_short: false,
             verdicts: Vec::new(),
@@ -126,6 +129,7 @@ pub(super) fn conclude(
         annotations: std::mem::take(&mut state.annotations),
         lines: state.progress.take_lines(),
         cut_short,
+        began_nothing: !state.side_effects.has_begun(),
         ..Ended::of(result)
     }
 }

@@ -161,6 +161,7 @@ impl Gate {
                 artifact_ids: None,
                 artifacts: Vec::new(),
                 policy_rows: Vec::new(),
+                began_nothing: false,
                 members: None,
                 outcome: None,
                 counters: None,
@@ -249,6 +250,7 @@ impl PendingOperation {
         fill_runs(settled, operation);
         settled.told.fill(operation);
         operation.counters.clone_from(&settled.counters);
+        operation.began_nothing = settled.began_nothing;
         // The call itself succeeded; the tests that it ran failed.
         let ran_tests = operation.op_type == OpType::TestRun || operation.outcome.is_some();
         if refusal.is_none() && ran_tests && operation.failure_fingerprint.is_some() {

@@ -207,32 +207,14 @@ fn slots<'a>(permit: &'a Permit, slot: &Slot) -> Slots<'a> {
     }
 }
 
-/// Codes of the errors that a component gets if a function of the host failed or was cut short. A tool that returns
-/// one may have done its work before.
-const PERHAPS_DONE: [&str; 12] = [
-    "BUDGET_FAILED",
-    "CANCELLED",
-    "DEADLINE_EXCEEDED",
-    "ENVELOPE_REQUIRED",
-    "LEDGER_FAILED",
-    "OUTCOME_UNKNOWN",
-    "PROCESS_FAILED",
-    "STORAGE_BUSY",
-    "STORAGE_FAILED",
-    "STORAGE_FULL",
-    "WINDOW_EXHAUSTED",
-    "WORKSPACE_FAILED",
-];
-
-/// True if a call of a `run` tool that ended this way gives back what it took, because its tool says that nothing was
-/// done. A call that was cut short, that met a limit, or whose result was withheld may have done its work.
+/// True if a `run` call gives back what it took: its tool returned an error of its own before it began anything with a
+/// side effect. The error's code does not matter, because tools choose their codes. A call that was cut short, or whose
+/// result was withheld, gives nothing back, because its caller may have caused that.
 pub(super) fn gives_back(operation: &Operation) -> bool {
-    let code = operation.error_code.as_deref().unwrap_or_default();
     operation.effect == Effect::Run
         && operation.success == Some(false)
         && operation.failure_class.as_deref() == Some(FailureClass::ToolError.as_str())
-        && operation.limit_triggered.is_none()
-        && !PERHAPS_DONE.contains(&code)
+        && operation.began_nothing
 }
 
 impl Gate {
@@ -325,26 +307,42 @@ fn unknown() -> Failure {
 mod tests {
     use super::*;
 
+    fn ended(class: FailureClass, code: &str) -> Operation {
+        let mut operation = Operation::for_tests(1, None, "2026-03-01T00:00:00.000Z");
+        operation.effect = Effect::Run;
+        operation.success = Some(false);
+        operation.error_code = Some(code.to_owned());
+        operation.failure_class = Some(class.as_str().to_owned());
+        operation.began_nothing = true;
+        operation
+    }
+
     #[test]
-    fn a_run_gives_back_what_it_took_only_if_its_tool_says_that_nothing_was_done() {
-        let ended = |class: FailureClass, code: &str| {
-            let mut operation = Operation::for_tests(1, None, "2026-03-01T00:00:00.000Z");
-            operation.effect = Effect::Run;
-            operation.success = Some(false);
-            operation.error_code = Some(code.to_owned());
-            operation.failure_class = Some(class.as_str().to_owned());
-            operation
-        };
-        let is_given_back = |class, code| gives_back(&ended(class, code));
-        assert!(is_given_back(FailureClass::ToolError, "NOT_FOUND"));
-        assert!(is_given_back(FailureClass::ToolError, "INVALID_ARGUMENTS"));
-        assert!(!is_given_back(FailureClass::ToolError, "STORAGE_FAILED"));
-        assert!(!is_given_back(FailureClass::ToolError, "LEDGER_FAILED"));
-        // A budget of programs may run out after the first program, and the caller chooses when.
-        let mut limited = ended(FailureClass::ToolError, "GIT_FAILED");
-        limited.limit_triggered = Some("BUDGET_EXHAUSTED".to_owned());
-        assert!(!gives_back(&limited));
-        assert!(!is_given_back(FailureClass::Refused, "NOT_FOUND"));
-        assert!(!is_given_back(FailureClass::Trap, "GUEST_TRAPPED"));
+    fn a_run_gives_back_what_it_took_if_it_began_nothing_whatever_its_error() {
+        for code in ["NOT_FOUND", "STORAGE_BUSY", "OUTCOME_UNKNOWN", "BUDGET_EXHAUSTED"] {
+            let mut operation = ended(FailureClass::ToolError, code);
+            assert!(gives_back(&operation), "{code}");
+            operation.began_nothing = false;
+            assert!(!gives_back(&operation), "{code}");
+        }
+        for class in [
+            FailureClass::Refused,
+            FailureClass::Trap,
+            FailureClass::Timeout,
+            FailureClass::Cancelled,
+            FailureClass::Host,
+        ] {
+            assert!(!gives_back(&ended(class, "NOT_FOUND")), "{class:?}");
+        }
+        let mut succeeded = ended(FailureClass::ToolError, "NOT_FOUND");
+        succeeded.success = Some(true);
+        assert!(!gives_back(&succeeded));
+    }
+
+    #[test]
+    fn an_intent_of_a_dead_host_gives_nothing_back() {
+        let stored = serde_json::to_string(&ended(FailureClass::ToolError, "NOT_FOUND")).unwrap();
+        let found: Operation = serde_json::from_str(&stored).unwrap();
+        assert!(!gives_back(&found));
     }
 }

@@ -52,6 +52,8 @@ pub(super) struct Settled {
     pub(super) tests: Vec<TestRun>,
     /// Log lines of the component, if they were held back until policies judged the result.
     pub(super) lines: Vec<Line>,
+    /// True if its component is known to have begun nothing with a side effect.
+    pub(super) began_nothing: bool,
 }
 
 impl Settled {
@@ -76,6 +78,7 @@ impl Settled {
             tests: Vec::new(),
             other_limit: None,
             lines: Vec::new(),
+            began_nothing: false,
         }
     }
 
@@ -85,6 +88,7 @@ impl Settled {
         self.annotations = ended.annotations;
         self.verdicts = ended.verdicts;
         self.lines = ended.lines;
+        self.began_nothing = ended.began_nothing;
         self.remembered = ended.remembered;
         // Changes that were undone are not reported.
         if self.result.is_ok() {
@@ -109,6 +113,14 @@ impl Settled {
         match &self.result {
             Ok(reply) => reply.refusal.as_deref(),
             Err(failure) => Some(&failure.error),
+        }
+    }
+
+    /// True if a `write` call failed and left nothing behind. A tool may keep what it wrote and still return an error.
+    pub(super) fn left_nothing(&self) -> bool {
+        match &self.result {
+            Ok(reply) => reply.refusal.is_some() && self.began_nothing,
+            Err(_) => true,
         }
     }
 
@@ -186,5 +198,21 @@ mod tests {
         }));
         assert_eq!(classes(&kept), (own, own));
         assert_eq!(classes(&Settled::of(Ok(Reply::default()))), (None, None));
+    }
+
+    #[test]
+    fn a_failed_call_that_keeps_what_it_wrote_leaves_something_behind() {
+        let error = || ToolError::new("AS_ASKED", "no");
+        let kept = |began_nothing: bool| Settled {
+            began_nothing,
+            ..Settled::of(Ok(Reply {
+                refusal: Some(Box::new(error())),
+                ..Reply::default()
+            }))
+        };
+        assert!(kept(true).left_nothing());
+        assert!(!kept(false).left_nothing());
+        assert!(Settled::failed(Failure::of_tool(error())).left_nothing());
+        assert!(!Settled::of(Ok(Reply::default())).left_nothing());
     }
 }

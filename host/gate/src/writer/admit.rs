@@ -73,11 +73,16 @@ impl Writer {
         }
     }
 
-    /// Gives back the permits of a refused call, and books the units of budgets that any other call took.
-    pub(super) fn settle_permits(&mut self, pending: &PendingOperation, is_refused: bool) -> StoreResult<()> {
+    /// Gives back the permits of a call that left nothing behind, and books the units of budgets that any other call
+    /// took.
+    pub(super) fn settle_permits(
+        &mut self,
+        pending: &PendingOperation,
+        left_nothing: bool,
+    ) -> StoreResult<()> {
         let op_id = pending.operation.op_id.as_str();
         let session = self.session()?;
-        if is_refused {
+        if left_nothing {
             session.permits().give_back(op_id)?;
         } else if permits::has_units(&pending.permits) {
             session.budgets().book_for_policies(op_id)?;

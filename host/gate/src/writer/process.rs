@@ -129,7 +129,7 @@ impl Writer {
                     }
                     settled.end(ended);
                     if !pending.permits.is_empty() {
-                        self.settle_permits(pending, settled.refusal().is_some())?;
+                        self.settle_permits(pending, settled.left_nothing())?;
                     }
                     settled.mutation = self.mutation(pending, &settled)?;
                 }
