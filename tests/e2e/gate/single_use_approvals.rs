@@ -26,6 +26,44 @@ fn configure(place: &Place, more: &str) {
     std::fs::write(place.config(), config + more).unwrap();
 }
 
+/// A place in which the guest `side-effects` needs approvals, with a workspace that is a repository.
+#[allow(clippy::disallowed_methods, reason = "tests make files")]
+fn acting() -> Place {
+    let place = place(r#"["side_effects_*"]"#, &["side-effects"]);
+    configure(
+        &place,
+        r#"
+        [packs.side-effects.grants]
+        workspaces = ["*"]
+        process = ["*"]
+        [workspaces.main]
+        path = "main"
+        write = ["out/"]
+        git = "write"
+        "#,
+    );
+    let main = place.path().join("main");
+    std::fs::create_dir(&main).unwrap();
+    std::fs::write(main.join("a"), "one\n").unwrap();
+    let made = std::process::Command::new("git")
+        .args(["init", "-q"])
+        .current_dir(&main)
+        .status();
+    assert!(made.unwrap().success());
+    place
+}
+
+/// True if an approved call that fails with its `code` gives the approval back.
+async fn gives_back(place: &Place, session: &Session, tool: &str, arguments: &Value) -> bool {
+    approve(place, session, tool, arguments).await;
+    let failed = session.refused(tool, arguments.clone()).await;
+    assert_eq!(failed["code"], arguments["code"], "{failed:#}");
+    let again = session.refused(tool, arguments.clone()).await;
+    let is_back = again["code"] == arguments["code"];
+    assert!(is_back || again["code"] == "APPROVAL_REQUIRED", "{again:#}");
+    is_back
+}
+
 /// Approves a refused call.
 async fn approve(place: &Place, session: &Session, tool: &str, arguments: &Value) {
     let refused = session.refused(tool, arguments.clone()).await;
@@ -139,6 +177,52 @@ async fn a_call_that_fails_or_is_not_admitted_gives_its_approval_back() {
         session.ok(tool, arguments.clone()).await;
         let again = session.refused(tool, arguments).await;
         assert_eq!(again["code"], "APPROVAL_REQUIRED");
+    }
+    session.close().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_run_that_fails_uses_up_its_approval_once_it_began_something() {
+    let place = acting();
+    let session = place.serve(&["--tier", "full"]).await;
+    let cases: [(&[&str], &str, bool); 11] = [
+        // The tool chooses the code, so the code proves nothing.
+        (&[], "INVALID_ARGUMENTS", true),
+        (&["look", "unchanged", "rolled_back"], "STORAGE_BUSY", true),
+        (&["status", "missing", "refused_file"], "OUTCOME_UNKNOWN", true),
+        (&["event", "ask"], "BUDGET_EXHAUSTED", true),
+        (&["row"], "NOT_FOUND", false),
+        (&["returned"], "NOT_FOUND", false),
+        (&["cleared"], "NOT_FOUND", false),
+        (&["file"], "INVALID_ARGUMENTS", false),
+        (&["program"], "PROCESS_NOT_STARTED", false),
+        (&["add"], "NOTHING_TO_COMMIT", false),
+        (&["withdraw"], "NOT_FOUND", false),
+    ];
+    for (actions, code, is_back) in cases {
+        let arguments = json!({"actions": actions, "code": code});
+        let was_back = gives_back(&place, &session, "side_effects_run", &arguments).await;
+        assert_eq!(was_back, is_back, "{actions:?}");
+    }
+    session.close().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_write_that_fails_uses_up_its_approval_if_it_keeps_what_it_wrote() {
+    let place = acting();
+    let session = place.serve(&["--tier", "full"]).await;
+    let cases: [(&[&str], bool, bool); 6] = [
+        (&["row", "file"], false, true),
+        (&["look", "unchanged", "event", "ask"], true, true),
+        (&["row"], true, false),
+        (&["cleared"], true, false),
+        (&["file"], true, false),
+        (&["withdraw"], true, false),
+    ];
+    for (actions, keep, is_back) in cases {
+        let arguments = json!({"actions": actions, "code": "NOT_FOUND", "keep": keep});
+        let was_back = gives_back(&place, &session, "side_effects_write", &arguments).await;
+        assert_eq!(was_back, is_back, "{actions:?} {keep}");
     }
     session.close().await;
 }
