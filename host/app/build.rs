@@ -12,7 +12,7 @@ const PAGES: [&str; 3] = ["writing-a-pack.md", "writing-a-policy.md", "wit.md"];
 /// Files that a new crate begins with.
 const PINS: [&str; 2] = ["Cargo.lock", "rust-toolchain.toml"];
 /// SDKs of other languages: folder in the repository, and name of the list of their files.
-const OTHERS: [(&str, &str); 3] = [
+const OTHER_SDKS: [(&str, &str); 3] = [
     ("sdk/c", "c"),
     ("sdk/python", "python"),
     ("sdk/javascript", "javascript"),
@@ -48,7 +48,7 @@ fn main() -> std::io::Result<()> {
         files.insert(pin.to_owned(), root.join(pin));
     }
     std::fs::write(out.join("sdk_files.rs"), listed(files, "include_str"))?;
-    for (folder, name) in OTHERS {
+    for (folder, name) in OTHER_SDKS {
         let mut files = BTreeMap::new();
         sources(&root.join(folder), "vendor/tollgate-sdk", &mut files)?;
         let list = listed(files, "include_bytes");

@@ -21,10 +21,10 @@ mod answers;
 mod packs;
 
 /// Client name of the console. Names that begin with `tollgate` are reserved for the host.
-const CLIENT: &str = "tollgate console";
+const CLIENT_NAME: &str = "tollgate console";
 
 /// Maximum number of a policy's tools that are named individually.
-const NAMED: usize = 3;
+const MAX_NAMED_PATTERNS: usize = 3;
 
 /// A running host.
 struct Running {
@@ -143,7 +143,7 @@ fn policy(member: &Member) -> PolicyRow {
         fail_open: member.fail_open,
         judges: match patterns {
             0 => "everything".to_owned(),
-            1..=NAMED => member.patterns.join(", "),
+            1..=MAX_NAMED_PATTERNS => member.patterns.join(", "),
             many => format!("{many} patterns"),
         },
         summary: match &member.policy {

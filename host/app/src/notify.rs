@@ -23,7 +23,7 @@ const LOOK_INTERVAL: Duration = Duration::from_secs(1);
 /// Timeout of one run of the program.
 const PROGRAM_TIMEOUT: Duration = Duration::from_secs(30);
 /// Maximum number of requests taken at a time.
-const BATCH: u32 = 10;
+const BATCH_APPROVALS: u32 = 10;
 /// Maximum bytes of the program's standard error that are logged.
 const MAX_ERRORS: u64 = 2_000;
 
@@ -36,7 +36,7 @@ pub fn start(program: Vec<String>, gate: Weak<Gate>) -> Option<JoinHandle<()>> {
         loop {
             tokio::time::sleep(LOOK_INTERVAL).await;
             let Some(gate) = gate.upgrade() else { return };
-            let unheard = gate.unheard_approvals(BATCH).await;
+            let unheard = gate.unheard_approvals(BATCH_APPROVALS).await;
             drop(gate);
             for asked in unheard {
                 if let Err(err) = tell(&program, &asked).await {

@@ -8,7 +8,7 @@ use tollgate_sandbox::Limits;
 use crate::world::World;
 
 /// Multiple of every supported system's page size.
-const PAGE: usize = 64 << 10;
+const PAGE_BYTES: usize = 64 << 10;
 
 /// A component in this binary.
 pub struct Embedded {
@@ -112,8 +112,8 @@ pub fn ahead(sha256: &str) -> Option<&'static Ahead> {
 pub fn let_go(sha256: &str) {
     let Some(ahead) = ahead(sha256) else { return };
     let all = ahead.file.as_ptr_range();
-    let start = all.start.addr().next_multiple_of(PAGE);
-    let end = all.end.addr() / PAGE * PAGE;
+    let start = all.start.addr().next_multiple_of(PAGE_BYTES);
+    let end = all.end.addr() / PAGE_BYTES * PAGE_BYTES;
     if start < end {
         let first = all.start.with_addr(start).cast_mut().cast();
         // SAFETY: these are whole pages of constants that the program's file backs and nothing can write to. A later

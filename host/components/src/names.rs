@@ -1,7 +1,7 @@
 //! Names of components.
 
 /// Names that belong to the host; tables of policies start with `policy_`.
-pub const RESERVED: &[&str] = &["core", "policy", "sqlite", "tollgate"];
+pub const RESERVED_NAMES: &[&str] = &["core", "policy", "sqlite", "tollgate"];
 
 /// True if a text can be a component's name.
 pub fn is_component_name(name: &str) -> bool {

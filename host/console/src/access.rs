@@ -23,7 +23,7 @@ use tollgate_store::consoles::Consoles;
 /// Lifetime of a session.
 pub(crate) const SESSION_MS: i64 = 8 * 3_600_000;
 /// Maximum number of sessions. A new one replaces the oldest.
-const SESSIONS: usize = 256;
+const MAX_SESSIONS: usize = 256;
 /// Longest token that is checked, in bytes.
 const MAX_TOKEN_BYTES: usize = 8 << 10;
 
@@ -287,7 +287,7 @@ fn hash_of(name: &str, cookie: &str) -> String {
 
 /// Ends the oldest session if there is no room for another.
 fn make_room(sessions: &mut HashMap<String, Session>) {
-    if sessions.len() >= SESSIONS {
+    if sessions.len() >= MAX_SESSIONS {
         let oldest = sessions.iter().min_by_key(|(_, session)| session.began_ms);
         if let Some(oldest) = oldest.map(|(hash, _)| hash.clone()) {
             sessions.remove(&oldest);

@@ -4,7 +4,7 @@ use maud::{Markup, html};
 
 const HEIGHT: usize = 120;
 const WIDTH: usize = 900;
-const SPARK: (usize, usize) = (112, 22);
+const SPARKLINE_SIZE: (usize, usize) = (112, 22);
 
 /// Bar of a chart: a label, the total, and the part that failed.
 #[derive(Debug, Clone, Default, PartialEq)]
@@ -46,7 +46,7 @@ pub(crate) fn bars(bars: &[Bar], about: &str, (bad, good): (&str, &str)) -> Mark
 
 /// A line of small bars for a cell of a table.
 pub(crate) fn spark(bars: &[Bar], about: &str) -> Markup {
-    let (width, tall) = SPARK;
+    let (width, tall) = SPARKLINE_SIZE;
     let most = bars.iter().map(|bar| bar.all).max().unwrap_or(0).max(1);
     let step = width / bars.len().max(1);
     html! {

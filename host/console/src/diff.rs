@@ -6,9 +6,9 @@ use serde_json::Value;
 use crate::visible;
 
 /// Maximum number of shown lines.
-const LINES: usize = 1_200;
+const MAX_LINES: usize = 1_200;
 /// Longest line in characters.
-const WIDTH: usize = 600;
+const MAX_LINE_CHARS: usize = 600;
 
 /// A unified diff with lines coloured by kind. Within a hunk, only the first character decides the kind, because an
 /// added line can look like a file header.
@@ -64,11 +64,11 @@ fn block(text: &str, class: &str, mut kind: impl FnMut(&str) -> &'static str) ->
     let lines = text.lines().count();
     html! {
         pre class=(class) tabindex="0" {
-            @for line in text.lines().take(LINES) {
-                span class=(kind(line)) { (visible::short(line, WIDTH)) } "\n"
+            @for line in text.lines().take(MAX_LINES) {
+                span class=(kind(line)) { (visible::short(line, MAX_LINE_CHARS)) } "\n"
             }
         }
-        @if lines > LINES { p.hint { "Only the first " (LINES) " of " (lines) " lines are shown." } }
+        @if lines > MAX_LINES { p.hint { "Only the first " (MAX_LINES) " of " (lines) " lines are shown." } }
     }
 }
 
@@ -95,7 +95,7 @@ mod tests {
         has(&shown, r#"<span class="file">+++ b/y</span>"#);
         assert!(json(r#"{"a":"<i>"}"#).into_string().contains("&lt;i&gt;"));
         assert!(
-            text(&"x\n".repeat(LINES + 1))
+            text(&"x\n".repeat(MAX_LINES + 1))
                 .into_string()
                 .contains("Only the first")
         );

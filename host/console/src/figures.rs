@@ -26,15 +26,15 @@ use crate::reader::{ReadError, Reader};
 
 /// Number of minutes, hours and days that are kept. One more than pages show, because the first and last are
 /// incomplete.
-const MINUTES: i64 = 61;
-const HOURS: i64 = 7 * 24 + 1;
-const DAYS: i64 = 15;
+const KEPT_MINUTES: i64 = 61;
+const KEPT_HOURS: i64 = 7 * 24 + 1;
+const KEPT_DAYS: i64 = 15;
 /// Number of rows read at once.
-const BATCH: i64 = 4_000;
+const BATCH_ROWS: i64 = 4_000;
 /// Interval between checks for new rows while no page is open, so that a page has few rows to count.
-const INTERVAL: Duration = Duration::from_secs(5);
+const IDLE_CHECK_INTERVAL: Duration = Duration::from_secs(5);
 /// Number of uncounted rows for which a page waits, and the longest wait. A long ledger takes seconds.
-const UNCOUNTED_ROWS_LIMIT: i64 = 4 * BATCH;
+const UNCOUNTED_ROWS_LIMIT: i64 = 4 * BATCH_ROWS;
 const COUNT_TIMEOUT: Duration = Duration::from_secs(2);
 
 /// Counted figures.
@@ -52,9 +52,9 @@ pub(crate) struct Figures {
 impl Figures {
     fn new() -> Figures {
         Figures {
-            minutes: Level::new(Bucket::Minute, MINUTES),
-            hours: Level::new(Bucket::Hour, HOURS),
-            days: Level::new(Bucket::Day, DAYS),
+            minutes: Level::new(Bucket::Minute, KEPT_MINUTES),
+            hours: Level::new(Bucket::Hour, KEPT_HOURS),
+            days: Level::new(Bucket::Day, KEPT_DAYS),
             failures: Failures::default(),
             counted: None,
             is_complete: false,
@@ -89,7 +89,7 @@ impl Figures {
         let Some((_, newest)) = self.counted else {
             return;
         };
-        let is_recent = |seq: i64| seq > newest - failures::WINDOW;
+        let is_recent = |seq: i64| seq > newest - failures::WINDOW_ROWS;
         for row in rows.iter().rev() {
             self.levels().into_iter().for_each(|level| level.add(row, now_ms));
             if is_recent(row.seq) {
@@ -98,7 +98,7 @@ impl Figures {
         }
         self.counted = Some((after, newest));
         // Rows are ordered by the end of their calls, so a row can be older than later rows of the batch.
-        let oldest_shown = now_ms - DAYS * width_ms(Bucket::Day);
+        let oldest_shown = now_ms - KEPT_DAYS * width_ms(Bucket::Day);
         let is_old = !rows.is_empty() && rows.iter().all(|row| row.at_ms < oldest_shown);
         self.is_complete = after < first || (is_old && !is_recent(after));
     }
@@ -187,7 +187,7 @@ impl Counting {
                 tracing::warn!(%err, "counting ledger rows failed; trying again");
             }
             if was_complete || counted.is_err() {
-                tokio::time::sleep(INTERVAL).await;
+                tokio::time::sleep(IDLE_CHECK_INTERVAL).await;
             }
         }
     }
@@ -205,7 +205,7 @@ impl Counting {
         let batch = self.reader.read(move |session| {
             let head = session.ledger().head()?.seq;
             let known = own.figures().counted.map_or(head, |(_, newest)| newest);
-            let until = head.min(known + BATCH);
+            let until = head.min(known + BATCH_ROWS);
             let rows = session.stats().counted_rows(known, until)?;
             own.figures().add(&rows, until.max(known), own.clock.now_ms());
             Ok(until < head)
@@ -219,7 +219,7 @@ impl Counting {
         let own = self.clone();
         let batch = self.reader.read(move |session| {
             let oldest = own.figures().counted.map_or(0, |(oldest, _)| oldest);
-            let after = (oldest - BATCH).max(0);
+            let after = (oldest - BATCH_ROWS).max(0);
             let rows = session.stats().counted_rows(after, oldest)?;
             let first = session.operations().oldest()?.unwrap_or(i64::MAX);
             own.figures().add_before(&rows, after, first, own.clock.now_ms());

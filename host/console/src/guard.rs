@@ -13,16 +13,16 @@ use axum::response::{IntoResponse as _, Response};
 
 use crate::access::{Refused, SESSION_MS, Viewer};
 use crate::layout;
-use crate::{Console, PATH};
+use crate::{CONSOLE_PATH, Console};
 
 /// Longest form in bytes.
 const MAX_FORM_BYTES: usize = 16 << 10;
 /// Longest address of a page that the login leads to, in bytes.
 const MAX_ADDRESS_BYTES: usize = 2 << 10;
 /// Name of a cookie that only this host can set, and only behind TLS.
-const BOUND: &str = "__Host-tollgate";
+const HOST_COOKIE: &str = "__Host-tollgate";
 /// Path of the page that logs in.
-pub(crate) const LOGIN: &str = "/console/login";
+pub(crate) const LOGIN_PATH: &str = "/console/login";
 
 /// Admits viewers. Redirects others to the login, or refuses them.
 pub(crate) async fn admit(State(console): State<Arc<Console>>, mut request: Request, next: Next) -> Response {
@@ -62,12 +62,12 @@ fn cookies(headers: &HeaderMap) -> Vec<(&str, &str)> {
         .filter_map(|value| value.to_str().ok());
     let ours = all.flat_map(|value| value.split(';')).filter_map(|pair| {
         let (name, value) = pair.trim().split_once('=')?;
-        let is_ours = name == BOUND || name.starts_with("tollgate_");
+        let is_ours = name == HOST_COOKIE || name.starts_with("tollgate_");
         (is_ours && (20..=64).contains(&value.len())).then_some((name, value))
     });
     let mut found: Vec<(&str, &str)> = ours.collect();
-    if found.iter().any(|(name, _)| *name == BOUND) {
-        found.retain(|(name, _)| *name == BOUND);
+    if found.iter().any(|(name, _)| *name == HOST_COOKIE) {
+        found.retain(|(name, _)| *name == HOST_COOKIE);
     }
     found
 }
@@ -84,7 +84,7 @@ pub(crate) fn is_from_our_page(headers: &HeaderMap) -> bool {
 pub(crate) fn cookie_name(headers: &HeaderMap) -> Option<String> {
     let origin = headers.get(ORIGIN)?.to_str().ok()?;
     if origin.starts_with("https://") {
-        return Some(BOUND.to_owned());
+        return Some(HOST_COOKIE.to_owned());
     }
     let authority = origin.strip_prefix("http://")?;
     let port = authority.rsplit_once(':').map_or("", |(_, port)| port);
@@ -101,7 +101,11 @@ pub(crate) fn set_cookie(name: &str, value: Option<&str>) -> HeaderValue {
     let age = value.map_or(0, |_| SESSION_MS / 1_000);
     let value = value.unwrap_or_default();
     // Browsers accept a host-bound cookie only with the path `/`.
-    let scope = if name == BOUND { "/; Secure" } else { "/console" };
+    let scope = if name == HOST_COOKIE {
+        "/; Secure"
+    } else {
+        "/console"
+    };
     let text = format!("{name}={value}; Path={scope}; HttpOnly; SameSite=Strict; Max-Age={age}");
     HeaderValue::from_str(&text).unwrap_or(HeaderValue::from_static("tollgate_=; Max-Age=0"))
 }
@@ -124,10 +128,10 @@ pub(crate) fn see_other(path: &str, cookie: Option<HeaderValue>) -> Response {
 
 /// Page that was requested before the login, if it is one of the console's.
 pub(crate) fn wanted(address: &str) -> &str {
-    let is_ours = address.starts_with(PATH)
+    let is_ours = address.starts_with(CONSOLE_PATH)
         && address.len() <= MAX_ADDRESS_BYTES
         && address.bytes().all(|byte| byte.is_ascii_graphic());
-    if is_ours { address } else { PATH }
+    if is_ours { address } else { CONSOLE_PATH }
 }
 
 /// Fields of a form. `None` if the body is not a form, is too long, or did not arrive in time.
@@ -160,10 +164,10 @@ fn unknown(request: &Request) -> Response {
         let wanted = request
             .uri()
             .path_and_query()
-            .map_or(PATH, |wanted| wanted.as_str());
+            .map_or(CONSOLE_PATH, |wanted| wanted.as_str());
         let mut query = url::form_urlencoded::Serializer::new(String::new());
         query.append_pair("to", wanted);
-        return see_other(&format!("{LOGIN}?{}", query.finish()), None);
+        return see_other(&format!("{LOGIN_PATH}?{}", query.finish()), None);
     }
     let mut response = layout::plain(
         StatusCode::UNAUTHORIZED,

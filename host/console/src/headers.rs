@@ -10,7 +10,7 @@ use axum::response::Response;
 pub(crate) const POLICY: &str = "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; img-src 'self'; \
      form-action 'self'; base-uri 'none'; frame-ancestors 'none'; require-trusted-types-for 'script'; trusted-types 'none'";
 
-const FIXED: [(HeaderName, &str); 7] = [
+const FIXED_HEADERS: [(HeaderName, &str); 7] = [
     (CONTENT_SECURITY_POLICY, POLICY),
     (X_CONTENT_TYPE_OPTIONS, "nosniff"),
     // With `no-referrer`, browsers send `Origin: null` with forms, which checks of origins refuse.
@@ -34,7 +34,7 @@ const FIXED: [(HeaderName, &str); 7] = [
 pub(crate) async fn add(request: Request, next: Next) -> Response {
     let mut response = next.run(request).await;
     let headers = response.headers_mut();
-    for (name, value) in FIXED {
+    for (name, value) in FIXED_HEADERS {
         headers.insert(name, HeaderValue::from_static(value));
     }
     headers

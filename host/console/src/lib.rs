@@ -49,7 +49,7 @@ use kept_parts::Parts;
 use tail::Tail;
 
 /// Path of the console.
-pub const PATH: &str = "/console/";
+pub const CONSOLE_PATH: &str = "/console/";
 
 /// Dependencies of a console.
 pub struct ConsoleDependencies {
@@ -133,7 +133,7 @@ pub fn router(
         .route("/console/{*rest}", get(address::missing))
         .route_layer(from_fn_with_state(Arc::clone(&console), guard::admit));
     Ok(Router::new()
-        .route("/console", get(async || guard::see_other(PATH, None)))
+        .route("/console", get(async || guard::see_other(CONSOLE_PATH, None)))
         .route(
             "/console/login",
             get(pages::login::show).post(pages::login::log_in),

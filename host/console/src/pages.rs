@@ -19,7 +19,7 @@ use crate::layout;
 use crate::reader::ReadError;
 
 /// Rows on one page of the ledger.
-pub(crate) const ROWS: u32 = 60;
+pub(crate) const PAGE_ROWS: u32 = 60;
 
 /// Error response for a page that could not be read.
 pub(crate) struct Failed(Response);

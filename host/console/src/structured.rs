@@ -9,20 +9,20 @@ use crate::layout::{self, pill};
 use crate::visible;
 
 /// Entries of one list that are shown.
-const ENTRIES: usize = 500;
+const MAX_ENTRIES: usize = 500;
 /// Columns of a table.
-const COLUMNS: usize = 8;
+const MAX_COLUMNS: usize = 8;
 /// Number of entries from which columns are derived.
-const LOOKED_AT: usize = 50;
+const SAMPLED_ENTRIES: usize = 50;
 /// Longest text of a cell and of a fact, in characters.
-const CELL: usize = 200;
-const FACT: usize = 20_000;
+const MAX_CELL_CHARS: usize = 200;
+const MAX_FACT_CHARS: usize = 20_000;
 /// Deepest nesting that is not shown as JSON.
-const DEPTH: usize = 3;
+const MAX_DEPTH: usize = 3;
 /// Members that hold a status, which are shown first.
-const STATES: [&str; 3] = ["status", "phase", "state"];
+const STATUS_FIELDS: [&str; 3] = ["status", "phase", "state"];
 /// Members that name an entry.
-const TITLES: [&str; 4] = ["title", "name", "label", "summary"];
+const TITLE_FIELDS: [&str; 4] = ["title", "name", "label", "summary"];
 
 /// Entry of a list or a tree, with the address of its page.
 pub(crate) struct Entry<'a> {
@@ -48,7 +48,7 @@ impl<'a> Entry<'a> {
 /// Title of the subject of an object, if it has one.
 pub(crate) fn title_of(object: &Map<String, Value>) -> Option<&str> {
     let named = |object: &'_ Map<String, Value>, name: &str| object.contains_key(name);
-    let own = TITLES.into_iter().find(|name| named(object, name));
+    let own = TITLE_FIELDS.into_iter().find(|name| named(object, name));
     let found = own.and_then(|name| object.get(name)).and_then(Value::as_str);
     found.map(str::trim).filter(|title| !title.is_empty())
 }
@@ -79,7 +79,7 @@ pub(crate) fn table(entries: &[Entry<'_>], about: &str) -> Markup {
         div.scroll { table.figures {
             caption.sr { (visible::short(about, 80)) }
             thead { tr { @for name in &columns { th scope="col" { (words(name)) } } } }
-            tbody { @for entry in entries.iter().take(ENTRIES) { tr {
+            tbody { @for entry in entries.iter().take(MAX_ENTRIES) { tr {
                 @for (at, name) in columns.iter().enumerate() {
                     @let value = entry.value.get(*name).unwrap_or(&Value::Null);
                     @if at == 0 { th scope="row" { (linked(entry.href.as_deref(), &cell(name, value))) } }
@@ -95,7 +95,7 @@ pub(crate) fn table(entries: &[Entry<'_>], about: &str) -> Markup {
 /// Entries as a tree. The separators in an entry's key give its depth. `group` is a member that all entries share.
 pub(crate) fn tree(entries: &[Entry<'_>], group: Option<&str>) -> Markup {
     html! {
-        ul.tree { @for entry in entries.iter().take(ENTRIES) {
+        ul.tree { @for entry in entries.iter().take(MAX_ENTRIES) {
             @let depth = entry.key.as_deref().map_or(0, depth);
             li class=(format!("depth-{}", depth.min(6))) { (leaf(entry, group)) }
         } }
@@ -110,7 +110,7 @@ fn leaf(entry: &Entry<'_>, group: Option<&str>) -> Markup {
         || entry.key.clone().unwrap_or_else(|| "entry".to_owned()),
         str::to_owned,
     );
-    let told = |name: &str| STATES.contains(&name) || TITLES.contains(&name);
+    let told = |name: &str| STATUS_FIELDS.contains(&name) || TITLE_FIELDS.contains(&name);
     // `M01/S01` already contains `S01`.
     let is_in_key = |text: &str| entry.key.as_ref().is_some_and(|key| key.ends_with(text));
     let notes = object.iter().filter(|(name, value)| {
@@ -121,8 +121,8 @@ fn leaf(entry: &Entry<'_>, group: Option<&str>) -> Markup {
     html! {
         div.leaf {
             @if let Some(key) = &entry.key { code { (visible::short(key, 60)) } }
-            (linked(entry.href.as_deref(), &html! { (visible::short(&title, CELL)) }))
-            @for name in STATES { @if let Some(text) = object.get(name).and_then(Value::as_str) { (state(text)) } }
+            (linked(entry.href.as_deref(), &html! { (visible::short(&title, MAX_CELL_CHARS)) }))
+            @for name in STATUS_FIELDS { @if let Some(text) = object.get(name).and_then(Value::as_str) { (state(text)) } }
         }
         div.meta {
             @for (at, (name, value)) in notes.take(6).enumerate() {
@@ -166,7 +166,7 @@ fn part(name: &str, value: &Value, depth: usize) -> Markup {
 
 fn inner(value: &Value, depth: usize, name: &str) -> Markup {
     match value {
-        Value::Object(members) if depth < DEPTH => html! {
+        Value::Object(members) if depth < MAX_DEPTH => html! {
             @let used = used(members);
             (bars(&used))
             dl.facts { @for (name, value) in members.iter().filter(|(name, value)| !is_empty(value) && (used.is_empty() || !is_use(name))) {
@@ -178,7 +178,7 @@ fn inner(value: &Value, depth: usize, name: &str) -> Markup {
             let entries: Vec<Entry<'_>> = all.iter().map(Entry::plain).collect();
             table(&entries, name)
         }
-        other => html! { pre { (visible::lines(&cut(&pretty(other), FACT))) } },
+        other => html! { pre { (visible::lines(&cut(&pretty(other), MAX_FACT_CHARS))) } },
     }
 }
 
@@ -212,7 +212,7 @@ fn bars(used: &[(&str, i64, i64)]) -> Markup {
 /// Members of the entries that become columns: the title, then states, then the others in their order.
 fn columns<'a>(entries: &[Entry<'a>]) -> Vec<&'a str> {
     let mut names: Vec<&str> = Vec::new();
-    for entry in entries.iter().take(LOOKED_AT) {
+    for entry in entries.iter().take(SAMPLED_ENTRIES) {
         for (name, value) in entry.value.as_object().into_iter().flatten() {
             if is_plain(value) && !is_empty(value) && !names.contains(&name.as_str()) {
                 names.push(name);
@@ -232,32 +232,34 @@ fn columns<'a>(entries: &[Entry<'a>]) -> Vec<&'a str> {
         .map(|(_, name)| *name)
         .collect();
     let rank = |name: &&str| match *name {
-        name if TITLES.contains(&name) => 0,
-        name if STATES.contains(&name) => 1,
+        name if TITLE_FIELDS.contains(&name) => 0,
+        name if STATUS_FIELDS.contains(&name) => 1,
         _ => 2,
     };
     let mut sorted = distinct;
     sorted.sort_by_key(rank);
-    sorted.truncate(COLUMNS);
+    sorted.truncate(MAX_COLUMNS);
     sorted
 }
 
 fn cell(name: &str, value: &Value) -> Markup {
     match value {
-        Value::String(text) if STATES.contains(&name) => state(text),
+        Value::String(text) if STATUS_FIELDS.contains(&name) => state(text),
         Value::String(text) if Timestamp::parse(text).is_some() => layout::date(&visible::line(text)),
-        other => html! { (visible::short(&scalar(other), CELL)) },
+        other => html! { (visible::short(&scalar(other), MAX_CELL_CHARS)) },
     }
 }
 
 fn fact(name: &str, value: &Value) -> Markup {
     match value {
-        Value::String(text) if text.contains('\n') => html! { pre { (visible::lines(&cut(text, FACT))) } },
-        Value::String(text) if !STATES.contains(&name) && Timestamp::parse(text).is_none() => {
-            html! { (visible::line(&cut(text, FACT))) }
+        Value::String(text) if text.contains('\n') => {
+            html! { pre { (visible::lines(&cut(text, MAX_FACT_CHARS))) } }
+        }
+        Value::String(text) if !STATUS_FIELDS.contains(&name) && Timestamp::parse(text).is_none() => {
+            html! { (visible::line(&cut(text, MAX_FACT_CHARS))) }
         }
         Value::Array(all) if all.len() > 1 => html! {
-            ul.plain.tight { @for one in all.iter().take(ENTRIES) { li { (visible::short(&scalar(one), 2_000)) } } }
+            ul.plain.tight { @for one in all.iter().take(MAX_ENTRIES) { li { (visible::short(&scalar(one), 2_000)) } } }
         },
         other => cell(name, other),
     }
@@ -268,7 +270,7 @@ fn linked(href: Option<&str>, text: &Markup) -> Markup {
 }
 
 fn more(all: usize) -> Markup {
-    html! { @if all > ENTRIES { p.hint { "Only the first " (ENTRIES) " of " (layout::number(i64::try_from(all).unwrap_or(i64::MAX))) " are shown." } } }
+    html! { @if all > MAX_ENTRIES { p.hint { "Only the first " (MAX_ENTRIES) " of " (layout::number(i64::try_from(all).unwrap_or(i64::MAX))) " are shown." } } }
 }
 
 /// Depth of a key such as `M01/S01/T01` or `s:0.s:1`.

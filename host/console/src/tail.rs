@@ -20,7 +20,7 @@ use crate::reader::{ReadError, Reader};
 use crate::rows::Row;
 
 /// Polling interval.
-const INTERVAL: Duration = Duration::from_millis(150);
+const POLL_INTERVAL: Duration = Duration::from_millis(150);
 /// Number of polls without news before pages are told that time has passed, for clocks and bars.
 const QUIET_LOOKS: u32 = 66;
 /// Number of polls between two messages that parts of pages changed.
@@ -128,7 +128,7 @@ async fn keep_looking(
     let mut last = reader.read(|session| Ok(session.ledger().head()?.seq)).await?;
     let (mut quiet, mut since_parts, mut is_stale) = (0, PART_LOOKS, true);
     while sender.receiver_count() > 0 {
-        tokio::time::sleep(INTERVAL).await;
+        tokio::time::sleep(POLL_INTERVAL).await;
         let news = reader.read(move |session| news(session, last)).await?;
         quiet += 1;
         since_parts += 1;

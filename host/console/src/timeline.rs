@@ -11,16 +11,16 @@ use crate::rows::told;
 use crate::visible;
 
 /// Maximum number of drawn marks.
-pub(crate) const MARKS: usize = 400;
+pub(crate) const MAX_MARKS: usize = 400;
 /// Minimum and maximum width of a mark, in units of the picture. Many marks use less.
-const STEPS: (usize, usize) = (26, 46);
+const MARK_WIDTHS: (usize, usize) = (26, 46);
 /// Width of the picture if its marks fit.
-const WIDTH: usize = 1_160;
-const LEFT: usize = 64;
-const ARCS: usize = 58;
-const LANE: usize = 34;
+const PICTURE_WIDTH: usize = 1_160;
+const LEFT_MARGIN: usize = 64;
+const ARC_HEIGHT: usize = 58;
+const LANE_HEIGHT: usize = 34;
 /// Number of marks between two times.
-const TICKS: usize = 6;
+const MARKS_PER_TICK: usize = 6;
 
 /// Lane of a mark.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -171,7 +171,7 @@ impl Timeline {
 
     /// Number of marks that are older than those drawn.
     pub(crate) fn left_out(&self) -> usize {
-        self.marks.len().saturating_sub(MARKS)
+        self.marks.len().saturating_sub(MAX_MARKS)
     }
 
     /// Failures that occurred more than once, with their counts.
@@ -198,24 +198,24 @@ impl Timeline {
     /// The picture.
     pub(crate) fn markup(&self) -> Markup {
         let marks = &self.marks[self.left_out()..];
-        let step = (WIDTH / marks.len().max(1)).clamp(STEPS.0, STEPS.1);
-        let x = |at: usize| LEFT + at * step + step / 2;
-        let width = LEFT + marks.len().max(8) * step + 16;
-        let height = ARCS + 3 * LANE + 34;
+        let step = (PICTURE_WIDTH / marks.len().max(1)).clamp(MARK_WIDTHS.0, MARK_WIDTHS.1);
+        let x = |at: usize| LEFT_MARGIN + at * step + step / 2;
+        let width = LEFT_MARGIN + marks.len().max(8) * step + 16;
+        let height = ARC_HEIGHT + 3 * LANE_HEIGHT + 34;
         html! {
             div.scroll.timeline tabindex="0" role="group" aria-label="Timeline" {
                 svg viewBox=(format!("0 0 {width} {height}")) width=(width) height=(height) role="group"
                     aria-label=(self.summary()) {
                     @for (lane, name) in [(Lane::Edit, "edits"), (Lane::Test, "tests"), (Lane::Other, "calls")] {
                         text.lane x="0" y=(y(lane) + 4) { (name) }
-                        line.lane x1=(LEFT) x2=(width) y1=(y(lane)) y2=(y(lane)) {}
+                        line.lane x1=(LEFT_MARGIN) x2=(width) y1=(y(lane)) y2=(y(lane)) {}
                     }
                     @for (at, timestamp) in ticks(marks) {
-                        line.tick x1=(x(at)) x2=(x(at)) y1=(ARCS - 4) y2=(ARCS + 3 * LANE) {}
+                        line.tick x1=(x(at)) x2=(x(at)) y1=(ARC_HEIGHT - 4) y2=(ARC_HEIGHT + 3 * LANE_HEIGHT) {}
                         text.tick x=(x(at)) y=(height - 8) data-at=(timestamp) { (layout::clock(timestamp).get(..8).unwrap_or_default()) }
                     }
                     @for (from, to) in arcs(marks, self.start.filter(|_| self.left_out() == 0)) {
-                        (arc(from.map_or(LEFT, x), x(to)))
+                        (arc(from.map_or(LEFT_MARGIN, x), x(to)))
                     }
                     @for (at, mark) in marks.iter().enumerate() { (mark_of(x(at), mark)) }
                 }
@@ -269,8 +269,9 @@ fn mark_of(x: usize, mark: &Mark) -> Markup {
 }
 
 const fn y(lane: Lane) -> usize {
-    ARCS + LANE / 2
-        + LANE
+    ARC_HEIGHT
+        + LANE_HEIGHT / 2
+        + LANE_HEIGHT
             * match lane {
                 Lane::Edit => 0,
                 Lane::Test => 1,
@@ -307,7 +308,7 @@ fn arcs(marks: &[Mark], start: Option<usize>) -> Vec<(Option<usize>, usize)> {
 
 fn arc(from: usize, to: usize) -> Markup {
     let top = y(Lane::Edit) - 13;
-    let high = top.saturating_sub((20 + (to - from) / 4).min(ARCS));
+    let high = top.saturating_sub((20 + (to - from) / 4).min(ARC_HEIGHT));
     html! {
         path.arc d=(format!("M{from} {top} C{from} {high} {to} {high} {to} {top}")) {}
     }
@@ -318,7 +319,7 @@ fn ticks(marks: &[Mark]) -> Vec<(usize, &str)> {
     marks
         .iter()
         .enumerate()
-        .filter(|(at, _)| at % TICKS == 0)
+        .filter(|(at, _)| at % MARKS_PER_TICK == 0)
         .map(|(at, mark)| (at, mark.timestamp.as_str()))
         .collect()
 }

@@ -5,7 +5,7 @@ use tollgate_core::text::push_visible;
 pub(crate) use tollgate_core::text::visible as line;
 
 /// Longest text that a cell of a table shows, in characters.
-const CELL: usize = 160;
+const MAX_CELL_CHARS: usize = 160;
 
 /// Text of several lines with invisible characters as symbols. Line breaks and tabs are kept.
 pub(crate) fn lines(text: &str) -> String {
@@ -23,7 +23,7 @@ pub(crate) fn lines(text: &str) -> String {
 
 /// A line, cut to what fits into a cell.
 pub(crate) fn cell(text: &str) -> String {
-    short(text, CELL)
+    short(text, MAX_CELL_CHARS)
 }
 
 /// A line of at most `most` characters, with an ellipsis if it was cut.
@@ -64,6 +64,9 @@ mod tests {
     fn long_text_is_cut_between_characters() {
         assert_eq!(short("héllo", 2), "hé…");
         assert_eq!(short("héllo", 5), "héllo");
-        assert_eq!(cell(&"\u{202e}".repeat(500)).matches("U+202E").count(), CELL);
+        assert_eq!(
+            cell(&"\u{202e}".repeat(500)).matches("U+202E").count(),
+            MAX_CELL_CHARS
+        );
     }
 }

@@ -254,7 +254,7 @@ fn id(named: Option<String>) -> Result<Option<String>, ToolError> {
     let is_id = |named: &str| {
         let rest = named.strip_prefix("env_").unwrap_or_default();
         let is_letter = |byte: u8| byte.is_ascii_lowercase() || byte.is_ascii_digit();
-        (1..=ULID).contains(&rest.len()) && rest.bytes().all(is_letter)
+        (1..=ULID_CHARS).contains(&rest.len()) && rest.bytes().all(is_letter)
     };
     match named {
         Some(named) if !is_id(&named) => Err(envelope_refusal::unknown(&tollgate_core::text::clean(
@@ -265,7 +265,7 @@ fn id(named: Option<String>) -> Result<Option<String>, ToolError> {
 }
 
 /// Number of letters after an id's prefix.
-const ULID: usize = 26;
+const ULID_CHARS: usize = 26;
 
 fn text(what: &str, value: Option<Value>) -> Result<Option<String>, ToolError> {
     match value {

@@ -13,7 +13,7 @@ use super::{Gate, Generation, admission, workspace_name};
 use crate::telemetry::Method;
 
 /// Tool that opens them, so that they are judged, counted and recorded like any other envelope.
-const OPEN: &str = "envelope_open";
+const OPEN_TOOL: &str = "envelope_open";
 /// Label of an automatically opened envelope.
 const LABEL: &str = "opened automatically";
 
@@ -35,7 +35,7 @@ impl Gate {
         if self.connections.current(connection).is_some() {
             return Ok(());
         }
-        let Some(open) = generation.catalog.find(OPEN) else {
+        let Some(open) = generation.catalog.find(OPEN_TOOL) else {
             return Ok(());
         };
         let mut arguments = Map::from_iter([("label".to_owned(), json!(LABEL))]);
@@ -49,7 +49,7 @@ impl Gate {
             is_repeated: false,
             ..call.caller.clone()
         };
-        let opening = Call::new(OPEN, arguments, caller);
+        let opening = Call::new(OPEN_TOOL, arguments, caller);
         let opened = Box::pin(self.pass(generation, open, opening, Method::Tool)).await;
         let reply = opened.result.map_err(|error| match opened.cause {
             // The tool's own error is the reason for which the host refuses this call.

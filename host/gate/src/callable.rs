@@ -9,7 +9,7 @@ use tollgate_core::scopes::Calls;
 use tollgate_sdk::{NextCall, ToolError};
 
 /// Key of a tool's name in a suggestion, as JSON has it.
-const TOOL: &str = "\"tool\"";
+const TOOL_KEY: &str = "\"tool\"";
 
 /// Tools that a caller can call, listed or not.
 #[derive(Clone, Copy)]
@@ -119,7 +119,7 @@ fn requires(schema: &Value, key: &str) -> bool {
 
 /// Names of tools in the suggestions of a JSON text.
 fn tools_in(json: &str) -> impl Iterator<Item = &str> {
-    json.split(TOOL).skip(1).filter_map(|rest| {
+    json.split(TOOL_KEY).skip(1).filter_map(|rest| {
         let value = rest.trim_start().strip_prefix(':')?;
         value.trim_start().strip_prefix('"')?.split('"').next()
     })

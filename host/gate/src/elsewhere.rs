@@ -8,9 +8,9 @@ use tollgate_store::liveness::Elsewhere;
 use super::{Call, Gate, Generation};
 
 /// Argument that names a workspace.
-const WORKSPACE: &str = "workspace";
+const WORKSPACE_ARGUMENT: &str = "workspace";
 /// Tool that lists the workspaces of this host.
-const LIST: &str = "workspace_list";
+const LIST_TOOL: &str = "workspace_list";
 
 impl Gate {
     /// Refuses a call about a workspace that is not registered here and that a live host on another machine has.
@@ -21,11 +21,15 @@ impl Gate {
         tool: &ToolEntry,
         call: &Call,
     ) -> Result<(), ToolError> {
-        let Some(name) = call.arguments.get(WORKSPACE).and_then(|name| name.as_str()) else {
+        let Some(name) = call
+            .arguments
+            .get(WORKSPACE_ARGUMENT)
+            .and_then(|name| name.as_str())
+        else {
             return Ok(());
         };
         let properties = tool.spec.input_schema.get("properties");
-        let takes_one = properties.is_some_and(|properties| properties.get(WORKSPACE).is_some());
+        let takes_one = properties.is_some_and(|properties| properties.get(WORKSPACE_ARGUMENT).is_some());
         if !takes_one || generation.workspaces.get(name).is_some() {
             return Ok(());
         }
@@ -50,7 +54,7 @@ pub(super) fn wrong_host(name: &str, hosts: &[Elsewhere]) -> ToolError {
         "WRONG_HOST",
         format!("workspace `{name}` is not on this host, but on {places}"),
     )
-    .next_call(NextCall::new(LIST, json!({})))
+    .next_call(NextCall::new(LIST_TOOL, json!({})))
     .context("workspace", name)
     .context("hosts", serde_json::to_value(hosts).unwrap_or_default())
 }

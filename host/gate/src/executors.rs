@@ -38,7 +38,7 @@ use runner::Runner;
 /// Time that a `read` call waits before another reader is woken for it.
 const WAKE_TIMEOUT: Duration = Duration::from_millis(5);
 /// Most concurrent `run` calls. Identities share them, so that one identity has at most half.
-const RUNNERS: u64 = 16;
+const MAX_RUNNERS: u64 = 16;
 /// Most concurrent `run` calls of a caller that has the process to itself.
 const RUNNERS_ALONE: u64 = 8;
 
@@ -106,7 +106,7 @@ impl Executors {
             data,
             totals: tokio::sync::Mutex::default(),
             runtime,
-            runners: Runners::new(RUNNERS, RUNNERS_ALONE),
+            runners: Runners::new(MAX_RUNNERS, RUNNERS_ALONE),
             reads,
             writes: Some(writes),
             threads,

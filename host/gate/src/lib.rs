@@ -111,7 +111,7 @@ pub use tasks::{Again, Attended, Began, CanAnswer, TASKS_REQUIRED, TaskReply, ye
 /// on a server.
 const CONSENT_KEY: &str = "consent.key";
 /// Changes that are buffered for a listener before it is told that it missed some.
-const CHANGES: usize = 256;
+const BUFFERED_CHANGES: usize = 256;
 
 /// The gate over one data directory.
 pub struct Gate {
@@ -169,7 +169,7 @@ impl Gate {
             artifacts: maintenance.artifacts.clone(),
             records_reads: maintenance.settings.reads,
         };
-        let changes = broadcast::Sender::new(CHANGES);
+        let changes = broadcast::Sender::new(BUFFERED_CHANGES);
         host.note_workspaces(generation.workspaces.names());
         let consent_key = match database.shared_secret(CONSENT_KEY)? {
             Some(shared) => shared,

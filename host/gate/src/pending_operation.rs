@@ -350,7 +350,7 @@ fn fill_runs(settled: &Settled, operation: &mut Operation) {
 }
 
 /// Events in which a component reports the whole difference from the last commit.
-const DIFFERENCES: [&str; 3] = ["mutation.recorded", "mutation.no_op", "mutation.oscillation"];
+const DIFFERENCE_EVENTS: [&str; 3] = ["mutation.recorded", "mutation.no_op", "mutation.oscillation"];
 
 /// Adds the changes in the work tree since the last scan. They take precedence over a component's report of the whole
 /// difference from the last commit. Other names in the report are kept, such as entities of the component and the
@@ -371,7 +371,7 @@ pub(super) fn fill_changes(changes: &[Change], annotations: &Annotations, operat
             }
         }
     }
-    let tells_difference = DIFFERENCES.iter().any(|event| annotations.has_event(event));
+    let tells_difference = DIFFERENCE_EVENTS.iter().any(|event| annotations.has_event(event));
     let named: &[String] = if tells_difference {
         &[]
     } else {

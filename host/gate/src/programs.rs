@@ -17,9 +17,9 @@ use super::settled::Settled;
 use super::{envelope_refusal, windows};
 
 /// Named budget that programs take from, if the operator configured it.
-const COMMANDS: &str = "commands";
+const COMMANDS_BUDGET: &str = "commands";
 /// Error code of an exhausted named budget.
-const EXHAUSTED: &str = "BUDGET_EXHAUSTED";
+const BUDGET_EXHAUSTED: &str = "BUDGET_EXHAUSTED";
 
 /// Most test runs in a row.
 const MAX_RUNS: usize = 100;
@@ -135,7 +135,7 @@ impl Programs {
             found.extend(
                 session
                     .budgets()
-                    .get(&id, COMMANDS)?
+                    .get(&id, COMMANDS_BUDGET)?
                     .map(|budget| (id.clone(), budget)),
             );
             at = session.envelopes().get(&id)?.and_then(|envelope| envelope.parent);
@@ -152,9 +152,9 @@ impl Programs {
     ) -> StoreResult<Result<(), String>> {
         let budgets = self.budgets(session)?;
         if let Some((envelope, budget)) = budgets.iter().find(|(_, budget)| budget.left() == 0) {
-            noted.other_limit = Some(EXHAUSTED);
+            noted.other_limit = Some(BUDGET_EXHAUSTED);
             return Ok(Err(format!(
-                "{EXHAUSTED}: envelope {envelope} has used all {} units of budget `{COMMANDS}`, and a program takes \
+                "{BUDGET_EXHAUSTED}: envelope {envelope} has used all {} units of budget `{COMMANDS_BUDGET}`, and a program takes \
                  one",
                 budget.limit
             )));
@@ -163,7 +163,7 @@ impl Programs {
             return Ok(Err(refusal.message));
         }
         for (envelope, _) in budgets {
-            session.budgets().book(&envelope, COMMANDS, 1)?;
+            session.budgets().book(&envelope, COMMANDS_BUDGET, 1)?;
         }
         Ok(Ok(()))
     }

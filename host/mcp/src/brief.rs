@@ -10,7 +10,7 @@ use tollgate_components::catalog::ENVELOPE_ARGUMENT;
 use tollgate_sdk::surface;
 
 /// Input schemas with more characters than this are shortened further.
-const LONG: usize = 700;
+const LONG_SCHEMA_CHARS: usize = 700;
 /// Optional objects with more characters than this are shown without their members.
 const LONG_OBJECT: usize = 160;
 /// Longest description of an argument in a long schema, in characters.
@@ -20,7 +20,7 @@ const LONG_DESCRIPTION: usize = 100;
 const BRIEF: &str = "x-brief";
 
 /// Keywords that the host checks, and names in its error if they do not hold.
-const CHECKS: &[&str] = &[
+const CHECKED_KEYWORDS: &[&str] = &[
     "$schema",
     "title",
     "format",
@@ -59,7 +59,7 @@ pub(super) fn input(tool: &str, schema: &Map<String, Value>) -> Map<String, Valu
         _ => Map::new(),
     };
     for pass in passes {
-        if size(&brief) <= LONG {
+        if size(&brief) <= LONG_SCHEMA_CHARS {
             break;
         }
         pass(&mut brief);
@@ -90,7 +90,7 @@ fn shorten(schema: &Value, name: &str, tool: &str, is_optional: bool) -> Value {
     let mut brief = Map::new();
     for (key, value) in schema {
         let kept = match (key.as_str(), value) {
-            (key, _) if CHECKS.contains(&key) || key == BRIEF => None,
+            (key, _) if CHECKED_KEYWORDS.contains(&key) || key == BRIEF => None,
             ("additionalProperties", Value::Bool(false)) => None,
             ("description", Value::String(text)) => description(text, name, tool).map(Value::String),
             ("properties", Value::Object(members)) => {

@@ -12,7 +12,7 @@ const MAX_REASON: usize = 300;
 
 /// Methods with required params. Methods that the newest revision removed are unknown in that revision, whatever their
 /// params are.
-const METHODS: [&str; 9] = [
+const METHODS_WITH_PARAMS: [&str; 9] = [
     "completion/complete",
     "prompts/get",
     "resources/read",
@@ -26,7 +26,7 @@ const METHODS: [&str; 9] = [
 
 /// Error for a method whose params the library rejected. `None` if there is no such method.
 pub(super) fn of(method: &str, params: Option<Value>) -> Option<ErrorData> {
-    if !METHODS.contains(&method) {
+    if !METHODS_WITH_PARAMS.contains(&method) {
         return None;
     }
     let params = params.unwrap_or_else(|| json!({}));

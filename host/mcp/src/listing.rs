@@ -14,7 +14,7 @@ use tollgate_gate::core_tools::TOOL_CALL;
 use super::brief;
 
 /// Maximum number of tools on one page.
-const PAGE: usize = 50;
+const PAGE_TOOLS: usize = 50;
 /// Longest instructions, in bytes: clients show them to the model in every session.
 const MAX_INSTRUCTIONS: usize = 1_600;
 
@@ -84,8 +84,8 @@ impl Listing {
             }
         };
         let rest = &self.tools[start..];
-        let page = &rest[..rest.len().min(PAGE)];
-        let next = (rest.len() > PAGE)
+        let page = &rest[..rest.len().min(PAGE_TOOLS)];
+        let next = (rest.len() > PAGE_TOOLS)
             .then(|| {
                 page.last()
                     .map(|tool| URL_SAFE_NO_PAD.encode(tool.name.as_bytes()))

@@ -19,7 +19,7 @@ use super::handler::Handler;
 use super::request::{ClientRequest, Kind, Round};
 
 /// Maximum number of listed resources of one kind.
-const LISTED: usize = 20;
+const MAX_LISTED: usize = 20;
 /// Longest text to complete, in bytes.
 const MAX_VALUE: usize = 200;
 
@@ -53,7 +53,7 @@ impl Handler {
                 [] => all.push(listed(resource, "")),
                 [variable] => {
                     let values = self.values(context, &resource.pack, variable).await;
-                    let latest = values.iter().take(LISTED);
+                    let latest = values.iter().take(MAX_LISTED);
                     all.extend(latest.map(|value| listed(resource, value)));
                 }
                 _ => {}

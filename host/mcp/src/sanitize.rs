@@ -21,7 +21,7 @@ pub const MAX_MESSAGE: usize = 16 << 20;
 /// Deepest nesting that is passed on. A parser's limit is 128.
 const MAX_DEPTH: usize = 100;
 /// Bytes read at once.
-const CHUNK: usize = 64 << 10;
+const CHUNK_BYTES: usize = 64 << 10;
 
 /// Replacement for a message, if the message is an unreadable tool call.
 pub fn sanitize(message: &[u8]) -> Option<Vec<u8>> {
@@ -232,7 +232,7 @@ impl<R> Sanitized<R> {
     pub fn new(inner: R, unreadable: impl FnMut(&[u8]) + Send + 'static) -> Sanitized<R> {
         Sanitized {
             inner,
-            chunk: vec![0; CHUNK].into_boxed_slice(),
+            chunk: vec![0; CHUNK_BYTES].into_boxed_slice(),
             partial: Vec::new(),
             ready: Vec::new(),
             read: 0,

@@ -17,11 +17,12 @@ use crate::reference::Reference;
 use crate::text::plain;
 
 /// Docker Hub: the name that people use, and the name of its server.
-const HUB: (&str, &str) = ("docker.io", "registry-1.docker.io");
+const DOCKER_HUB: (&str, &str) = ("docker.io", "registry-1.docker.io");
 /// Accepted media types of a manifest.
-const ACCEPTED: &str = "application/vnd.oci.image.manifest.v1+json, application/vnd.oci.image.index.v1+json";
+const ACCEPTED_MEDIA_TYPES: &str =
+    "application/vnd.oci.image.manifest.v1+json, application/vnd.oci.image.index.v1+json";
 /// Number of tags on one page of a list.
-const PAGE: usize = 1000;
+const PAGE_TAGS: usize = 1000;
 /// Maximum number of pages of a list.
 const PAGES_LIMIT: usize = 10;
 
@@ -90,7 +91,7 @@ impl Client {
     pub fn resolve(&self, reference: &Reference) -> Result<Pulled, RegistryError> {
         let what = reference.to_string();
         let url = self.url(reference, &format!("manifests/{}", reference.manifest()))?;
-        let answer = self.get(reference, url, ACCEPTED)?;
+        let answer = self.get(reference, url, ACCEPTED_MEDIA_TYPES)?;
         let answer = found(answer, &what, reference)?;
         let bytes = answer.bytes(&format!("the manifest of {what}"), MANIFEST_LIMIT)?;
         if let Some(digest) = reference.digest() {
@@ -146,7 +147,7 @@ impl Client {
         }
         let what = format!("the list of tags of {}", reference.repository());
         let mut url = self.url(reference, "tags/list")?;
-        url.set_query(Some(&format!("n={PAGE}")));
+        url.set_query(Some(&format!("n={PAGE_TAGS}")));
         let mut tags = Vec::new();
         for _ in 0..PAGES_LIMIT {
             let answer = found(
@@ -307,7 +308,7 @@ impl Client {
 /// Host to ask.
 fn host(reference: &Reference) -> &str {
     match reference.host() {
-        host if host == HUB.0 => HUB.1,
+        host if host == DOCKER_HUB.0 => DOCKER_HUB.1,
         host => host,
     }
 }

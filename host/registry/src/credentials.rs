@@ -19,7 +19,7 @@ const HELPER_TIMEOUT: Duration = Duration::from_secs(20);
 /// Maximum bytes of a helper's answer.
 const HELPER_LIMIT: u64 = 64 << 10;
 /// Name under which docker keeps credentials of Docker Hub.
-const HUB: &str = "https://index.docker.io/v1/";
+const DOCKER_HUB: &str = "https://index.docker.io/v1/";
 
 /// Settings of one registry.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Deserialize)]
@@ -181,7 +181,7 @@ impl Credentials {
 fn names(host: &str) -> Vec<String> {
     let mut names = vec![host.to_owned(), format!("https://{host}")];
     if host == "registry-1.docker.io" {
-        names.extend(["docker.io".to_owned(), HUB.to_owned()]);
+        names.extend(["docker.io".to_owned(), DOCKER_HUB.to_owned()]);
     }
     names
 }

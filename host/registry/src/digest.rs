@@ -9,7 +9,7 @@ use crate::error::RegistryError;
 use crate::text::plain;
 
 /// Prefix of a digest in text.
-const ALGORITHM: &str = "sha256:";
+const DIGEST_PREFIX: &str = "sha256:";
 
 /// A SHA-256 digest of content.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -45,7 +45,7 @@ impl FromStr for Digest {
     type Err = String;
 
     fn from_str(text: &str) -> Result<Digest, String> {
-        let hex = text.strip_prefix(ALGORITHM).filter(|hex| {
+        let hex = text.strip_prefix(DIGEST_PREFIX).filter(|hex| {
             hex.len() == 64 && hex.bytes().all(|byte| matches!(byte, b'0'..=b'9' | b'a'..=b'f'))
         });
         hex.map(|hex| Digest(hex.to_owned()))
@@ -55,6 +55,6 @@ impl FromStr for Digest {
 
 impl fmt::Display for Digest {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{ALGORITHM}{}", self.0)
+        write!(f, "{DIGEST_PREFIX}{}", self.0)
     }
 }

@@ -1,12 +1,12 @@
 //! Untrusted text, made safe to show.
 
 /// Maximum characters of one shown text.
-const SHOWN: usize = 400;
+const MAX_CHARS: usize = 400;
 
 /// A text on one line, without control characters and those that change the writing direction, cut to a maximum length.
 pub fn plain(text: &str) -> String {
     let mut shown = on_one_line(text);
-    if let Some((end, _)) = shown.char_indices().nth(SHOWN) {
+    if let Some((end, _)) = shown.char_indices().nth(MAX_CHARS) {
         shown.truncate(end);
         shown.push('…');
     }
@@ -53,7 +53,7 @@ mod tests {
             plain("a\u{1b}[31mb\u{202e}c\nd"),
             "a\u{fffd}[31mb\u{fffd}c\u{fffd}d"
         );
-        assert_eq!(plain(&"x".repeat(1000)).chars().count(), SHOWN + 1);
+        assert_eq!(plain(&"x".repeat(1000)).chars().count(), MAX_CHARS + 1);
     }
 
     #[test]

@@ -15,7 +15,7 @@ use crate::workspaces::Workspace;
 const GIT_CHECK_INTERVAL: Duration = Duration::from_millis(2);
 /// Memory limit of Git, in bytes. A few small objects, or one line of a repository's configuration, can make Git
 /// request any amount.
-pub(crate) const MEMORY: u64 = 2 << 30;
+pub(crate) const MEMORY_BYTES: u64 = 2 << 30;
 /// Longest configuration file of the operator that is read, in bytes.
 const MAX_CONFIG: u64 = 1 << 20;
 
@@ -92,7 +92,7 @@ fn ask(
         argv: prepared.argv,
         variables: prepared.variables,
         alone: prepared.alone,
-        memory: Some(MEMORY),
+        memory: Some(MEMORY_BYTES),
         stdin: Vec::new(),
         timeout: deadline.remaining(),
         output_limit: MAX_OUTPUT,

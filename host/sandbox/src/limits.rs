@@ -51,7 +51,7 @@ pub(super) const HOSTCALL_FUEL: usize = 4 << 20;
 /// Most resources that a guest may hold at once.
 pub(super) const HANDLES: usize = 1_000;
 /// Most random bytes in one request.
-pub(super) const RANDOM: u64 = 64 << 10;
+pub(super) const RANDOM_BYTES: u64 = 64 << 10;
 
 /// Limit that a guest exceeded.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -5,7 +5,9 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use tollgate_sdk::policy::memory::{MAX_CHANGES, MAX_LISTED, check_key};
 use tollgate_sdk::policy::{MemoryChange, MemoryError, Remembered};
-use tollgate_store::storage::{MemoryOwner, Namespace, PAGE, PolicyRow, Recollection, Session, StoreResult};
+use tollgate_store::storage::{
+    MemoryOwner, Namespace, PAGE_BYTES, PolicyRow, Recollection, Session, StoreResult,
+};
 
 /// Most entries that the policies of one request change.
 const MAX_ENTRIES: usize = 4_096;
@@ -201,7 +203,7 @@ impl Memory {
         let grown = so_far.grown.get(component).copied().unwrap_or_default();
         let tables = u64::try_from(session.components().used_pages(namespace)?).unwrap_or_default();
         let stored = session.policy_memory().bytes(component)?;
-        let used = stored.saturating_add(tables.saturating_mul(PAGE));
+        let used = stored.saturating_add(tables.saturating_mul(PAGE_BYTES));
         let used = used.saturating_add_signed(grown.saturating_add(so_far.growing).saturating_add(more));
         if used <= self.quota {
             return Ok(false);

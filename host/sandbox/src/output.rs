@@ -9,7 +9,7 @@ use wasmtime_wasi::p2::{OutputStream, Pollable, StreamResult};
 /// Bytes of output that are kept for each call.
 const KEPT_OUTPUT_BYTES: usize = 64 << 10;
 /// Bytes that a guest may write at once.
-const PERMIT: usize = 64 << 10;
+const MAX_WRITE_BYTES: usize = 64 << 10;
 
 /// Collects output. Output past the limit is silently discarded.
 #[derive(Debug, Clone, Default)]
@@ -55,7 +55,7 @@ impl OutputStream for Output {
     }
 
     fn check_write(&mut self) -> StreamResult<usize> {
-        Ok(PERMIT)
+        Ok(MAX_WRITE_BYTES)
     }
 }
 

@@ -15,7 +15,7 @@ const PROGRAM_NOTE_INTERVAL: Duration = Duration::from_secs(1);
 /// Longest message, in bytes.
 const MAX_MESSAGE: usize = 200;
 /// Notes that are buffered before more are dropped.
-const WAITING: usize = 8;
+const BUFFERED_NOTES: usize = 8;
 /// Most lines of a log that one call sends.
 const MAX_LINES: u32 = 100;
 /// Most lines and most bytes of one call in the operator's log.
@@ -98,7 +98,7 @@ pub struct Progress {
 impl Progress {
     /// Progress of a call, and the messages that its client requested.
     pub fn listened(wanted: Wanted) -> (Progress, mpsc::Receiver<ClientMessage>) {
-        let (sender, messages) = mpsc::channel(WAITING);
+        let (sender, messages) = mpsc::channel(BUFFERED_NOTES);
         let progress = Progress {
             listener: (wanted != Wanted::default()).then_some(sender),
             wanted,

@@ -97,7 +97,7 @@ pub struct Setup {
 impl CallState {
     /// State of a call that is about to start.
     pub fn new(setup: Setup, session: Box<Session>, limits: &Limits) -> CallState {
-        let (wasi, output) = SPARE.with_borrow_mut(Vec::pop).unwrap_or_else(|| {
+        let (wasi, output) = SPARE_CONTEXTS.with_borrow_mut(Vec::pop).unwrap_or_else(|| {
             let output = Output::default();
             (wasi(&output), output)
         });
@@ -189,7 +189,7 @@ impl CallState {
     pub fn finish(self, succeeded: bool) -> Box<Session> {
         self.tell_output();
         if succeeded {
-            SPARE.with_borrow_mut(|spare| {
+            SPARE_CONTEXTS.with_borrow_mut(|spare| {
                 if spare.len() < MAX_SPARE {
                     spare.push((self.wasi, self.output));
                 }
@@ -240,7 +240,7 @@ const MAX_SPARE: usize = 16;
 thread_local! {
     /// WASI contexts of earlier calls on this thread. They contain nothing of the guest: no files, no network, an
     /// emptied output, and the host's own source of randomness, which is slow to create.
-    static SPARE: RefCell<Vec<(WasiCtx, Output)>> = const { RefCell::new(Vec::new()) };
+    static SPARE_CONTEXTS: RefCell<Vec<(WasiCtx, Output)>> = const { RefCell::new(Vec::new()) };
 }
 
 impl WasiView for CallState {
@@ -257,7 +257,7 @@ fn wasi(output: &Output) -> WasiCtx {
     WasiCtxBuilder::new()
         .stdout(output.clone())
         .stderr(output.clone())
-        .max_random_size(limits::RANDOM)
+        .max_random_size(limits::RANDOM_BYTES)
         .allow_tcp(false)
         .allow_udp(false)
         .allow_ip_name_lookup(false)

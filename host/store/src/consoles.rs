@@ -15,13 +15,13 @@ use crate::liveness;
 /// Folder in the data directory.
 const FOLDER: &str = "console";
 /// Prefix of a token's file name, before its hash.
-const TOKEN: &str = "login-";
+const TOKEN_PREFIX: &str = "login-";
 /// Prefix of the file name with a host's console address, before the host's id.
-const PLACE: &str = "at-";
+const ADDRESS_PREFIX: &str = "at-";
 /// Prefix of a session's file name, before the hash of its cookie.
-const SESSION: &str = "session-";
+const SESSION_PREFIX: &str = "session-";
 /// File that opens a login in a browser.
-const PAGE: &str = "open.html";
+const PAGE_FILE: &str = "open.html";
 /// Time for which a token is valid.
 const VALID_MS: i64 = 10 * 60_000;
 
@@ -44,7 +44,8 @@ impl Consoles {
         for entry in self.dir.entries()? {
             let name = entry?.file_name();
             let name = name.to_str();
-            if let Some(name) = name.filter(|name| name.starts_with(TOKEN) || name.starts_with(SESSION))
+            if let Some(name) =
+                name.filter(|name| name.starts_with(TOKEN_PREFIX) || name.starts_with(SESSION_PREFIX))
                 && self.ends_at(name).is_none_or(|ends_at| ends_at <= now_ms)
             {
                 let _ = self.dir.remove_file(name);
@@ -54,13 +55,16 @@ impl Consoles {
         getrandom::fill(&mut fresh).map_err(io::Error::other)?;
         let token = hex(&fresh);
         let ends_at = now_ms.saturating_add(VALID_MS).to_string();
-        self.write(&format!("{TOKEN}{}", sha256_hex(token.as_bytes())), &ends_at)?;
+        self.write(
+            &format!("{TOKEN_PREFIX}{}", sha256_hex(token.as_bytes())),
+            &ends_at,
+        )?;
         Ok(token)
     }
 
     /// Uses a token up. Returns false if it is unknown, used or expired.
     pub fn take_login(&self, token: &str, now_ms: i64) -> bool {
-        let name = format!("{TOKEN}{}", sha256_hex(token.as_bytes()));
+        let name = format!("{TOKEN_PREFIX}{}", sha256_hex(token.as_bytes()));
         let ends_at = self.ends_at(&name);
         // Of concurrent uses, only one removes the file.
         let is_first = self.dir.remove_file(&name).is_ok();
@@ -69,17 +73,17 @@ impl Consoles {
 
     /// Stores a session of the owner, by the hash of its cookie, for later servers.
     pub fn keep_session(&self, hash: &str, ends_at_ms: i64) -> io::Result<()> {
-        self.write(&format!("{SESSION}{hash}"), &ends_at_ms.to_string())
+        self.write(&format!("{SESSION_PREFIX}{hash}"), &ends_at_ms.to_string())
     }
 
     /// Time at which a stored session ends.
     pub fn session_ends_at(&self, hash: &str) -> Option<i64> {
-        self.ends_at(&format!("{SESSION}{hash}"))
+        self.ends_at(&format!("{SESSION_PREFIX}{hash}"))
     }
 
     /// Removes a session.
     pub fn forget_session(&self, hash: &str) {
-        let _ = self.dir.remove_file(format!("{SESSION}{hash}"));
+        let _ = self.dir.remove_file(format!("{SESSION_PREFIX}{hash}"));
     }
 
     fn ends_at(&self, name: &str) -> Option<i64> {
@@ -88,12 +92,12 @@ impl Consoles {
 
     /// Records the address at which a host serves its console.
     pub fn announce(&self, host_id: &str, url: &str) -> io::Result<()> {
-        self.write(&format!("{PLACE}{host_id}"), url)
+        self.write(&format!("{ADDRESS_PREFIX}{host_id}"), url)
     }
 
     /// Removes the address of a host.
     pub fn withdraw(&self, host_id: &str) {
-        let _ = self.dir.remove_file(format!("{PLACE}{host_id}"));
+        let _ = self.dir.remove_file(format!("{ADDRESS_PREFIX}{host_id}"));
     }
 
     /// Addresses of consoles whose hosts are alive. Removes those of dead hosts.
@@ -102,7 +106,7 @@ impl Consoles {
         let mut served = Vec::new();
         for entry in self.dir.entries().into_iter().flatten().flatten() {
             let name = entry.file_name();
-            let Some(host) = name.to_str().and_then(|name| name.strip_prefix(PLACE)) else {
+            let Some(host) = name.to_str().and_then(|name| name.strip_prefix(ADDRESS_PREFIX)) else {
                 continue;
             };
             if !alive.iter().any(|alive| alive == host) {
@@ -117,8 +121,8 @@ impl Consoles {
 
     /// Writes the page that opens a login in a browser, and returns its path.
     pub fn write_page(&self, data: &DataDir, page: &str) -> io::Result<PathBuf> {
-        self.write(PAGE, page)?;
-        Ok(data.path().join(FOLDER).join(PAGE))
+        self.write(PAGE_FILE, page)?;
+        Ok(data.path().join(FOLDER).join(PAGE_FILE))
     }
 
     fn write(&self, name: &str, text: &str) -> io::Result<()> {

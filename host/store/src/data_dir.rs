@@ -363,8 +363,8 @@ impl DataDir {
         let mut fresh = [0; 32];
         getrandom::fill(&mut fresh).map_err(|err| self.failed(name, std::io::Error::other(err)))?;
         // Atomic: another process may read it at this moment, and another thread may create one.
-        static DRAFTS: AtomicU64 = AtomicU64::new(0);
-        let number = DRAFTS.fetch_add(1, Ordering::Relaxed);
+        static DRAFT_COUNT: AtomicU64 = AtomicU64::new(0);
+        let number = DRAFT_COUNT.fetch_add(1, Ordering::Relaxed);
         let draft = format!("{name}.{}.{number}", std::process::id());
         let mut options = OpenOptions::new();
         options.write(true).create(true).truncate(true).mode(0o600);

@@ -21,11 +21,11 @@ use crate::liveness::{Elsewhere, FOLDER, JoinError, clean_up, is_locked};
 use crate::storage::{Database, Member, NewMember, OpenError, Session, StoreFailure, StoreResult};
 
 /// Secret that identifies a data directory to a database.
-const DIRECTORY: &str = "directory.key";
+const DIRECTORY_KEY: &str = "directory.key";
 /// Interval of heartbeats.
 const HEARTBEAT_INTERVAL: Duration = Duration::from_secs(2);
 /// Characters of a data directory's hash.
-const PLACE: usize = 16;
+const PLACE_CHARS: usize = 16;
 
 /// Settings of a heartbeat.
 #[derive(Debug, Clone)]
@@ -65,19 +65,19 @@ struct Shared {
 
 /// Hash that identifies a data directory to a database.
 pub fn place_of(data: &DataDir) -> Result<String, DataDirError> {
-    Ok(place_by(&data.secret(DIRECTORY)?))
+    Ok(place_by(&data.secret(DIRECTORY_KEY)?))
 }
 
 /// Hash of an existing data directory. `None` if none of its hosts used a server.
 pub(crate) fn known_place(data: &DataDir) -> Result<Option<String>, DataDirError> {
-    let secret = data.find_secret(DIRECTORY)?;
+    let secret = data.find_secret(DIRECTORY_KEY)?;
     Ok(secret.map(|secret| place_by(&secret)))
 }
 
 fn place_by(secret: &[u8; 32]) -> String {
     let hash = Sha256::digest([b"tollgate directory\n", secret.as_slice()].concat());
     let mut place = hex(&hash);
-    place.truncate(PLACE);
+    place.truncate(PLACE_CHARS);
     place
 }
 

@@ -4,11 +4,10 @@ use std::collections::BTreeMap;
 
 use regex_syntax::hir::{Class, Hir, HirKind};
 use serde_json::{Map, Number, Value};
+use tollgate_components::catalog::ENVELOPE_ARGUMENT;
 
 /// Maximum nesting of generated values, and maximum entries of an array.
 const SIZE_LIMIT: usize = 32;
-/// Argument that the host fills itself. It refers to nothing that could be generated.
-const ENVELOPE: &str = tollgate_components::catalog::ENVELOPE_ARGUMENT;
 
 /// Extent of generated values.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -110,7 +109,8 @@ impl Maker<'_> {
         let is_required = |name: &str| required.is_some_and(|names| names.iter().any(|known| known == name));
         let properties = schema.get("properties").and_then(Value::as_object);
         for (name, property) in properties.into_iter().flatten() {
-            let is_wanted = self.fill == Fill::Everything && name != ENVELOPE;
+            // The host fills the envelope's argument itself. A generated id would refer to no envelope.
+            let is_wanted = self.fill == Fill::Everything && name != ENVELOPE_ARGUMENT;
             if is_wanted || is_required(name) {
                 made.insert(name.clone(), self.value(property, name, 0, depth + 1));
             }

@@ -5,21 +5,21 @@ use tollgate_store::storage::{Namespace, Step};
 use super::report::{Finding, Report};
 
 /// Subject of the findings.
-const ABOUT: &str = "SQL on PostgreSQL";
+const SUBJECT: &str = "SQL on PostgreSQL";
 /// Maximum number of differences in the report of one component.
-const SHOWN: usize = 20;
+const MAX_DIFFERENCES: usize = 20;
 
 /// Notes where the migrations of a component, and the statements that its calls ran, behave differently on PostgreSQL.
 /// These are not problems, because hosts can store data in SQLite.
 pub(super) fn compare(namespace: &Namespace, steps: &[Step], report: &mut Report) {
     // Unreadable migrations are reported as load errors.
     let found = namespace.differences(steps).unwrap_or_default();
-    for difference in found.iter().take(SHOWN) {
-        report.note(Finding::new(ABOUT, difference.to_string()));
+    for difference in found.iter().take(MAX_DIFFERENCES) {
+        report.note(Finding::new(SUBJECT, difference.to_string()));
     }
-    let more = found.len().saturating_sub(SHOWN);
+    let more = found.len().saturating_sub(MAX_DIFFERENCES);
     if more > 0 {
-        report.note(Finding::new(ABOUT, format!("{more} more statements differ")));
+        report.note(Finding::new(SUBJECT, format!("{more} more statements differ")));
     }
 }
 
@@ -60,9 +60,13 @@ mod tests {
 
     #[test]
     fn of_many_differences_some_are_shown_and_all_are_counted() {
-        let many = (0..SHOWN + 5).map(|number| format!("DELETE FROM shop_items WHERE kind = {number};"));
+        let many =
+            (0..MAX_DIFFERENCES + 5).map(|number| format!("DELETE FROM shop_items WHERE kind = {number};"));
         let notes = notes(&many.collect::<String>());
-        assert_eq!(notes.len(), SHOWN + 1);
-        assert_eq!(notes[SHOWN], "SQL on PostgreSQL: 5 more statements differ");
+        assert_eq!(notes.len(), MAX_DIFFERENCES + 1);
+        assert_eq!(
+            notes[MAX_DIFFERENCES],
+            "SQL on PostgreSQL: 5 more statements differ"
+        );
     }
 }

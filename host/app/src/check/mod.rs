@@ -27,7 +27,7 @@ use scratch::ScratchHost;
 pub use report::{Called, Finding, Report};
 
 /// Subject of a finding while the name is unknown.
-const ITSELF: &str = "the component";
+const UNNAMED_COMPONENT: &str = "the component";
 /// Time for a check to end after its time limit.
 const END_TIMEOUT: Duration = Duration::from_secs(15);
 
@@ -62,7 +62,7 @@ pub async fn check(subject: Subject, folder: &Path, authority: Authority) -> any
         Ok(report) => report.context("the host failed during the check")?,
         Err(_) => {
             let mut report = beginning(&unfinished);
-            report.problem(too_long(ITSELF, time));
+            report.problem(too_long(UNNAMED_COMPONENT, time));
             Ok(report)
         }
     }
@@ -96,7 +96,7 @@ async fn find_out(
     let inspecting = Inspection::of(host.loader(), &subject.bytes);
     let Ok(inspection) = tokio::time::timeout(deadline.remaining(), inspecting).await else {
         let mut report = beginning(&catalog::anatomy_of(&subject.bytes));
-        report.problem(too_long(ITSELF, subject.time));
+        report.problem(too_long(UNNAMED_COMPONENT, subject.time));
         return Ok(report);
     };
     let mut report = beginning(&inspection);
@@ -117,10 +117,10 @@ async fn find_out(
             let config = subject.config.clone();
             policy::check(&host, manifest, grants, config, prepared, cancel, &mut report).await?;
         }
-        None => report.problems_of(ITSELF, inspection.problems),
+        None => report.problems_of(UNNAMED_COMPONENT, inspection.problems),
     }
     if cancel.is_cancelled() {
-        report.problem(too_long(ITSELF, subject.time));
+        report.problem(too_long(UNNAMED_COMPONENT, subject.time));
     }
     Ok(report)
 }

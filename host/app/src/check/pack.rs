@@ -27,7 +27,7 @@ const OK: &str = "ok";
 /// Code of the SDK for a workspace that is not registered and granted.
 const UNKNOWN_WORKSPACE: &str = "WORKSPACE_UNKNOWN";
 /// Advice for a parameter that is not explained.
-const EXPLAIN: &str = "say what the value is, where it comes from, its default and an example";
+const PARAMETER_ADVICE: &str = "say what the value is, where it comes from, its default and an example";
 
 /// Checks everything about a pack.
 pub(super) async fn check(
@@ -50,7 +50,7 @@ pub(super) async fn check(
     for tool in manifest.tools.iter().chain(&manifest.prompts) {
         report.problems_of(&tool.name, lint::unclear(tool));
         for vague in lint::vague(tool) {
-            report.problem(Finding::new(&tool.name, vague).remedy(EXPLAIN));
+            report.problem(Finding::new(&tool.name, vague).remedy(PARAMETER_ADVICE));
         }
     }
     let source = Source {

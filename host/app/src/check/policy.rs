@@ -14,16 +14,16 @@ use super::scratch::{self, Ended, ScratchHost};
 use super::workspaces::Prepared;
 
 /// Calls to evaluate: one that reads, and one that changes something.
-const JUDGED: &[(&str, &str)] = &[
+const SAMPLE_CALLS: &[(&str, &str)] = &[
     ("envelope_list", "{}"),
     ("envelope_open", r#"{"label": "check"}"#),
 ];
 /// Code of a call that a policy could not evaluate, and the context if the policy reported that itself.
-const FAILED: &str = "POLICY_FAILED";
+const POLICY_FAILED: &str = "POLICY_FAILED";
 const CANNOT_JUDGE: &str = "cannot_judge";
 /// Outcomes of an evaluated call. A code follows the second.
 const LET_THROUGH: &str = "let through";
-const DENIED: &str = "denied ";
+const DENIED_PREFIX: &str = "denied ";
 
 /// Checks everything about a policy.
 pub(super) async fn check(
@@ -53,7 +53,7 @@ pub(super) async fn check(
         .flat_map(|unloaded| unloaded.problems.clone())
         .collect();
     if problems.is_empty() {
-        for (tool, arguments) in JUDGED {
+        for (tool, arguments) in SAMPLE_CALLS {
             let arguments: Map<String, Value> = serde_json::from_str(arguments).unwrap_or_default();
             let ended = scratch::call(&gate, tool, arguments.clone(), cancel).await;
             if let Some(ended) = ended.filter(|_| !cancel.is_cancelled()) {
@@ -112,7 +112,7 @@ fn conclude(name: &str, phase: Phase, report: &mut Report) {
 
 /// Returns whether an outcome means that the policy could not evaluate the call.
 fn is_failed(outcome: &str) -> bool {
-    outcome.strip_prefix(DENIED) == Some(FAILED)
+    outcome.strip_prefix(DENIED_PREFIX) == Some(POLICY_FAILED)
 }
 
 /// Configures the policy for every tool, with everything that it requests.
@@ -145,7 +145,10 @@ fn judged(
         tool: tool.to_owned(),
         arguments: Value::Object(arguments),
         address: None,
-        outcome: refusal.map_or_else(|| LET_THROUGH.to_owned(), |err| format!("{DENIED}{}", err.code)),
+        outcome: refusal.map_or_else(
+            || LET_THROUGH.to_owned(),
+            |err| format!("{DENIED_PREFIX}{}", err.code),
+        ),
         duration_ms,
     });
     let Some(err) = refusal else {
@@ -153,8 +156,8 @@ fn judged(
     };
     let says_so = err.context.get("cause") == Some(&json!(CANNOT_JUDGE));
     match err.code.as_str() {
-        FAILED if says_so && is_made_up => report.note(without_settings(name, &err.message)),
-        FAILED => report.problem(failed(name, tool, err)),
+        POLICY_FAILED if says_so && is_made_up => report.note(without_settings(name, &err.message)),
+        POLICY_FAILED => report.problem(failed(name, tool, err)),
         _ if err.remediation.is_empty() => {
             let silent = format!(
                 "its denial {} of {tool} does not say what the caller can do",

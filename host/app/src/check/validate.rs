@@ -8,7 +8,7 @@ use tollgate_sdk::ToolError;
 use super::report::Finding;
 
 /// Codes for failures of a component, reported by the host or the SDK.
-const FAILED: &[&str] = &[
+const FAILURE_CODES: &[&str] = &[
     "BAD_REPLY",
     "BUDGET_FAILED",
     "DEADLINE_EXCEEDED",
@@ -26,9 +26,9 @@ const FAILED: &[&str] = &[
     "WORKSPACE_FAILED",
 ];
 /// Code of a component's error without a code.
-const UNNAMED: &str = "UNNAMED_ERROR";
+const UNNAMED_ERROR: &str = "UNNAMED_ERROR";
 /// Code of the SDK for arguments that do not fit a tool's struct.
-const INVALID: &str = "INVALID_ARGUMENTS";
+const INVALID_ARGUMENTS: &str = "INVALID_ARGUMENTS";
 /// Maximum number of reported positions in one reply.
 const MAX_POSITIONS: usize = 10;
 
@@ -58,12 +58,12 @@ pub(super) fn faults(about: &str, result: &Result<Reply, ToolError>, output: &Va
 
 fn refused(about: &str, err: &ToolError) -> Vec<Finding> {
     let code = err.code.as_str();
-    if FAILED.contains(&code) {
+    if FAILURE_CODES.contains(&code) {
         let failed = Finding::new(about, format!("it failed with {code}: {}", err.message));
         return vec![failed.remedy("`--log tollgate=debug` shows what happened")];
     }
     let mut found = Vec::new();
-    if code == UNNAMED {
+    if code == UNNAMED_ERROR {
         found.push(
             Finding::new(about, "its error has no code").remedy("give each error a code in UPPER_SNAKE"),
         );
@@ -83,7 +83,10 @@ fn refused(about: &str, err: &ToolError) -> Vec<Finding> {
 
 /// Note on a result that is not a fault but deserves attention.
 pub(super) fn note(about: &str, result: &Result<Reply, ToolError>) -> Option<Finding> {
-    let err = result.as_ref().err().filter(|err| err.code == INVALID)?;
+    let err = result
+        .as_ref()
+        .err()
+        .filter(|err| err.code == INVALID_ARGUMENTS)?;
     let note = Finding::new(
         about,
         format!("it refuses what its input schema allows: {}", err.message),
@@ -119,10 +122,10 @@ mod tests {
             reply(r#"{"b": ["x", 2, 3]}"#),
             error("NOTE_NOT_FOUND", "there is none", "List them."),
             error("NOTE_NOT_FOUND", "", ""),
-            error(UNNAMED, "no", "Do."),
+            error(UNNAMED_ERROR, "no", "Do."),
             error("GUEST_TRAPPED", "it crashed", "Report it."),
             error("DEADLINE_EXCEEDED", "no time is left", "Ask for less."),
-            error(INVALID, "text must not be blank", "Give one."),
+            error(INVALID_ARGUMENTS, "text must not be blank", "Give one."),
         ];
         let mut told = String::new();
         for end in &ends {

@@ -14,9 +14,9 @@ use tollgate_sdk::permit::GitTerms;
 use tollgate_sdk::{GitAccess, TestCommand, WorkspaceInfo};
 
 /// Name of the workspace for a pack that expects none by name.
-const DEFAULT: &str = "default";
+const DEFAULT_WORKSPACE: &str = "default";
 /// Argument that names a workspace.
-const ARGUMENT: &str = "workspace";
+const WORKSPACE_ARGUMENT: &str = "workspace";
 /// Maximum bytes copied from one directory.
 const MAX_BYTES: u64 = 512 << 20;
 /// Maximum number of files and directories copied from one directory.
@@ -45,7 +45,9 @@ pub(super) fn prepare(
     let mut names = expected(inspection);
     let given_first = given.first().map(|(name, _)| name.clone());
     let wanted = inspection.workspaces().next().map(str::to_owned);
-    let first = given_first.or(wanted).unwrap_or_else(|| DEFAULT.to_owned());
+    let first = given_first
+        .or(wanted)
+        .unwrap_or_else(|| DEFAULT_WORKSPACE.to_owned());
     names.insert(first.clone());
     let mut left_out = Vec::new();
     let mut registrations = Vec::new();
@@ -77,7 +79,7 @@ fn expected(inspection: &Inspection) -> BTreeSet<String> {
     if let Some(Said::Pack(manifest)) = &inspection.manifest {
         for tool in manifest.tools.iter().chain(&manifest.prompts) {
             let properties = tool.input_schema.get("properties");
-            let named = properties.and_then(|properties| properties.get(ARGUMENT));
+            let named = properties.and_then(|properties| properties.get(WORKSPACE_ARGUMENT));
             names.extend(named.into_iter().flat_map(values).map(str::to_owned));
         }
     }

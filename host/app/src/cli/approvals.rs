@@ -15,7 +15,7 @@ use super::call::{open, through};
 use super::{Filters, Global, out};
 
 /// Requests of one page.
-const PAGE: u32 = 100;
+const PAGE_APPROVALS: u32 = 100;
 
 /// Approval requests of packs and policies. Servers can keep running.
 #[derive(Debug, Subcommand)]
@@ -94,7 +94,7 @@ impl List {
             if left == 0 {
                 break;
             }
-            let mut arguments = object(json!({"status": self.status, "limit": left.min(PAGE)}));
+            let mut arguments = object(json!({"status": self.status, "limit": left.min(PAGE_APPROVALS)}));
             arguments.extend(cursor.take().map(|cursor: Value| ("cursor".to_owned(), cursor)));
             let page = match called(gate, "approval_list", arguments).await? {
                 Ok(page) => page,

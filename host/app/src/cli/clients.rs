@@ -161,9 +161,9 @@ fn share(path: &Path, umask: u32) -> anyhow::Result<()> {
 
 /// File that a path refers to, also through a link whose target does not exist yet.
 fn behind_links(path: &Path) -> PathBuf {
-    const LINKS: usize = 16;
+    const MAX_LINKS: usize = 16;
     let mut path = path.to_owned();
-    for _ in 0..LINKS {
+    for _ in 0..MAX_LINKS {
         let Ok(target) = path.read_link() else { break };
         path = path.parent().unwrap_or(Path::new("/")).join(target);
     }

@@ -183,14 +183,14 @@ fn unknown(flags: &Grants, workspaces: &[String]) -> Vec<String> {
 
 /// Flag that grants a request. Names the existing workspaces where any would do.
 pub(super) fn suggested(line: &str, workspaces: &[String]) -> String {
-    const ANY: &str = "\"default\"";
+    const QUOTED_DEFAULT: &str = "\"default\"";
     if !line.starts_with("grants.workspaces") || workspaces.is_empty() {
         return line.to_owned();
     }
     let quoted: Vec<String> = workspaces.iter().map(|name| format!("{name:?}")).collect();
-    match quoted.iter().any(|name| name == ANY) {
+    match quoted.iter().any(|name| name == QUOTED_DEFAULT) {
         true => line.to_owned(),
-        false => line.replace(ANY, &quoted.join(", ")),
+        false => line.replace(QUOTED_DEFAULT, &quoted.join(", ")),
     }
 }
 

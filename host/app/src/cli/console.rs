@@ -73,7 +73,7 @@ pub(super) fn reachable(bound: SocketAddr) -> String {
         ip => ip,
     };
     let at = SocketAddr::new(ip, bound.port());
-    format!("http://{at}{}", tollgate_console::PATH)
+    format!("http://{at}{}", tollgate_console::CONSOLE_PATH)
 }
 
 /// Opens a browser at an address. Program arguments are visible to all users of the machine, so the browser gets a file

@@ -33,10 +33,10 @@ mod tests {
     type Row = (&'static [&'static str], &'static str, &'static str);
 
     /// Commands with the filters of tools.
-    const FILTERED: &[&str] = &["serve", "call", "tools"];
+    const TOOL_FILTER_COMMANDS: &[&str] = &["serve", "call", "tools"];
 
     /// Flags that set a key, with its path.
-    const FLAGS: &[Row] = &[
+    const KEY_FLAGS: &[Row] = &[
         (&[""], "data-dir", "data_dir"),
         (&[""], "database", "storage.url"),
         (&[""], "cache-dir", "cache_dir"),
@@ -47,10 +47,10 @@ mod tests {
             "token-file",
             "server.auth.token_file",
         ),
-        (FILTERED, "read-only", "server.read_only"),
-        (FILTERED, "tier", "server.tier"),
-        (FILTERED, "compact", "server.compact"),
-        (FILTERED, "output-schemas", "server.output_schemas"),
+        (TOOL_FILTER_COMMANDS, "read-only", "server.read_only"),
+        (TOOL_FILTER_COMMANDS, "tier", "server.tier"),
+        (TOOL_FILTER_COMMANDS, "compact", "server.compact"),
+        (TOOL_FILTER_COMMANDS, "output-schemas", "server.output_schemas"),
         (&["packs add"], "sha256", "packs.*.sha256"),
         (&["policies add"], "sha256", "policies.*.sha256"),
         (&["policies add"], "settings", "policies.*.config"),
@@ -59,9 +59,13 @@ mod tests {
     ];
 
     /// Flags that share the name of a key and set something else, with what they set.
-    const OTHERS: &[Row] = &[
+    const OTHER_FLAGS: &[Row] = &[
         (&[""], "config", "the configuration file"),
-        (FILTERED, "tools", "tools of the host, not of a policy"),
+        (
+            TOOL_FILTER_COMMANDS,
+            "tools",
+            "tools of the host, not of a policy",
+        ),
         (
             &["policies backtest"],
             "tools",
@@ -117,7 +121,7 @@ mod tests {
     fn flags_are_explained_as_the_table_of_keys_does() {
         let command = Cli::command();
         let all = flags(&command, "");
-        for (commands, name, key) in FLAGS {
+        for (commands, name, key) in KEY_FLAGS {
             for path in *commands {
                 let flag = flag(&all, path, name);
                 let help = flag.get_help().unwrap().to_string();
@@ -142,16 +146,16 @@ mod tests {
             .collect();
         for (path, flag) in &all {
             let name = flag.get_long().unwrap();
-            let is_known = lists(FLAGS, path, name) || lists(OTHERS, path, name);
+            let is_known = lists(KEY_FLAGS, path, name) || lists(OTHER_FLAGS, path, name);
             assert!(
                 is_known || !names.contains(name.replace('-', "_").as_str()),
                 "`tollgate {path}` has --{name}: add it to the flags that set a key, or to the exceptions"
             );
         }
-        for (commands, name, _) in OTHERS {
+        for (commands, name, _) in OTHER_FLAGS {
             for path in *commands {
                 flag(&all, path, name);
-                assert!(!lists(FLAGS, path, name), "{path} --{name} is in both lists");
+                assert!(!lists(KEY_FLAGS, path, name), "{path} --{name} is in both lists");
             }
         }
     }

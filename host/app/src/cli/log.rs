@@ -15,12 +15,12 @@ use super::{Global, LogFormat, out};
 
 /// If set to `1`, libraries log everything that the filter permits, including whole requests with arguments and
 /// results.
-const CONTENT: &str = "TOLLGATE_LOG_CONTENT";
+const CONTENT_VARIABLE: &str = "TOLLGATE_LOG_CONTENT";
 
 /// Log target for messages about a server's own actions, such as its address.
-const NOTICE: &str = "tollgate::notice";
+const NOTICE_TARGET: &str = "tollgate::notice";
 /// Default filter.
-const DEFAULT: &str = "warn,tollgate::notice=info";
+const DEFAULT_FILTER: &str = "warn,tollgate::notice=info";
 const LEVELS: [&str; 6] = ["off", "error", "warn", "info", "debug", "trace"];
 
 /// Set if notices are lines of JSON, like the rest of the log.
@@ -30,7 +30,7 @@ static IS_JSON: OnceLock<bool> = OnceLock::new();
 /// would be logged.
 pub(super) fn filter(text: &str) -> Result<String, String> {
     if text.trim().is_empty() {
-        return Ok(DEFAULT.to_owned());
+        return Ok(DEFAULT_FILTER.to_owned());
     }
     let is_level = |word: &str| LEVELS.iter().any(|level| word.eq_ignore_ascii_case(level));
     let is_plain = |word: &&str| !word.contains(['=', '[', ']', '{', '}']);
@@ -47,11 +47,11 @@ pub(super) fn filter(text: &str) -> Result<String, String> {
 
 /// Prints a message to the operator that is not a problem, in the format of the log.
 pub(super) fn notice(text: &str) {
-    if !tracing::enabled!(target: NOTICE, Level::INFO) {
+    if !tracing::enabled!(target: NOTICE_TARGET, Level::INFO) {
         return;
     }
     if IS_JSON.get().copied().unwrap_or_default() {
-        tracing::info!(target: NOTICE, "{text}");
+        tracing::info!(target: NOTICE_TARGET, "{text}");
     } else {
         out::warn(text);
     }
@@ -59,9 +59,9 @@ pub(super) fn notice(text: &str) {
 
 /// Starts logging. A line that cannot be written is dropped, because nothing may be reading any more.
 pub(super) fn to_stderr(global: &Global) {
-    let filter = EnvFilter::new(global.log.as_deref().unwrap_or(DEFAULT));
+    let filter = EnvFilter::new(global.log.as_deref().unwrap_or(DEFAULT_FILTER));
     let _ = IS_JSON.set(matches!(global.log_format, LogFormat::Json));
-    let has_content = std::env::var(CONTENT).is_ok_and(|value| value == "1");
+    let has_content = std::env::var(CONTENT_VARIABLE).is_ok_and(|value| value == "1");
     let quiet = filter_fn(move |metadata| has_content || is_free_of_content(metadata));
     let log = tracing_subscriber::registry().with(filter);
     let layer = tracing_subscriber::fmt::layer().log_internal_errors(false);
@@ -134,11 +134,11 @@ mod tests {
             "OFF",
             "warn,tollgate=debug",
             "tollgate_gate=trace",
-            DEFAULT,
+            DEFAULT_FILTER,
         ] {
             assert_eq!(filter(text).as_deref(), Ok(text));
         }
-        assert_eq!(filter("").as_deref(), Ok(DEFAULT));
+        assert_eq!(filter("").as_deref(), Ok(DEFAULT_FILTER));
         for text in ["verbose", "tollgate", "warn,loud", "tollgate=loud", "warn,"] {
             assert!(filter(text).is_err(), "{text}");
         }

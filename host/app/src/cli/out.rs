@@ -29,10 +29,10 @@ const MARKS: &[(char, Style)] = &[
     (RED, AnsiColor::Red.on_default()),
 ];
 /// End mark of a styled part.
-const PLAIN: char = '\u{fdd5}';
+const STYLE_END: char = '\u{fdd5}';
 
 /// Error if a result could not be written. A closed reader is not an error.
-static UNWRITTEN: OnceLock<std::io::Error> = OnceLock::new();
+static WRITE_ERROR: OnceLock<std::io::Error> = OnceLock::new();
 
 /// Prints a result. [`finish`] reports whether that failed.
 pub(super) fn print(text: &str) {
@@ -61,7 +61,7 @@ pub(super) fn is_written(result: std::io::Result<()>) -> bool {
         Ok(()) => true,
         Err(err) => {
             if err.kind() != ErrorKind::BrokenPipe {
-                let _ = UNWRITTEN.set(err);
+                let _ = WRITE_ERROR.set(err);
             }
             false
         }
@@ -74,7 +74,7 @@ pub(super) fn is_written(result: std::io::Result<()>) -> bool {
 /// If any printed output could not be written.
 pub(super) fn finish() -> anyhow::Result<()> {
     is_written(std::io::stdout().lock().flush());
-    match UNWRITTEN.get() {
+    match WRITE_ERROR.get() {
         None => Ok(()),
         Some(err) => Err(anyhow::anyhow!(
             "the result could not be written to standard output, so it is incomplete: {err}"
@@ -84,7 +84,7 @@ pub(super) fn finish() -> anyhow::Result<()> {
 
 /// Text made safe for a terminal.
 fn shown(text: &str, is_colourful: bool) -> String {
-    let is_kept = |c: char| c == '\t' || c == PLAIN || MARKS.iter().any(|(mark, _)| *mark == c);
+    let is_kept = |c: char| c == '\t' || c == STYLE_END || MARKS.iter().any(|(mark, _)| *mark == c);
     let mut shown = String::with_capacity(text.len());
     for piece in text.split_inclusive(is_kept) {
         shown.push_str(&text::clean_prose(piece));
@@ -206,7 +206,7 @@ impl<'a> Table<'a> {
                 Some(mark) => {
                     line.push(mark);
                     line.push_str(&cell);
-                    line.push(PLAIN);
+                    line.push(STYLE_END);
                 }
                 None => line.push_str(&cell),
             }
@@ -228,8 +228,8 @@ fn mark(title: &str, cell: &str) -> Option<char> {
 }
 
 fn is_colourful() -> bool {
-    static ANSWER: OnceLock<bool> = OnceLock::new();
-    *ANSWER.get_or_init(|| {
+    static IS_COLOURFUL: OnceLock<bool> = OnceLock::new();
+    *IS_COLOURFUL.get_or_init(|| {
         let is_set = |name: &str| std::env::var_os(name).is_some_and(|value| !value.is_empty());
         let is_dumb = std::env::var_os("TERM").is_some_and(|term| term == "dumb");
         std::io::stdout().is_terminal() && !is_set("NO_COLOR") && !is_dumb

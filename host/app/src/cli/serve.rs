@@ -170,7 +170,7 @@ impl Serve {
         let dependencies = tollgate::console::dependencies(gate, context, config, seen_by)?;
         serving.pages = Some(Pages {
             make: Box::new(move |prove, stop| Ok(tollgate_console::router(dependencies, prove, stop)?)),
-            path: tollgate_console::PATH,
+            path: tollgate_console::CONSOLE_PATH,
             alone: self.console,
         });
         Ok(match (self.console, self.open) {

@@ -5,10 +5,10 @@ use clap::parser::ValueSource;
 use clap::{ArgMatches, Command};
 
 /// Variables without a flag.
-const OTHERS: &[&str] = &["TOLLGATE_TOKEN", "TOLLGATE_LOG_CONTENT"];
+const VARIABLES_WITHOUT_FLAG: &[&str] = &["TOLLGATE_TOKEN", "TOLLGATE_LOG_CONTENT"];
 /// Prefix of this program's variables. Variables of its tests are left out.
-const OWN: &str = "TOLLGATE_";
-const OF_TESTS: &str = "TOLLGATE_TEST_";
+const OWN_PREFIX: &str = "TOLLGATE_";
+const TESTS_PREFIX: &str = "TOLLGATE_TEST_";
 /// Shortest value that is recognised in a message.
 const MIN_LENGTH: usize = 3;
 
@@ -71,11 +71,13 @@ pub(super) fn behind(command: &Command, said: &clap::Error) -> Option<String> {
 pub(super) fn unknown(command: &Command) -> Vec<(String, Option<String>)> {
     let known: Vec<String> = all(command)
         .map(|(_, name)| name)
-        .chain(OTHERS.iter().map(|name| (*name).to_owned()))
+        .chain(VARIABLES_WITHOUT_FLAG.iter().map(|name| (*name).to_owned()))
         .collect();
     let set = std::env::vars_os().filter_map(|(name, _)| name.into_string().ok());
     let mut unknown: Vec<_> = set
-        .filter(|name| name.starts_with(OWN) && !name.starts_with(OF_TESTS) && !known.contains(name))
+        .filter(|name| {
+            name.starts_with(OWN_PREFIX) && !name.starts_with(TESTS_PREFIX) && !known.contains(name)
+        })
         .map(|name| {
             let near = tollgate_core::text::nearest(&name, known.iter().map(String::as_str));
             let near = near.map(str::to_owned);

@@ -6,7 +6,7 @@ use serde_json::{Map, Value};
 use thiserror::Error;
 
 use super::row::{Format, Row, Variable};
-use super::{ENTRY, INPUT, json, toml, yaml};
+use super::{ENTRY_NAME, TOKEN_INPUT, json, toml, yaml};
 
 /// Reason why a file was left unchanged.
 #[derive(Debug, Error)]
@@ -30,7 +30,7 @@ pub(super) fn unreadable(why: impl ToString) -> EditError {
 }
 
 /// Byte order mark, which some editors write at the start of a file.
-const MARK: char = '\u{feff}';
+const BYTE_ORDER_MARK: char = '\u{feff}';
 
 /// Text with the entry.
 pub(super) fn add(
@@ -44,17 +44,17 @@ pub(super) fn add(
         Some(there) if has_all(&there, entry) => return Ok(format!("{mark}{text}")),
         Some(_) if !force => {
             return Err(EditError::Taken {
-                name: ENTRY.to_owned(),
+                name: ENTRY_NAME.to_owned(),
             });
         }
         _ => keep_others(row, text)?,
     }
     let added = match row.format {
-        Format::Json => json::set(text, &[row.servers], ENTRY, &Value::Object(entry.clone()))
+        Format::Json => json::set(text, &[row.servers], ENTRY_NAME, &Value::Object(entry.clone()))
             .and_then(|added| ask(row, &added, entry)),
-        Format::Toml => toml::set(text, row.servers, ENTRY, entry),
-        Format::Yaml => yaml::set(text, row.servers, ENTRY, entry),
-        Format::OwnYaml => Ok(yaml::own_file(row.servers, ENTRY, &named(entry))),
+        Format::Toml => toml::set(text, row.servers, ENTRY_NAME, entry),
+        Format::Yaml => yaml::set(text, row.servers, ENTRY_NAME, entry),
+        Format::OwnYaml => Ok(yaml::own_file(row.servers, ENTRY_NAME, &named(entry))),
     };
     let added = added.map_err(unreadable)?;
     proven(row, text, &added, Some(entry))?;
@@ -69,17 +69,17 @@ pub(super) fn remove(row: &Row, text: &str) -> Result<Option<String>, EditError>
     }
     keep_others(row, text)?;
     let left = match row.format {
-        Format::Json => json::cut(text, &[row.servers], |name, _| name == ENTRY).and_then(|left| {
+        Format::Json => json::cut(text, &[row.servers], |name, _| name == ENTRY_NAME).and_then(|left| {
             let Some(left) = left else { return Ok(None) };
-            let is_asked = |_: &str, input: &Value| input["id"] == INPUT;
+            let is_asked = |_: &str, input: &Value| input["id"] == TOKEN_INPUT;
             let without = match row.http.token {
                 Variable::Asked => json::cut(&left, &["inputs"], is_asked)?,
                 _ => None,
             };
             Ok(Some(without.unwrap_or(left)))
         }),
-        Format::Toml => toml::cut(text, row.servers, ENTRY),
-        Format::Yaml => yaml::cut(text, row.servers, ENTRY),
+        Format::Toml => toml::cut(text, row.servers, ENTRY_NAME),
+        Format::Yaml => yaml::cut(text, row.servers, ENTRY_NAME),
         Format::OwnYaml => Ok(Some(String::new())),
     };
     let Some(left) = left.map_err(unreadable)? else {
@@ -102,7 +102,7 @@ pub(super) fn found(row: &Row, text: &str) -> Result<Option<Value>, String> {
     let whole = match row.format {
         Format::Json => json::value(text)?,
         Format::Toml => toml::value(text)?,
-        Format::Yaml => return yaml::found(text, row.servers, ENTRY),
+        Format::Yaml => return yaml::found(text, row.servers, ENTRY_NAME),
         Format::OwnYaml => return yaml::of_own_file(text, row.servers),
     };
     if !whole.is_null() && !whole.is_object() {
@@ -111,7 +111,7 @@ pub(super) fn found(row: &Row, text: &str) -> Result<Option<Value>, String> {
     match whole.get(row.servers) {
         None | Some(Value::Object(_)) => Ok(whole
             .get(row.servers)
-            .and_then(|servers| servers.get(ENTRY))
+            .and_then(|servers| servers.get(ENTRY_NAME))
             .cloned()),
         Some(_) => Err(format!("`{}` is not an object", row.servers)),
     }
@@ -126,8 +126,8 @@ fn keep_others(row: &Row, text: &str) -> Result<(), EditError> {
 }
 
 fn split(text: &str) -> (&str, &str) {
-    text.split_at(if text.starts_with(MARK) {
-        MARK.len_utf8()
+    text.split_at(if text.starts_with(BYTE_ORDER_MARK) {
+        BYTE_ORDER_MARK.len_utf8()
     } else {
         0
     })
@@ -139,7 +139,7 @@ fn has_all(there: &Value, wanted: &Map<String, Value>) -> bool {
 }
 
 fn named(entry: &Map<String, Value>) -> Map<String, Value> {
-    let mut named = Map::from_iter([("name".to_owned(), Value::from(ENTRY))]);
+    let mut named = Map::from_iter([("name".to_owned(), Value::from(ENTRY_NAME))]);
     named.extend(entry.clone());
     named
 }
@@ -148,14 +148,14 @@ fn named(entry: &Map<String, Value>) -> Map<String, Value> {
 fn ask(row: &Row, text: &str, entry: &Map<String, Value>) -> Result<String, String> {
     let refers = Value::Object(entry.clone())
         .to_string()
-        .contains(&format!("${{input:{INPUT}}}"));
+        .contains(&format!("${{input:{TOKEN_INPUT}}}"));
     if !refers || !matches!(row.http.token, Variable::Asked) {
         return Ok(text.to_owned());
     }
     let inputs = &json::value(text)?["inputs"];
     if inputs
         .as_array()
-        .is_some_and(|inputs| inputs.iter().any(|input| input["id"] == INPUT))
+        .is_some_and(|inputs| inputs.iter().any(|input| input["id"] == TOKEN_INPUT))
     {
         return Ok(text.to_owned());
     }
@@ -164,7 +164,7 @@ fn ask(row: &Row, text: &str, entry: &Map<String, Value>) -> Result<String, Stri
 
 fn input() -> Value {
     serde_json::json!({
-        "type": "promptString", "id": INPUT, "description": "Token of the Tollgate server", "password": true,
+        "type": "promptString", "id": TOKEN_INPUT, "description": "Token of the Tollgate server", "password": true,
     })
 }
 
@@ -187,10 +187,10 @@ fn proven(row: &Row, before: &str, after: &str, entry: Option<&Map<String, Value
             return Ok(Value::Object(Map::new()));
         };
         if let Some(servers) = map.get_mut(row.servers).and_then(Value::as_object_mut) {
-            servers.remove(ENTRY);
+            servers.remove(ENTRY_NAME);
         }
         if let Some(inputs) = map.get_mut("inputs").and_then(Value::as_array_mut) {
-            inputs.retain(|input| input["id"] != INPUT);
+            inputs.retain(|input| input["id"] != TOKEN_INPUT);
         }
         map.retain(|_, value| {
             !value.as_object().is_some_and(Map::is_empty) && !value.as_array().is_some_and(Vec::is_empty)
@@ -201,6 +201,6 @@ fn proven(row: &Row, before: &str, after: &str, entry: Option<&Map<String, Value
         return Ok(());
     }
     Err(unreadable(format!(
-        "the edit would not change exactly the entry `{ENTRY}`"
+        "the edit would not change exactly the entry `{ENTRY_NAME}`"
     )))
 }

@@ -13,8 +13,8 @@ use ureq::tls::{RootCerts, TlsConfig};
 use super::{Entry, Server, Token};
 
 /// Variables that clients pass to the programs that they start, as in the official SDKs.
-const INHERITED: [&str; 6] = ["HOME", "LOGNAME", "PATH", "SHELL", "TERM", "USER"];
-const PROTOCOL: &str = "2025-11-25";
+const INHERITED_VARIABLES: [&str; 6] = ["HOME", "LOGNAME", "PATH", "SHELL", "TERM", "USER"];
+const PROTOCOL_VERSION: &str = "2025-11-25";
 /// Time for a server to end after its client disconnected.
 const STOP_TIMEOUT: Duration = Duration::from_secs(10);
 /// Maximum bytes of a reply, and of a program's standard error.
@@ -149,7 +149,7 @@ fn value_of(token: &Token, variable: impl Fn(&str) -> Option<String>) -> Result<
 
 fn initialize() -> Value {
     let client = json!({ "name": "tollgate-clients-check", "version": env!("CARGO_PKG_VERSION") });
-    json!({ "protocolVersion": PROTOCOL, "capabilities": {}, "clientInfo": client })
+    json!({ "protocolVersion": PROTOCOL_VERSION, "capabilities": {}, "clientInfo": client })
 }
 
 fn request(id: usize, method: &str, params: &Value) -> Value {
@@ -204,7 +204,9 @@ impl Program {
             command: command.to_owned(),
             source,
         };
-        let inherited = INHERITED.iter().filter_map(|name| Some((*name, variable(name)?)));
+        let inherited = INHERITED_VARIABLES
+            .iter()
+            .filter_map(|name| Some((*name, variable(name)?)));
         let mut child = Command::new(command)
             .args(args)
             .env_clear()
@@ -365,7 +367,7 @@ impl Connection {
         if let Some(session) = &self.session {
             asked = asked
                 .header("mcp-session-id", session)
-                .header("mcp-protocol-version", PROTOCOL);
+                .header("mcp-protocol-version", PROTOCOL_VERSION);
         }
         let not_reached = |why: ureq::Error| LookError::NotReached {
             url: self.url.clone(),

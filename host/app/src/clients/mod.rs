@@ -129,9 +129,9 @@ pub struct Entry {
 }
 
 /// Name of the entry.
-const ENTRY: &str = "tollgate";
+const ENTRY_NAME: &str = "tollgate";
 /// Name of the input that VS Code asks for.
-const INPUT: &str = "tollgate-token";
+const TOKEN_INPUT: &str = "tollgate-token";
 
 impl Client {
     fn row(self) -> &'static Row {
@@ -209,7 +209,7 @@ impl Client {
             return Ok(None);
         };
         let Some(server) = shape::read(row, &entry) else {
-            return Err(format!("`{ENTRY}` has neither a program nor an address"));
+            return Err(format!("`{ENTRY_NAME}` has neither a program nor an address"));
         };
         let env = ["env", "envs", "environment"]
             .into_iter()

@@ -4,7 +4,7 @@ use serde_json::{Map, Value, json};
 
 use super::edit::EditError;
 use super::row::{Extra, Own, Row, Start, Variable};
-use super::{ENTRY, INPUT, Scope, Server, Token};
+use super::{ENTRY_NAME, Scope, Server, TOKEN_INPUT, Token};
 
 const BEARER: &str = "Bearer ";
 
@@ -71,7 +71,7 @@ fn with_token(row: &Row, token: &Token, entry: &mut Map<String, Value>) -> Resul
                 )));
             }
         },
-        (Token::Asked, _) | (_, Variable::Asked) => format!("${{input:{INPUT}}}"),
+        (Token::Asked, _) | (_, Variable::Asked) => format!("${{input:{TOKEN_INPUT}}}"),
         (Token::Variable(name), Variable::Text(form)) => form.replace("NAME", name),
         (Token::Variable(name), Variable::Listed(form, list)) => {
             entry.insert((*list).to_owned(), json!([name]));
@@ -203,20 +203,20 @@ pub(super) fn command(row: &Row, server: &Server, scope: Scope) -> Result<Option
         Own::None => return Ok(None),
         Own::Codex | Own::Copilot if is_project => return Ok(None),
         Own::Claude => {
-            let mut line = words(&["claude", "mcp", "add-json", "--scope", scope, ENTRY]);
+            let mut line = words(&["claude", "mcp", "add-json", "--scope", scope, ENTRY_NAME]);
             line.push(Value::Object(entry).to_string());
             return Ok(Some(line));
         }
         Own::Code(_) if is_project || header.is_some() => return Ok(None),
         Own::Code(program) => {
-            entry.insert("name".to_owned(), ENTRY.into());
+            entry.insert("name".to_owned(), ENTRY_NAME.into());
             return Ok(Some(vec![
                 program.to_owned(),
                 "--add-mcp".to_owned(),
                 Value::Object(entry).to_string(),
             ]));
         }
-        Own::Codex => words(&["codex", "mcp", "add", ENTRY]),
+        Own::Codex => words(&["codex", "mcp", "add", ENTRY_NAME]),
         Own::Copilot => words(&["copilot", "mcp", "add"]),
         Own::Gemini(program) => {
             let timeout = entry["timeout"].to_string();
@@ -237,18 +237,18 @@ pub(super) fn command(row: &Row, server: &Server, scope: Scope) -> Result<Option
                     .into_iter()
                     .flat_map(|header| ["--header".to_owned(), header]),
             );
-            line.extend(words(&[ENTRY, url]));
+            line.extend(words(&[ENTRY_NAME, url]));
         }
         (Own::Codex, Server::Stdio { command, args }) => {
             line.extend(words(&["--", command]));
             line.extend(args.iter().cloned());
         }
         (Own::Copilot, Server::Stdio { command, args }) => {
-            line.extend(words(&[ENTRY, "--", command]));
+            line.extend(words(&[ENTRY_NAME, "--", command]));
             line.extend(args.iter().cloned());
         }
         (_, Server::Stdio { command, args }) => {
-            line.extend(words(&[ENTRY, command]));
+            line.extend(words(&[ENTRY_NAME, command]));
             line.extend(args.iter().cloned());
         }
     }

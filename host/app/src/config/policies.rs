@@ -16,7 +16,7 @@ use super::packs::sha256;
 use super::policy_source::PolicySource;
 
 /// Default position of a policy.
-const ORDER: i64 = 100;
+const DEFAULT_ORDER: i64 = 100;
 
 /// One `[policies.NAME]` table.
 #[derive(Debug, Clone, Default, PartialEq, Deserialize)]
@@ -121,7 +121,7 @@ impl PolicyConfig {
             fail_open: self.fail_open,
             phase: self.phase,
             tools: self.tools.clone(),
-            order: self.order.unwrap_or(ORDER),
+            order: self.order.unwrap_or(DEFAULT_ORDER),
             grants: self.grants.clone(),
             limits: self.limits.limits(),
             config: self.config.clone(),

@@ -22,7 +22,7 @@ const FOLDER: &str = "protections";
 const MAX_RECORD: u64 = 4 << 20;
 
 /// Keys whose presence restricts calls. `*` matches any name, and everything below a key counts as well.
-const PROTECTING: &[&str] = &[
+const RESTRICTING_KEYS: &[&str] = &[
     "server.read_only",
     "server.auth",
     "server.limits",
@@ -53,7 +53,7 @@ const PROTECTING: &[&str] = &[
     "artifacts.ttl_hours",
 ];
 /// Exceptions below these keys, which grant something instead.
-const GIVING: &[&str] = &[
+const GRANTING_KEYS: &[&str] = &[
     "policies.*.mode",
     "policies.*.fail_open",
     "policies.*.grants",
@@ -62,24 +62,26 @@ const GIVING: &[&str] = &[
 ];
 
 /// Separator in a key that binds a policy to its whole table, and other keys to their values.
-const SAYS: &str = " says ";
+const VALUE_SEPARATOR: &str = " says ";
 
 /// End of the key of a policy that enforces its verdicts.
-const ENFORCED: &str = " mode enforce";
+const ENFORCE_SUFFIX: &str = " mode enforce";
 
 /// End of the key of a policy without which calls are refused.
-const CLOSED: &str = " fail_open false";
+const FAIL_CLOSED_SUFFIX: &str = " fail_open false";
 
 /// Protections that an earlier version of a file has and a later one lacks. Changes of values are the operator's choice
 /// in the same file. Another file must have the same values.
 pub fn lost(had: &BTreeSet<String>, has: &BTreeSet<String>) -> BTreeSet<String> {
-    let lost = had.difference(has).filter(|key| !key.contains(SAYS));
+    let lost = had.difference(has).filter(|key| !key.contains(VALUE_SEPARATOR));
     lost.cloned().collect()
 }
 
 /// Protections without their values.
 pub fn lasting(protections: BTreeSet<String>) -> impl Iterator<Item = String> {
-    protections.into_iter().filter(|key| !key.contains(SAYS))
+    protections
+        .into_iter()
+        .filter(|key| !key.contains(VALUE_SEPARATOR))
 }
 
 /// Reason why records of protections cannot be used.
@@ -154,12 +156,12 @@ pub fn describe<'a>(protections: impl IntoIterator<Item = &'a String>) -> String
     let told = all
         .iter()
         .filter(|key| !is_part(key))
-        .map(|key| match key.split_once(SAYS) {
+        .map(|key| match key.split_once(VALUE_SEPARATOR) {
             Some((said, _)) => format!("{} with the same value", said.replace('/', ".")),
             None => key
                 .replace('/', ".")
-                .replace(ENFORCED, ".mode = \"enforce\"")
-                .replace(CLOSED, ".fail_open = false"),
+                .replace(ENFORCE_SUFFIX, ".mode = \"enforce\"")
+                .replace(FAIL_CLOSED_SUFFIX, ".fail_open = false"),
         });
     told.collect::<Vec<_>>().join(", ")
 }
@@ -170,10 +172,10 @@ pub(super) fn find(said: &Table) -> BTreeSet<String> {
     walk(said, &mut Vec::new(), &mut found);
     for (name, policy) in tables(said.get("policies")) {
         if policy.get("mode").and_then(Value::as_str) != Some("audit") {
-            found.insert(format!("policies/{name}{ENFORCED}"));
+            found.insert(format!("policies/{name}{ENFORCE_SUFFIX}"));
         }
         if policy.get("fail_open").and_then(Value::as_bool) != Some(true) {
-            found.insert(format!("policies/{name}{CLOSED}"));
+            found.insert(format!("policies/{name}{FAIL_CLOSED_SUFFIX}"));
         }
         found.insert(saying(&format!("policies/{name}"), &policy.to_string()));
     }
@@ -202,12 +204,15 @@ pub(super) fn find(said: &Table) -> BTreeSet<String> {
 
 /// Key that binds another key to its value.
 fn saying(key: &str, says: &str) -> String {
-    format!("{key}{SAYS}{}", &hash::sha256_hex(says.as_bytes())[..16])
+    format!(
+        "{key}{VALUE_SEPARATOR}{}",
+        &hash::sha256_hex(says.as_bytes())[..16]
+    )
 }
 
 /// Removes a key and its value.
 fn retain_without(found: &mut BTreeSet<String>, key: &str) {
-    found.retain(|other| other.split(SAYS).next() != Some(key));
+    found.retain(|other| other.split(VALUE_SEPARATOR).next() != Some(key));
 }
 
 fn tables(value: Option<&Value>) -> impl Iterator<Item = (&String, &Table)> {
@@ -221,7 +226,7 @@ fn walk<'a>(table: &'a Table, path: &mut Vec<&'a str>, found: &mut BTreeSet<Stri
         // An empty table has no effect, except that of a policy, which then uses its defaults.
         let is_said =
             value.as_table().is_none_or(|table| !table.is_empty()) || matches!(path[..], ["policies", _]);
-        if is_said && is_below(path, PROTECTING) && !is_below(path, GIVING) {
+        if is_said && is_below(path, RESTRICTING_KEYS) && !is_below(path, GRANTING_KEYS) {
             let key = path.join("/");
             // A policy is bound to its whole table.
             if path[0] != "policies" && !value.is_table() {
@@ -232,7 +237,7 @@ fn walk<'a>(table: &'a Table, path: &mut Vec<&'a str>, found: &mut BTreeSet<Stri
         match value {
             Value::Table(table) => walk(table, path, found),
             // Tables in a list have no names, so they are identified by their content.
-            Value::Array(tables) if is_below(path, PROTECTING) => {
+            Value::Array(tables) if is_below(path, RESTRICTING_KEYS) => {
                 let said = tables.iter().filter_map(Value::as_table);
                 found.extend(said.map(|table| format!("{}/{}", path.join("/"), in_one_line(table))));
             }

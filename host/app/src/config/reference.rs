@@ -107,7 +107,7 @@ mod tests {
     }
 
     /// Mark above a table of another page. The column `default` of that table is compared.
-    const DEFAULTS: &str = "<!-- defaults: compared with host/app/src/config/keys/table.rs -->\n";
+    const DEFAULTS_MARK: &str = "<!-- defaults: compared with host/app/src/config/keys/table.rs -->\n";
     /// Pages with such a table, each with the path in front of the keys there.
     const PAGES: [(&str, &str, &str); 3] = [
         (
@@ -130,7 +130,7 @@ mod tests {
     #[test]
     fn other_pages_have_the_defaults_of_the_table() {
         for (page, text, above) in PAGES {
-            let (_, table) = text.split_once(DEFAULTS).unwrap();
+            let (_, table) = text.split_once(DEFAULTS_MARK).unwrap();
             let mut rows = table.lines().take_while(|line| line.starts_with('|'));
             let head = cells(rows.next().unwrap());
             let column = head.iter().position(|cell| *cell == "default").unwrap();

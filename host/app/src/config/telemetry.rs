@@ -12,7 +12,7 @@ use toml::de::{DeTable, DeValue};
 use super::check::{Problem, is_url};
 
 /// Default time between exports, in seconds.
-const INTERVAL: u64 = 30;
+const DEFAULT_INTERVAL_SEC: u64 = 30;
 
 /// The `[telemetry]` table. Absent keys use the defaults.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Deserialize)]
@@ -40,7 +40,7 @@ impl TelemetryConfig {
         Ok(Some(Settings {
             otlp,
             headers: Headers::read(&self.headers, environment)?,
-            interval: Duration::from_secs(self.interval_sec.unwrap_or(INTERVAL)),
+            interval: Duration::from_secs(self.interval_sec.unwrap_or(DEFAULT_INTERVAL_SEC)),
             service_name: self.service_name.clone().unwrap_or_else(|| "tollgate".to_owned()),
             traces,
             metrics,

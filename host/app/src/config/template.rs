@@ -6,7 +6,7 @@ use std::sync::LazyLock;
 use super::keys::{self, KEYS, Key, Kind, Unset};
 
 /// Maximum length of a comment line.
-const WIDTH: usize = 110;
+const MAX_LINE_BYTES: usize = 110;
 
 const INTRODUCTION: &str = "\
 # Tollgate's configuration. Every setting is commented out and shows its default or an example. To set one, remove the `#`
@@ -16,7 +16,7 @@ const INTRODUCTION: &str = "\
 ";
 
 /// Names in the template where the operator chooses a name.
-const NAMES: &[(&str, &str)] = &[
+const EXAMPLE_NAMES: &[(&str, &str)] = &[
     ("workspaces.*.tests.*", "default"),
     ("workspaces.*", "main"),
     ("packs.*", "hello"),
@@ -91,7 +91,7 @@ fn place(path: &str) -> (&str, String) {
 }
 
 fn named(path: &str) -> String {
-    let name = NAMES.iter().find(|(of, _)| *of == path);
+    let name = EXAMPLE_NAMES.iter().find(|(of, _)| *of == path);
     name.map_or_else(
         || path.to_owned(),
         |(_, name)| format!("{}.{name}", path.trim_end_matches(".*")),
@@ -101,7 +101,7 @@ fn named(path: &str) -> String {
 fn write_comment(text: &mut String, comment: &str) {
     let mut line = String::from("#");
     for word in comment.split(' ') {
-        if line.len() + word.len() >= WIDTH {
+        if line.len() + word.len() >= MAX_LINE_BYTES {
             text.push_str(&line);
             text.push('\n');
             line = String::from("#");

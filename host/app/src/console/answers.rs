@@ -13,7 +13,7 @@ use tollgate_gate::{Answers, Asked, Call, Caller, Gate, yes_field};
 use tollgate_sdk::{Action, Answer, Asking, ToolError};
 use tollgate_store::storage::{OperationFilter, StoreResult};
 
-use super::CLIENT;
+use super::CLIENT_NAME;
 use crate::host::HostContext;
 
 /// Number of newest ledger rows in which an approver's work is searched.
@@ -37,7 +37,7 @@ impl Through {
         let caller = Caller {
             share: Share::of(given.identity.as_ref(), None),
             identity: given.identity.clone(),
-            client: Some(CLIENT.to_owned()),
+            client: Some(CLIENT_NAME.to_owned()),
             connection: self.gate.new_connection(),
             ..Caller::default()
         };

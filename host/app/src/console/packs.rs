@@ -12,7 +12,7 @@ use tollgate_core::identity::Identity;
 use tollgate_core::share::Share;
 use tollgate_gate::{Call, Caller, Gate};
 
-use super::CLIENT;
+use super::CLIENT_NAME;
 
 /// Packs behind a gate.
 pub(super) struct Packs {
@@ -41,7 +41,7 @@ impl Packs {
         let caller = Caller {
             share: Share::of(identity.as_ref(), None),
             identity,
-            client: Some(CLIENT.to_owned()),
+            client: Some(CLIENT_NAME.to_owned()),
             connection: self.gate.new_connection(),
             ..Caller::default()
         };

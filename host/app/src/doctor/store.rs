@@ -7,7 +7,7 @@ use tollgate_store::storage::{Database, Session, StoreError};
 use super::{Finding, mib};
 
 /// Remedy for faults in a database on a server.
-const ON_SERVER: &str = "with psql, as the database's owner: drop the named objects that are not the host's \
+const SERVER_REMEDY: &str = "with psql, as the database's owner: drop the named objects that are not the host's \
      (DROP TRIGGER NAME ON TABLE, DROP TABLE, DROP FUNCTION); for missing or changed objects, stop all hosts and \
      restore a backup (docs/postgresql.md)";
 
@@ -68,7 +68,7 @@ fn of_server(session: &Session) -> Vec<Finding> {
         Ok(faults) if !faults.is_empty() => {
             let told = faults
                 .into_iter()
-                .map(|fault| Finding::problem("database", fault).remedy(ON_SERVER));
+                .map(|fault| Finding::problem("database", fault).remedy(SERVER_REMEDY));
             told.collect()
         }
         Ok(_) => match session.maintenance().bytes_on_server() {
@@ -90,7 +90,7 @@ fn schema(session: &Session, is_on_server: bool) -> Vec<Finding> {
     let told = misplaced.iter().map(|object| {
         let finding = Finding::problem("schema", object.to_string());
         if is_on_server {
-            return finding.remedy(ON_SERVER);
+            return finding.remedy(SERVER_REMEDY);
         }
         match (object.is_curable(), object.kind.as_str()) {
             (false, _) => finding.remedy("stop all hosts and put a backup in the database's place"),
@@ -105,7 +105,7 @@ fn schema(session: &Session, is_on_server: bool) -> Vec<Finding> {
 pub fn repair(database: &Database) -> Vec<Finding> {
     if database.is_on_server() {
         let not_here = "nothing was changed: tollgate doctor --repair works only on a database file";
-        return vec![Finding::problem("repair", not_here).remedy(ON_SERVER)];
+        return vec![Finding::problem("repair", not_here).remedy(SERVER_REMEDY)];
     }
     match database.repair() {
         Err(err) => vec![Finding::problem("repair", tollgate_core::text::chain(&err))],
@@ -155,7 +155,7 @@ fn ledger(data: &DataDir, session: &Session) -> Finding {
                 );
                 match noted {
                     Some(_) => Finding::ok("ledger", whole),
-                    None => Finding::note("ledger", format!("{whole}; {}", heads::NONE)),
+                    None => Finding::note("ledger", format!("{whole}; {}", heads::NO_HEAD_WARNING)),
                 }
             }
         },

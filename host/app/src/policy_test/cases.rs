@@ -20,9 +20,9 @@ use super::remembered;
 use crate::config::Problem;
 
 /// Default time of a call: a Monday at noon.
-const NOON: &str = "2026-01-05T12:00:00Z";
+const DEFAULT_TIME: &str = "2026-01-05T12:00:00Z";
 /// Keys that describe a call.
-pub(super) const CALL: [&str; 9] = [
+pub(super) const CALL_KEYS: [&str; 9] = [
     "tool",
     "pack",
     "effect",
@@ -34,7 +34,7 @@ pub(super) const CALL: [&str; 9] = [
     "result",
 ];
 /// Further keys of a case.
-const OF_CASE: [&str; 9] = [
+const CASE_KEYS: [&str; 9] = [
     "name",
     "settings",
     "phase",
@@ -111,14 +111,14 @@ fn defaults<'d>(file: &Fields<'_, 'd>) -> Option<&'d DeTable<'d>> {
         file.report("defaults must be a table");
         return None;
     };
-    let legal: Vec<&str> = CALL.iter().chain(&OF_CASE[1..8]).copied().collect();
+    let legal: Vec<&str> = CALL_KEYS.iter().chain(&CASE_KEYS[1..8]).copied().collect();
     Fields::new(file.sheet(), "defaults", entry.span().start, table).only(&legal);
     Some(table)
 }
 
 /// Parses a case. `None` if it has mistakes.
 fn case(fields: &Fields<'_, '_>) -> Option<Case> {
-    fields.only(&OF_CASE.iter().chain(&CALL).copied().collect::<Vec<_>>());
+    fields.only(&CASE_KEYS.iter().chain(&CALL_KEYS).copied().collect::<Vec<_>>());
     for (key, wanted) in [("name", "a name"), ("tool", "a tool"), ("expect", "an expect")] {
         if !fields.has(key) {
             fields.report(&format!("it needs {wanted}"));
@@ -140,7 +140,7 @@ fn case(fields: &Fields<'_, '_>) -> Option<Case> {
         _ => {}
     }
     let at = moment(fields, "at")
-        .or_else(|| moment_of(NOON))
+        .or_else(|| moment_of(DEFAULT_TIME))
         .unwrap_or_default();
     let request = request(fields, at);
     let history = past::history(fields, request.as_ref(), at);

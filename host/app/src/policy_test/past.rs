@@ -8,13 +8,13 @@ use tollgate_sandbox::bindings::tollgate::host::component;
 use tollgate_sdk::Timestamp;
 use tollgate_store::storage::{Operation, StoredOperation, claimed_actor};
 
-use super::cases::{self, CALL};
+use super::cases::{self, CALL_KEYS};
 use super::fields::Fields;
 
 /// Maximum number of calls that one line of a history can represent.
 const MAX_TIMES: i64 = 10_000;
 /// Keys of a line of a history, in addition to those of the call.
-const OF_PAST: [&str; 8] = [
+const PAST_KEYS: [&str; 8] = [
     "ago",
     "at",
     "times",
@@ -48,7 +48,7 @@ pub(super) fn history(fields: &Fields<'_, '_>, now: Option<&wit::Request>, at: i
 }
 
 fn past(line: &Fields<'_, '_>, now: Option<&wit::Request>, at: i64, place: usize) -> Vec<Past> {
-    line.only(&OF_PAST.iter().chain(&CALL).copied().collect::<Vec<_>>());
+    line.only(&PAST_KEYS.iter().chain(&CALL_KEYS).copied().collect::<Vec<_>>());
     if !line.has("tool") {
         line.report("it needs a tool");
     }

@@ -26,9 +26,9 @@ use crate::config::Config;
 use crate::host::HostContext;
 
 /// Number of rows read at once.
-const BATCH: u32 = 500;
+const BATCH_ROWS: u32 = 500;
 /// Number of rows before the first evaluated call that policies may look back at.
-const HISTORY: u32 = 10_000;
+const HISTORY_ROWS: u32 = 10_000;
 
 /// Result of replaying recorded calls with a policy.
 #[derive(Debug, Serialize)]
@@ -122,7 +122,7 @@ impl Past<'_> {
             before: Some(place + 1),
             ..OperationFilter::default()
         };
-        let mut history = session.operations().list(&before, HISTORY)?;
+        let mut history = session.operations().list(&before, HISTORY_ROWS)?;
         history.reverse();
         let history: Vec<Operation> = history.iter().filter_map(StoredOperation::operation).collect();
         self.trial.record(&history)?;
@@ -131,7 +131,7 @@ impl Past<'_> {
                 after: Some(place),
                 ..OperationFilter::default()
             };
-            let rows = session.operations().list(&next, BATCH)?;
+            let rows = session.operations().list(&next, BATCH_ROWS)?;
             let Some(last) = rows.last() else { break };
             place = last.seq;
             for row in rows.iter().filter(|row| row.seq <= end) {

@@ -36,22 +36,22 @@ macro_rules! templates {
     };
 }
 
-const PACK: &[Template] = templates!(
+const PACK_TEMPLATES: &[Template] = templates!(
     "pack": "Cargo.toml", ".gitignore", "README.md", "migrations/0001_init.sql", "src/lib.rs", "tollgate.toml"
 );
-const POLICY: &[Template] = templates!(
+const POLICY_TEMPLATES: &[Template] = templates!(
     "policy": "Cargo.toml", ".gitignore", "README.md", "cases.toml", "src/lib.rs", "tollgate.toml"
 );
 
 /// Dependency on the SDK in the templates' manifests, the pages for authors, and the crate's own workspace table.
-const SDK: &str = "path = \"../../../sdk\"";
-const PAGES: &str = "../../../docs/";
-const WORKSPACE: &str = "[workspace]\n";
+const SDK_DEPENDENCY: &str = "path = \"../../../sdk\"";
+const PAGES_PATH: &str = "../../../docs/";
+const WORKSPACE_TABLE: &str = "[workspace]\n";
 
 /// Files of the SDK in this program: its crates and pages below `vendor`, and the lock file for other crates.
 const SDK_FILES: &[(&str, &str)] = &include!(concat!(env!("OUT_DIR"), "/sdk_files.rs"));
 /// File that pins the compiler.
-const TOOLCHAIN: &str = "rust-toolchain.toml";
+const TOOLCHAIN_FILE: &str = "rust-toolchain.toml";
 
 /// Source of a new crate's SDK.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -115,7 +115,7 @@ impl Sdk {
                 })
                 .collect()
             }
-            Sdk::Version(_) => of_program.filter(|file| file.path == TOOLCHAIN).collect(),
+            Sdk::Version(_) => of_program.filter(|file| file.path == TOOLCHAIN_FILE).collect(),
         }
     }
 }
@@ -141,8 +141,8 @@ impl Kind {
 
     const fn templates(self) -> &'static [Template] {
         match self {
-            Kind::Pack => PACK,
-            Kind::Policy => POLICY,
+            Kind::Pack => PACK_TEMPLATES,
+            Kind::Policy => POLICY_TEMPLATES,
         }
     }
 
@@ -156,7 +156,7 @@ impl Kind {
 }
 
 /// Folder of a component in the templates, below cargo's target folder.
-const BUILT: &str = "target/wasm32-wasip2";
+const BUILD_FOLDER: &str = "target/wasm32-wasip2";
 
 /// Files of a new crate, which cargo builds in the folder `target`.
 pub fn files(kind: Kind, name: &Name, sdk: &Sdk, target: &str) -> Vec<File> {
@@ -164,17 +164,17 @@ pub fn files(kind: Kind, name: &Name, sdk: &Sdk, target: &str) -> Vec<File> {
     let workspace = match sdk {
         // The copies are not part of the crate, so its commands ignore them.
         Sdk::BuiltIn => "[workspace]\nexclude = [\"vendor\"]\n",
-        Sdk::Checkout { .. } | Sdk::Version(_) => WORKSPACE,
+        Sdk::Checkout { .. } | Sdk::Version(_) => WORKSPACE_TABLE,
     };
     let files = kind.templates().iter().map(|&(path, text)| File {
         path,
         content: text
             .replace(stand_in, name.as_str())
             .replace(&stand_in.replace('-', "_"), &name.snake())
-            .replace(SDK, &sdk.place())
-            .replace(WORKSPACE, workspace)
-            .replace(BUILT, &format!("{target}/wasm32-wasip2"))
-            .replace(PAGES, &sdk.pages())
+            .replace(SDK_DEPENDENCY, &sdk.place())
+            .replace(WORKSPACE_TABLE, workspace)
+            .replace(BUILD_FOLDER, &format!("{target}/wasm32-wasip2"))
+            .replace(PAGES_PATH, &sdk.pages())
             .into(),
     });
     files.chain(sdk.files()).collect()
@@ -244,7 +244,7 @@ mod tests {
                 assert!(text(&format!("vendor/{name}/{path}")).is_some(), "{name}/{path}");
             }
         }
-        for path in ["Cargo.lock", TOOLCHAIN, "vendor/docs/writing-a-pack.md"] {
+        for path in ["Cargo.lock", TOOLCHAIN_FILE, "vendor/docs/writing-a-pack.md"] {
             assert!(text(path).is_some(), "{path}");
         }
     }

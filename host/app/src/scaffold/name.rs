@@ -2,12 +2,12 @@
 
 use thiserror::Error;
 use tollgate_components::builtin;
-use tollgate_components::names::{RESERVED, is_component_name, prefixes_clash};
+use tollgate_components::names::{RESERVED_NAMES, is_component_name, prefixes_clash};
 
 use super::Kind;
 
 /// Names of crates that a new crate depends on, or that Rust provides.
-const CRATES: &[&str] = &[
+const RESERVED_CRATES: &[&str] = &[
     "alloc",
     "core",
     "proc-macro",
@@ -76,7 +76,7 @@ fn problems(text: &str, kind: Kind) -> Vec<String> {
     if KEYWORDS.contains(&text) {
         problems.push("it is a reserved word of Rust, so no crate can have this name".to_owned());
     }
-    if CRATES.contains(&text) {
+    if RESERVED_CRATES.contains(&text) {
         problems.push("a crate that it depends on has this name".to_owned());
     }
     match kind {
@@ -91,7 +91,10 @@ fn problems(text: &str, kind: Kind) -> Vec<String> {
 
 /// Reports a pack whose table prefix would overlap, because tables start with the name.
 fn taken_by_a_pack(text: &str) -> Option<String> {
-    if RESERVED.iter().any(|reserved| prefixes_clash(text, reserved)) {
+    if RESERVED_NAMES
+        .iter()
+        .any(|reserved| prefixes_clash(text, reserved))
+    {
         return Some("the host reserves this name".to_owned());
     }
     let other = builtin::names().find(|builtin| prefixes_clash(text, builtin))?;

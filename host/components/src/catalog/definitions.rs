@@ -73,7 +73,7 @@ pub(super) fn compare<'a>(
 }
 
 /// Name under which a policy's definition is remembered. Names of packs contain no dot.
-const COMPONENT: &str = "component";
+const COMPONENT_NAME: &str = "component";
 
 /// Owner under which a policy's definition is remembered.
 pub fn policy_owner(policy: &str) -> String {
@@ -87,7 +87,7 @@ pub(super) fn compare_policies(members: &[Member], remembered: &[Remembered], no
         .iter()
         .filter_map(|member| Some((&member.name, member.policy.as_deref().ok()?)));
     for (name, policy) in loaded {
-        let definition = std::iter::once((COMPONENT, policy_definition(policy)));
+        let definition = std::iter::once((COMPONENT_NAME, policy_definition(policy)));
         let owner = policy_owner(name);
         comparison.pack(&owner, policy.is_builtin(), definition, remembered, now);
     }

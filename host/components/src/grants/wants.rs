@@ -13,7 +13,7 @@ const MAX_WANTS: usize = 64;
 /// Longest name of a program, in bytes.
 const MAX_PROGRAM: usize = 64;
 /// Words of `grants.process` that are not programs.
-const WORDS: &[(&str, &str)] = &[("git", "git access"), ("tests", "the registered tests")];
+const PROCESS_WORDS: &[(&str, &str)] = &[("git", "git access"), ("tests", "the registered tests")];
 
 /// Problems of a component's requests.
 pub fn problems(wants: &[Want]) -> Vec<String> {
@@ -45,7 +45,7 @@ fn problem(want: &Want) -> Option<String> {
 /// Problem of a program's name. Programs are looked up on the host's PATH. A path could name any file, even one in a
 /// workspace.
 fn program_problem(program: &str) -> Option<String> {
-    if let Some((_, meant)) = WORDS.iter().find(|(word, _)| *word == program) {
+    if let Some((_, meant)) = PROCESS_WORDS.iter().find(|(word, _)| *word == program) {
         return Some(format!(
             "it wants to run a program `{program}`, which resolves to {meant} when granted; ask for {meant}"
         ));

@@ -26,14 +26,14 @@ use crate::builtin::{self, Ahead};
 
 const DIR: &str = "cache";
 const MANIFESTS: &str = "manifests";
-const KEY: &str = "cache.key";
-const TAG: usize = 32;
+const KEY_FILE: &str = "cache.key";
+const TAG_BYTES: usize = 32;
 /// Largest entry that is read back.
 const MAX_ENTRY: u64 = 512 << 20;
 /// Age after which an unfinished entry is abandoned.
 const UNFINISHED_AGE_LIMIT: Duration = Duration::from_secs(3_600);
 /// Bytes that are read or written at once.
-const PIECE: usize = 128 << 10;
+const BUFFER_BYTES: usize = 128 << 10;
 
 /// Cache in one directory.
 pub(super) struct Cache {
@@ -73,7 +73,7 @@ impl Cache {
     pub(super) fn open(home: DataDir) -> Result<Cache, DataDirError> {
         let dirs = CacheDirs {
             code: home.private_dir(DIR)?,
-            key: home.secret(KEY)?,
+            key: home.secret(KEY_FILE)?,
             home,
         };
         sweep(&dirs.code);
@@ -94,8 +94,8 @@ impl Cache {
     /// Opens an existing cache read-only: entries are read and none is written.
     pub(super) fn frozen(home: DataDir) -> Result<Cache, DataDirError> {
         let key = home
-            .has(KEY)
-            .then(|| home.find_secret(KEY))
+            .has(KEY_FILE)
+            .then(|| home.find_secret(KEY_FILE))
             .transpose()?
             .flatten();
         let dirs = match key.filter(|_| home.has(DIR)) {
@@ -289,14 +289,14 @@ fn verified(dir: &Dir, key: &[u8; 32], name: &str) -> Option<(std::fs::File, u64
         Err(_) => return None,
     };
     let mut file = file.into_std();
-    let content = file.metadata().ok()?.size().checked_sub(TAG as u64);
+    let content = file.metadata().ok()?.size().checked_sub(TAG_BYTES as u64);
     let is_right = content
         .filter(|content| *content <= MAX_ENTRY)
         .and_then(|content| {
             let mut mac = begin(key, name);
             let mut content = (&mut file).take(content);
             let read = copied(&mut content, &mut mac, &mut std::io::sink()).ok()?;
-            let mut tag = [0; TAG];
+            let mut tag = [0; TAG_BYTES];
             file.read_exact(&mut tag).ok()?;
             mac.verify_slice(&tag).ok()?;
             Some(read)
@@ -346,7 +346,7 @@ fn write(
 
 /// Copies in pieces, so that large code is never in memory as a whole. Unreadable content is invalid.
 fn copied(from: &mut impl Read, mac: &mut Hmac<Sha256>, to: &mut impl Write) -> std::io::Result<u64> {
-    let mut piece = vec![0; PIECE];
+    let mut piece = vec![0; BUFFER_BYTES];
     let mut bytes = 0;
     loop {
         let read = from

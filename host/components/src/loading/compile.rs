@@ -35,7 +35,7 @@ const POLL_INTERVAL: Duration = Duration::from_millis(20);
 /// Most bytes of code that are read from the child.
 const MAX_CODE: u64 = 512 << 20;
 /// Most bytes of the child's error message.
-const MAX_SAID: u64 = 64 << 10;
+const MAX_STDERR_BYTES: u64 = 64 << 10;
 
 /// Reason for which a component was not compiled.
 #[derive(Debug, Error)]
@@ -134,7 +134,8 @@ async fn talk(child: &mut Child, component: &[u8]) -> std::io::Result<Output> {
             let _ = stdin.write_all(component).await;
         }
     };
-    let (_, stdout, stderr) = tokio::join!(feed, taken(stdout, MAX_CODE + 1), taken(stderr, MAX_SAID));
+    let (_, stdout, stderr) =
+        tokio::join!(feed, taken(stdout, MAX_CODE + 1), taken(stderr, MAX_STDERR_BYTES));
     Ok(Output {
         stdout: stdout?,
         stderr: stderr?,

@@ -15,11 +15,11 @@ use seccompiler::{
 };
 
 /// Address space, in bytes.
-const MEMORY: u64 = 4 << 30;
+const ADDRESS_SPACE_BYTES: u64 = 4 << 30;
 /// Processor time, in seconds.
 const CPU_SECONDS: u64 = 120;
 /// System calls that are allowed with any arguments: memory, threads, signals within the process, time.
-const PLAIN: &[libc::c_long] = &[
+const UNRESTRICTED_CALLS: &[libc::c_long] = &[
     libc::SYS_munmap,
     libc::SYS_mremap,
     libc::SYS_madvise,
@@ -53,7 +53,7 @@ pub(super) fn limit() -> anyhow::Result<()> {
     // Hides this process, and with it the component that it compiles, from other processes of the same user.
     set_dumpable_behavior(DumpableBehavior::NotDumpable)
         .context("cannot protect the process from other processes")?;
-    set(Resource::As, MEMORY).context("cannot limit memory")?;
+    set(Resource::As, ADDRESS_SPACE_BYTES).context("cannot limit memory")?;
     set(Resource::Cpu, CPU_SECONDS).context("cannot limit processor time")?;
     set(Resource::Core, 0).context("cannot disable core dumps")?;
     set(Resource::Fsize, 0).context("cannot limit file writes")
@@ -92,8 +92,10 @@ fn filter() -> Result<(), seccompiler::Error> {
 }
 
 fn allowed() -> Result<BTreeMap<i64, Vec<SeccompRule>>, BackendError> {
-    let mut rules: BTreeMap<i64, Vec<SeccompRule>> =
-        PLAIN.iter().map(|&number| (number, Vec::new())).collect();
+    let mut rules: BTreeMap<i64, Vec<SeccompRule>> = UNRESTRICTED_CALLS
+        .iter()
+        .map(|&number| (number, Vec::new()))
+        .collect();
     // No executable memory, and no file mappings.
     let is_not_run = || without(2, libc::PROT_EXEC);
     let is_no_file = is(4, u64::from(u32::MAX))?;

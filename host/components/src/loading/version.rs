@@ -9,7 +9,7 @@ use crate::world::World;
 /// Version of `tollgate:host` that this host offers.
 pub(super) const HOST_API: (u32, u32, u32) = (0, 1, 0);
 /// Capabilities of that version that this host links.
-const OFFERED: &[&str] = &[
+const LINKED_INTERFACES: &[&str] = &[
     "storage",
     "budget",
     "ledger",
@@ -203,7 +203,7 @@ fn is_offered(version: &str) -> bool {
 
 fn is_known_import(name: &str) -> bool {
     match host_interface(name) {
-        Some(interface) => OFFERED.contains(&interface),
+        Some(interface) => LINKED_INTERFACES.contains(&interface),
         None => [
             "wasi:cli/",
             "wasi:clocks/",

@@ -8,7 +8,7 @@ use tollgate_sandbox::bindings::tollgate::host::component as shared;
 use tollgate_store::storage::Step;
 
 use crate::grants::wants;
-use crate::names::{RESERVED, is_component_name, prefixes_clash};
+use crate::names::{RESERVED_NAMES, is_component_name, prefixes_clash};
 use crate::tools::ToolSpec;
 use crate::tools::spec;
 use crate::tools::wording::{clean_schema, line};
@@ -52,7 +52,7 @@ impl Manifest {
                 "the pack's name {:?} does not match ^[a-z][a-z0-9-]{{0,31}}$",
                 text::cut(&said.name, 64)
             ));
-        } else if RESERVED
+        } else if RESERVED_NAMES
             .iter()
             .any(|reserved| prefixes_clash(&said.name, reserved))
         {

@@ -10,7 +10,7 @@ use serde_json::{Map, Value};
 /// Key of an argument with its header.
 const HEADER: &str = "x-mcp-header";
 /// Keys of maps from names to schemas.
-const NAMED: &[&str] = &[
+const SCHEMA_MAP_KEYWORDS: &[&str] = &[
     "$defs",
     "definitions",
     "dependentSchemas",
@@ -18,7 +18,7 @@ const NAMED: &[&str] = &[
     "properties",
 ];
 /// Keys of values that are not schemas.
-const DATA: &[&str] = &["default", "const", "enum", "examples"];
+const DATA_KEYWORDS: &[&str] = &["default", "const", "enum", "examples"];
 
 /// True if a schema has an argument that is repeated in a header.
 pub(crate) fn is_annotated(schema: &Map<String, Value>) -> bool {
@@ -51,10 +51,13 @@ fn look(
     names: &mut BTreeSet<String>,
     faults: &mut Vec<String>,
 ) {
-    for (key, value) in schema.iter().filter(|(key, _)| !DATA.contains(&key.as_str())) {
+    for (key, value) in schema
+        .iter()
+        .filter(|(key, _)| !DATA_KEYWORDS.contains(&key.as_str()))
+    {
         let is_argument = is_argument && key == "properties";
         let below: Vec<(&str, &Value)> = match value {
-            Value::Object(all) if NAMED.contains(&key.as_str()) => {
+            Value::Object(all) if SCHEMA_MAP_KEYWORDS.contains(&key.as_str()) => {
                 all.iter().map(|(name, below)| (name.as_str(), below)).collect()
             }
             Value::Array(all) => all.iter().map(|below| (key.as_str(), below)).collect(),

@@ -10,8 +10,8 @@ use super::spec::ToolSpec;
 const SCHEME: &str = "tollgate://";
 /// Longest accepted address, in bytes.
 pub(super) const MAX_ADDRESS: usize = 2 << 10;
-/// Characters that are not escaped in an address.
-const PLAIN: &AsciiSet = &NON_ALPHANUMERIC
+/// Characters that are escaped in an address.
+const ESCAPED: &AsciiSet = &NON_ALPHANUMERIC
     .remove(b'-')
     .remove(b'_')
     .remove(b'.')
@@ -117,7 +117,7 @@ impl Resource {
 
     /// Address with one value for the variable of the path.
     pub fn address(&self, value: &str) -> String {
-        self.written(|_| utf8_percent_encode(value, PLAIN).to_string())
+        self.written(|_| utf8_percent_encode(value, ESCAPED).to_string())
     }
 
     /// Address with these values in the path.
@@ -203,7 +203,7 @@ impl Resource {
 /// Value as written in an address.
 fn encoded(value: &Value) -> String {
     let text = value.as_str().map_or_else(|| value.to_string(), str::to_owned);
-    utf8_percent_encode(&text, PLAIN).to_string()
+    utf8_percent_encode(&text, ESCAPED).to_string()
 }
 
 /// Prefix of an address, and the path after it. The prefix is the pack's own, unless the declaration has a scheme

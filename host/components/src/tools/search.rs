@@ -14,21 +14,21 @@ const IN_ARGUMENT: f64 = 2.0;
 const IN_ARGUMENT_DESCRIPTION: f64 = 0.4;
 
 /// Factor for a word that is only similar to the requested one.
-const BEGINS_ALIKE: f64 = 0.6;
-const MEANS_THE_SAME: f64 = 0.5;
-const MISSPELT: f64 = 0.4;
+const PREFIX_FACTOR: f64 = 0.6;
+const SYNONYM_FACTOR: f64 = 0.5;
+const MISSPELT_FACTOR: f64 = 0.4;
 
 /// Most names that are suggested for an unknown one.
 const MAX_NEAR: usize = 3;
 
 /// Stop words that say nothing about a tool.
-const EMPTY: &[&str] = &[
+const STOP_WORDS: &[&str] = &[
     "a", "all", "an", "and", "at", "be", "by", "can", "do", "for", "from", "how", "i", "in", "is", "it",
     "me", "my", "of", "on", "or", "that", "the", "this", "to", "tool", "want", "what", "which", "with",
 ];
 
 /// Synonyms in the names and descriptions of tools.
-const ALIKE: &[&[&str]] = &[
+const SYNONYMS: &[&[&str]] = &[
     &[
         "create", "add", "new", "make", "open", "insert", "record", "register",
     ],
@@ -82,8 +82,8 @@ impl Index {
     /// Names of the tools that match a query, best first.
     pub fn search(&self, query: &str) -> Vec<&str> {
         let mut asked: Vec<String> = words(query);
-        if asked.iter().any(|word| !EMPTY.contains(&word.as_str())) {
-            asked.retain(|word| !EMPTY.contains(&word.as_str()));
+        if asked.iter().any(|word| !STOP_WORDS.contains(&word.as_str())) {
+            asked.retain(|word| !STOP_WORDS.contains(&word.as_str()));
         }
         let asked: BTreeSet<String> = asked.iter().map(|word| stem(word)).collect();
         let mut scores = vec![(0.0_f64, 0_usize); self.names.len()];
@@ -132,7 +132,7 @@ impl Index {
 
     /// Weight of a word for each tool.
     fn weights(&self, word: &str) -> Vec<f64> {
-        let same: Vec<String> = ALIKE
+        let same: Vec<String> = SYNONYMS
             .iter()
             .filter(|group| group.iter().any(|member| stem(member) == word))
             .flat_map(|group| group.iter().map(|member| stem(member)))
@@ -161,10 +161,10 @@ fn likeness(asked: &str, known: &str, same: &[String]) -> f64 {
         return 1.0;
     }
     if asked.len() >= 3 && known.starts_with(asked) {
-        return BEGINS_ALIKE;
+        return PREFIX_FACTOR;
     }
     if same.iter().any(|word| word == known) {
-        return MEANS_THE_SAME;
+        return SYNONYM_FACTOR;
     }
     let slips = match asked.len() {
         0..4 => return 0.0,
@@ -173,7 +173,7 @@ fn likeness(asked: &str, known: &str, same: &[String]) -> f64 {
     };
     let is_near =
         asked.len().abs_diff(known.len()) <= slips && strsim::damerau_levenshtein(asked, known) <= slips;
-    if is_near { MISSPELT } else { 0.0 }
+    if is_near { MISSPELT_FACTOR } else { 0.0 }
 }
 
 /// Words of a definition, each with its highest weight.

@@ -16,7 +16,7 @@ use super::spec::ToolSpec;
 /// Key of a schema with its page.
 pub(super) const VIEWS: &str = "x-views";
 /// Most levels of a tree.
-const LEVELS: usize = 6;
+const MAX_TREE_LEVELS: usize = 6;
 
 /// Page of the console that shows a tool's reply.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -102,8 +102,8 @@ pub(super) fn take(pack: &str, spec: &mut ToolSpec) -> Result<Option<View>, Stri
             "{VIEWS}: only the reply of a tool that reads makes a page"
         ));
     }
-    if declared.items.len() > LEVELS {
-        return Err(format!("{VIEWS}: a tree has at most {LEVELS} levels"));
+    if declared.items.len() > MAX_TREE_LEVELS {
+        return Err(format!("{VIEWS}: a tree has at most {MAX_TREE_LEVELS} levels"));
     }
     let properties = spec.input_schema.get("properties").and_then(Value::as_object);
     let is_argument = |name: &str| properties.is_some_and(|known| known.contains_key(name));

@@ -5,7 +5,7 @@ use serde_json::{Map, Value};
 use tollgate_core::text;
 
 /// Keywords whose text is for reading and is never compared.
-const READ: &[&str] = &["$comment", "description", "title"];
+const PROSE_KEYWORDS: &[&str] = &["$comment", "description", "title"];
 /// Longest one-line text, in bytes.
 pub(super) const MAX_LINE: usize = 200;
 /// Most problems that are reported for one schema.
@@ -36,7 +36,7 @@ fn clean_members(members: &mut Map<String, Value>, place: &mut String, problems:
             tell("the name", place, problems);
         }
         match value {
-            Value::String(said) if READ.contains(&name.as_str()) => *said = text::clean_lines(said),
+            Value::String(said) if PROSE_KEYWORDS.contains(&name.as_str()) => *said = text::clean_lines(said),
             value => clean_value(value, place, problems),
         }
         place.truncate(length);

@@ -9,7 +9,7 @@ use super::sums::{Sums, Verdicts};
 
 /// Maximum number of separately counted names per interval and kind. The number is limited because callers choose some
 /// of these names.
-const NAMES: usize = 200;
+const MAX_NAMES: usize = 200;
 
 /// Pack and tool, caller, or client. `None` for all names beyond the limit.
 type Name = Option<(Option<String>, Option<String>)>;
@@ -39,7 +39,7 @@ impl Cell {
         count(&mut self.clients, Some((None, row.client.clone()))).add(row);
         for said in &row.verdicts {
             let key = (said.policy.clone(), said.mode.clone());
-            if self.policies.contains_key(&key) || self.policies.len() < NAMES {
+            if self.policies.contains_key(&key) || self.policies.len() < MAX_NAMES {
                 self.policies.entry(key).or_default().add(said);
             }
         }
@@ -48,7 +48,7 @@ impl Cell {
 
 /// Sums of a name, or of all others if there are too many names.
 fn count(named: &mut Named, name: Name) -> &mut Sums {
-    let fits = named.len() < NAMES || named.contains_key(&name);
+    let fits = named.len() < MAX_NAMES || named.contains_key(&name);
     named.entry(name.filter(|_| fits)).or_default()
 }
 

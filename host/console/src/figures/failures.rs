@@ -6,9 +6,9 @@ use std::sync::Arc;
 use tollgate_store::storage::CountedRow;
 
 /// Number of rows in which failures are remembered.
-pub(super) const WINDOW: i64 = 200_000;
+pub(super) const WINDOW_ROWS: i64 = 200_000;
 /// Number of remembered denials.
-const DENIALS: usize = 10;
+const MAX_DENIALS: usize = 10;
 
 /// Failures with the same fingerprint.
 #[derive(Debug, Clone, PartialEq)]
@@ -41,7 +41,7 @@ impl Failures {
     pub(super) fn add(&mut self, row: &CountedRow) {
         if stopped(row) {
             self.denied.push_back(row.seq);
-            if self.denied.len() > DENIALS {
+            if self.denied.len() > MAX_DENIALS {
                 self.denied.pop_front();
             }
         }
@@ -51,12 +51,12 @@ impl Failures {
             let group = self.groups.entry(fingerprint).or_default();
             group.push_back((row.seq, row.envelope_id.as_deref().map(Arc::from)));
         }
-        self.forget(row.seq - WINDOW);
+        self.forget(row.seq - WINDOW_ROWS);
     }
 
     /// Counts a row that is older than all counted ones, and in the window.
     pub(super) fn add_before(&mut self, row: &CountedRow) {
-        if stopped(row) && self.denied.len() < DENIALS {
+        if stopped(row) && self.denied.len() < MAX_DENIALS {
             self.denied.push_front(row.seq);
         }
         if let Some(fingerprint) = &row.failure_fingerprint {
@@ -168,7 +168,7 @@ mod tests {
             [("aa".to_owned(), 3, 9, 2), ("bb".to_owned(), 1, 11, 1)]
         );
         assert_eq!(told(&failures, 10, 2), [("aa".to_owned(), 2, 10, 2)]);
-        failures.add(&row(11 + WINDOW, "cc", "e3"));
+        failures.add(&row(11 + WINDOW_ROWS, "cc", "e3"));
         assert_eq!(told(&failures, 0, 1)[1..], [("aa".to_owned(), 1, 12, 1)]);
     }
 }

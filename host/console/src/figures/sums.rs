@@ -8,7 +8,7 @@ use tollgate_store::storage::{CountedRow, CountedVerdict, PolicyTally, Tally};
 const CLASSES: u64 = 32;
 const CLASS_BITS: u32 = CLASSES.trailing_zeros();
 /// Maximum number of separately counted codes.
-const CODES: usize = 32;
+const MAX_CODES: usize = 32;
 
 /// Numbers of values by class.
 #[derive(Debug, Clone, Default)]
@@ -112,7 +112,7 @@ impl Sums {
     fn add_error(&mut self, code: &str, count: i64) {
         if let Some(known) = self.errors.get_mut(code) {
             *known += count;
-        } else if self.errors.len() < CODES {
+        } else if self.errors.len() < MAX_CODES {
             self.errors.insert(code.to_owned(), count);
         }
     }

@@ -29,9 +29,9 @@ use crate::visible;
 /// Longest note in characters, as the gate takes it.
 const MAX_NOTE: usize = 2_000;
 /// Most settled requests in the list.
-const SETTLED: u32 = 20;
+const MAX_SETTLED: u32 = 20;
 /// Open requests of a page of the list.
-const WAITING: u32 = 25;
+const PAGE_APPROVALS: u32 = 25;
 /// Longest content of a request on its own page and in the list, in characters.
 const MAX_DETAIL: usize = 40_000;
 const MAX_IN_LIST: usize = 4_000;
@@ -71,13 +71,13 @@ pub(crate) async fn list(
         .read(move |session| {
             let pending = session
                 .approvals()
-                .list_by_turns(now_ms, (skip, WAITING))?
+                .list_by_turns(now_ms, (skip, PAGE_APPROVALS))?
                 .into_iter();
             let waiting = pending
                 .map(|stored| Request::of(session, stored, boot_ms))
                 .collect::<StoreResult<Vec<Request>>>()?;
             let all = session.approvals().count_open(now_ms)?;
-            Ok((waiting, all, session.approvals().settled(now_ms, SETTLED)?))
+            Ok((waiting, all, session.approvals().settled(now_ms, MAX_SETTLED)?))
         })
         .await?;
     let shown = skip as usize + waiting.len();

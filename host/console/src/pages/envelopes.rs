@@ -21,12 +21,12 @@ use crate::timeline::Timeline;
 use crate::visible;
 
 /// Envelopes of a page.
-const ENVELOPES: u32 = 30;
+const PAGE_ENVELOPES: u32 = 30;
 /// Rows that a timeline is built from, and that are shown below it.
-const TIMELINE: u32 = 2_000;
-const ROWS: usize = 200;
+const TIMELINE_ROWS: u32 = 2_000;
+const SHOWN_ROWS: usize = 200;
 /// Number of changes shown before the rest is collapsed.
-const SHOWN: usize = 14;
+const SHOWN_CHANGES: usize = 14;
 
 /// Page with the list.
 pub(crate) async fn list(
@@ -48,7 +48,7 @@ pub(crate) async fn list(
                 before,
                 ..EnvelopeFilter::default()
             };
-            let found = session.envelopes().list(&filter, ENVELOPES)?;
+            let found = session.envelopes().list(&filter, PAGE_ENVELOPES)?;
             found
                 .into_iter()
                 .map(|one| Card::of(session, one, boot_ms))
@@ -77,7 +77,7 @@ pub(crate) async fn list(
             h2.sr { @if only_open { "Open envelopes" } @else { "All envelopes" } }
             div.grid { @for card in &cards { div.card { (card.markup()) } } }
             nav.pages aria-label="Older envelopes" {
-                @if cards.len() == ENVELOPES as usize {
+                @if cards.len() == PAGE_ENVELOPES as usize {
                     @if let Some(last) = cards.last() { a rel="next" href=(older(last, only_open)) { "Older" } }
                 }
             }
@@ -149,15 +149,15 @@ fn read(session: &Session, id: &str, boot_ms: i64) -> StoreResult<Option<Whole>>
         envelope_id: Some(id.to_owned()),
         ..OperationFilter::default()
     };
-    let mut operations: Vec<StoredOperation> = session.operations().list(&filter, TIMELINE)?;
+    let mut operations: Vec<StoredOperation> = session.operations().list(&filter, TIMELINE_ROWS)?;
     let rows = operations
         .iter()
-        .take(ROWS)
+        .take(SHOWN_ROWS)
         .map(|operation| Row::of(session, operation));
     let rows = rows.collect::<StoreResult<_>>()?;
-    let is_cut = operations.len() == TIMELINE as usize;
+    let is_cut = operations.len() == TIMELINE_ROWS as usize;
     operations.reverse();
-    let states = session.work_trees().states(id, TIMELINE)?;
+    let states = session.work_trees().states(id, TIMELINE_ROWS)?;
     Ok(Some(Whole {
         card: Card::of(session, envelope, boot_ms)?,
         parents,
@@ -309,11 +309,11 @@ fn changes(story: &Story) -> Markup {
         section.card aria-labelledby="changes-title" {
             header { h2 #changes-title { "Changed" } span.count { (story.changes.len()) } }
             @if story.changes.is_empty() { (layout::empty("Nothing was changed.", "")) }
-            (changed(&story.changes[..story.changes.len().min(SHOWN)]))
-            @if story.changes.len() > SHOWN {
+            (changed(&story.changes[..story.changes.len().min(SHOWN_CHANGES)]))
+            @if story.changes.len() > SHOWN_CHANGES {
                 details {
-                    summary { (story.changes.len() - SHOWN) " more" }
-                    (changed(&story.changes[SHOWN..]))
+                    summary { (story.changes.len() - SHOWN_CHANGES) " more" }
+                    (changed(&story.changes[SHOWN_CHANGES..]))
                 }
             }
         }

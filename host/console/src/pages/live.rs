@@ -13,7 +13,7 @@ use axum::response::IntoResponse as _;
 use maud::{Markup, html};
 use tollgate_store::storage::{OperationFilter, Session, StoreResult, StoredOperation};
 
-use super::{ROWS, Shown};
+use super::{PAGE_ROWS, Shown};
 use crate::Console;
 use crate::access::Viewer;
 use crate::filter::{Filter, KEYS};
@@ -26,9 +26,9 @@ use crate::visible;
 /// Maximum duration of a stream. Its page reconnects at once.
 const STREAM_LIMIT: Duration = Duration::from_secs(3_600);
 /// Number of rows that a filter scans for one page, so that a page without matches loads quickly.
-const WINDOW: i64 = 5_000;
+const MAX_SCANNED_ROWS: i64 = 5_000;
 /// Number of rows read at once while a filter scans them.
-const BATCH: u32 = 500;
+const BATCH_ROWS: u32 = 500;
 
 /// A page of rows.
 struct Found {
@@ -117,11 +117,15 @@ fn find(session: &Session, filter: &Filter, before: Option<i64>) -> StoreResult<
     let start = before
         .unwrap_or(head.saturating_add(1))
         .min(head.saturating_add(1));
-    let end = start.saturating_sub(WINDOW).max(oldest);
+    let end = start.saturating_sub(MAX_SCANNED_ROWS).max(oldest);
     let mut place = start;
     let mut fitting: Vec<StoredOperation> = Vec::new();
-    let batch = if filter.looks_at_each() { BATCH } else { ROWS };
-    while place > end && fitting.len() < ROWS as usize {
+    let batch = if filter.looks_at_each() {
+        BATCH_ROWS
+    } else {
+        PAGE_ROWS
+    };
+    while place > end && fitting.len() < PAGE_ROWS as usize {
         let known = OperationFilter {
             before: Some(place),
             after: Some(end.saturating_sub(1)),
@@ -135,10 +139,10 @@ fn find(session: &Session, filter: &Filter, before: Option<i64>) -> StoreResult<
         };
         fitting.extend(found.into_iter().filter(|operation| filter.fits(operation)));
     }
-    if fitting.len() > ROWS as usize {
-        fitting.truncate(ROWS as usize);
+    if fitting.len() > PAGE_ROWS as usize {
+        fitting.truncate(PAGE_ROWS as usize);
     }
-    if fitting.len() == ROWS as usize {
+    if fitting.len() == PAGE_ROWS as usize {
         place = fitting.last().map_or(place, |last| last.seq);
     }
     Ok(Found {

@@ -11,7 +11,7 @@ use maud::{Markup, html};
 
 use crate::Console;
 use crate::access::{Refused, Viewer};
-use crate::guard::{self, LOGIN};
+use crate::guard::{self, LOGIN_PATH};
 use crate::layout;
 use crate::pages::live::query;
 
@@ -27,7 +27,7 @@ fn page(console: &Console, wanted: &str, said: Option<&str>) -> Markup {
     let body = html! {
         h1 { (layout::icon("gate")) "Tollgate" }
         @if let Some(said) = said { p.refused role="alert" { (said) } }
-        form #login method="post" action=(LOGIN) {
+        form #login method="post" action=(LOGIN_PATH) {
             label for="token" { @if console.access.knows_identities() { "Token" } @else { "One-time token" } }
             input type="hidden" name="to" value=(wanted);
             input #token type="password" name="token" required autocomplete="off" spellcheck="false";
@@ -85,5 +85,5 @@ pub(crate) async fn log_out(
     }
     console.access.log_out(&viewer);
     let ended = guard::cookie_name(&headers).map(|name| guard::set_cookie(&name, None));
-    guard::see_other(LOGIN, ended)
+    guard::see_other(LOGIN_PATH, ended)
 }

@@ -22,7 +22,7 @@ use crate::rows::{micros, path_part, short_id, told, who};
 use crate::visible;
 
 /// Bytes of an artifact that are shown.
-const SHOWN: usize = 256 << 10;
+const MAX_ARTIFACT_BYTES: usize = 256 << 10;
 
 /// A call with everything that its page shows.
 struct Whole {
@@ -139,13 +139,13 @@ async fn contents(console: &Console, whole: &Whole) -> Vec<Content> {
         let (reader, hash) = (console.reader.clone(), artifact.hash.clone());
         let bytes = match stored.collected {
             true => None,
-            false => tokio::task::spawn_blocking(move || reader.artifact(&hash, SHOWN))
+            false => tokio::task::spawn_blocking(move || reader.artifact(&hash, MAX_ARTIFACT_BYTES))
                 .await
                 .ok()
                 .flatten(),
         };
         contents.push(Content {
-            is_cut: artifact.total_size > i64::try_from(SHOWN).unwrap_or(i64::MAX),
+            is_cut: artifact.total_size > i64::try_from(MAX_ARTIFACT_BYTES).unwrap_or(i64::MAX),
             text: match bytes.map(text_of) {
                 Some(Some(text)) => Ok(text),
                 Some(None) => Err("It is not text."),

@@ -26,12 +26,12 @@ use crate::visible;
 /// Time for which cached parts are fresh enough.
 const CACHE_AGE_LIMIT: Duration = Duration::from_millis(800);
 /// Number of envelopes and failures beside the ledger.
-const ENVELOPES: u32 = 6;
-const FAILING: usize = 5;
+const MAX_ENVELOPES: u32 = 6;
+const MAX_FAILURES: usize = 5;
 /// Number of rows searched for failures.
 const MAX_SEARCHED_ROWS: i64 = 20_000;
 /// Number of requests shown.
-const WAITING: u32 = 4;
+const MAX_APPROVALS: u32 = 4;
 
 /// A failure that occurred at least once.
 pub(crate) struct Failing {
@@ -57,7 +57,7 @@ pub(crate) async fn current(console: &Console) -> Result<(Markup, usize), ReadEr
     let now_ms = console.clock.now_ms();
     let failing = console
         .figures
-        .look(|figures| figures.failing(MAX_SEARCHED_ROWS, 2, FAILING))
+        .look(|figures| figures.failing(MAX_SEARCHED_ROWS, 2, MAX_FAILURES))
         .await?;
     let (markup, waiting) = console
         .reader
@@ -78,12 +78,12 @@ fn read(
     boot_ms: i64,
     now_ms: i64,
 ) -> StoreResult<(Markup, usize)> {
-    let waiting = session.approvals().list_by_turns(now_ms, (0, WAITING))?;
+    let waiting = session.approvals().list_by_turns(now_ms, (0, MAX_APPROVALS))?;
     let all_waiting = session.approvals().count_open(now_ms)?;
-    let mut envelopes = of_state(session, Some(EnvelopeState::Open), boot_ms, ENVELOPES)?;
+    let mut envelopes = of_state(session, Some(EnvelopeState::Open), boot_ms, MAX_ENVELOPES)?;
     let open = envelopes.len();
     if open < 3 {
-        let newest = of_state(session, None, boot_ms, ENVELOPES)?;
+        let newest = of_state(session, None, boot_ms, MAX_ENVELOPES)?;
         let closed = newest
             .into_iter()
             .filter(|card| card.envelope.standing.state != EnvelopeState::Open);

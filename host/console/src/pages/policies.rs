@@ -19,7 +19,7 @@ use crate::layout::{self, Page, pill};
 use crate::rows::{self, Row, micros, path_part};
 use crate::visible;
 
-const DAYS: i64 = 14;
+const SHOWN_DAYS: i64 = 14;
 const DAY_MS: i64 = 86_400_000;
 
 /// Policies by name and mode.
@@ -30,7 +30,7 @@ pub(crate) async fn show(State(console): State<Arc<Console>>, Extension(viewer):
     let (_, waiting) = parts::current(&console).await?;
     let now_ms = console.clock.now_ms();
     let figures = console.figures.look(move |figures| {
-        let lines = figures.policies_since(now_ms - (DAYS - 1) * DAY_MS);
+        let lines = figures.policies_since(now_ms - (SHOWN_DAYS - 1) * DAY_MS);
         (lines, figures.denied(), figures.counted_from())
     });
     let (lines, denied, counted_from) = figures.await?;
@@ -65,7 +65,7 @@ pub(crate) async fn show(State(console): State<Arc<Console>>, Extension(viewer):
 }
 
 fn days(now_ms: i64) -> Vec<String> {
-    let days = (0..DAYS)
+    let days = (0..SHOWN_DAYS)
         .rev()
         .map(|back| Timestamp::from_ms(now_ms - back * DAY_MS).to_string());
     days.map(|time| time[..Bucket::Day.letters()].to_owned())

@@ -19,8 +19,8 @@ use crate::visible;
 
 /// Number of rows searched for failures, and of failures and envelopes shown.
 const MAX_SEARCHED_ROWS: i64 = 200_000;
-const FAILURES: usize = 60;
-const ENVELOPES: u32 = 40;
+const MAX_FAILURES: usize = 60;
+const MAX_ENVELOPES: u32 = 40;
 
 struct Read {
     failing: Vec<Failing>,
@@ -33,7 +33,7 @@ pub(crate) async fn show(State(console): State<Arc<Console>>, Extension(viewer):
     let boot_ms = console.clock.boot_ms();
     let failing = console.figures.look(|figures| {
         (
-            figures.failing(MAX_SEARCHED_ROWS, 1, FAILURES),
+            figures.failing(MAX_SEARCHED_ROWS, 1, MAX_FAILURES),
             figures.counted_from(),
         )
     });
@@ -67,7 +67,7 @@ pub(crate) async fn show(State(console): State<Arc<Console>>, Extension(viewer):
 }
 
 fn read(session: &Session, failing: Vec<FailingSum>, boot_ms: i64) -> StoreResult<Read> {
-    let mut circling = parts::of_state(session, None, boot_ms, ENVELOPES)?;
+    let mut circling = parts::of_state(session, None, boot_ms, MAX_ENVELOPES)?;
     circling.retain(Card::goes_in_circles);
     circling.truncate(12);
     Ok(Read {

@@ -18,10 +18,10 @@ use super::envelopes::{self, look_at};
 use super::{CoreCx, CoreError, Tool, storage};
 
 /// Number of operations that are searched for one page, if no index leads to the requested ones.
-const WINDOW: i64 = 10_000;
+const MAX_SEARCHED_ROWS: i64 = 10_000;
 
 /// Fields of a row that a query returns by default.
-const COMPACT: &[&str] = &[
+const DEFAULT_FIELDS: &[&str] = &[
     "seq",
     "op_id",
     "envelope_id",
@@ -134,7 +134,7 @@ impl Tool for Query {
             before: self.cursor,
             ..OperationFilter::default()
         };
-        let rest = window(cx.session, &mut filter, WINDOW).map_err(storage)?;
+        let rest = window(cx.session, &mut filter, MAX_SEARCHED_ROWS).map_err(storage)?;
         let mut operations = cx
             .session
             .operations()
@@ -193,7 +193,7 @@ impl Fields {
             _ => Map::new(),
         };
         if !self.further.iter().any(|name| name == ALL) {
-            row.retain(|name, _| COMPACT.contains(&name.as_str()) || self.further.contains(name));
+            row.retain(|name, _| DEFAULT_FIELDS.contains(&name.as_str()) || self.further.contains(name));
         }
         row
     }

@@ -12,7 +12,7 @@ use super::{CoreCx, CoreError, Tool, storage};
 /// Most rows that one call counts, newest first.
 const MAX_ROWS: i64 = 200_000;
 /// Most counts in one reply.
-const LIMIT: u32 = 500;
+const MAX_LIMIT: u32 = 500;
 
 /// Count calls in the ledger: number, failures with their reasons, and durations, grouped by tool, actor, client or
 /// policy and by time. Counts at most the newest 200,000 rows.
@@ -39,7 +39,7 @@ pub(super) struct Stats {
     actor: Option<String>,
     /// Maximum number of counts, 1 to 500. Default 100.
     #[serde(default = "default_limit")]
-    #[schemars(range(min = 1, max = LIMIT))]
+    #[schemars(range(min = 1, max = MAX_LIMIT))]
     limit: u32,
 }
 
@@ -104,7 +104,7 @@ impl Tool for Stats {
             bucket: self.bucket,
             most: Some(MAX_ROWS),
         };
-        let limit = self.limit.clamp(1, LIMIT) as usize;
+        let limit = self.limit.clamp(1, MAX_LIMIT) as usize;
         let tallied = cx.session.stats().tallies(&query).map_err(storage)?;
         let mut calls = tallied.rows;
         calls.sort_by(|one, other| (&other.bucket, other.calls).cmp(&(&one.bucket, one.calls)));

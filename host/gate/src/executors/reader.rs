@@ -23,13 +23,13 @@ use crate::runtime::Runtime;
 use crate::settled::Settled;
 
 /// Fewest and most threads for `read` calls.
-const READERS: (usize, usize) = (8, 16);
+const READER_THREADS: (usize, usize) = (8, 16);
 
 /// Number of `read` calls that run at once. One identity gets at most half of them. Half is at least the number of
 /// cores, so stalled guests leave room for others.
 pub(super) fn count() -> usize {
     let cores = std::thread::available_parallelism().map_or(1, usize::from);
-    cores.saturating_mul(2).clamp(READERS.0, READERS.1)
+    cores.saturating_mul(2).clamp(READER_THREADS.0, READER_THREADS.1)
 }
 
 /// A call for a reader.

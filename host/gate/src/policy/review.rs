@@ -7,7 +7,7 @@ use tollgate_components::policies::{Answer, Decision, Hearing, Policy};
 use tollgate_core::effect::Effect;
 use tollgate_sandbox::bindings::policy::exports::tollgate::host::judge as wit;
 use tollgate_store::artifacts::CallArtifacts;
-use tollgate_store::storage::{PAGE, Session};
+use tollgate_store::storage::{PAGE_BYTES, Session};
 
 use super::super::ended::Ended;
 use super::super::evaluation::Review;
@@ -105,11 +105,11 @@ impl Evaluator<'_> {
     /// Asks a policy that may write, and books the database pages that its rows take.
     fn within_quota<V>(&mut self, policy: &Policy, ask: impl FnOnce(&mut Self) -> Answer<V>) -> Answer<V> {
         let before = self.session.as_deref().map(|session| {
-            let quota = i64::try_from(policy.limits.storage / PAGE).unwrap_or(i64::MAX);
+            let quota = i64::try_from(policy.limits.storage / PAGE_BYTES).unwrap_or(i64::MAX);
             let memory = session
                 .policy_memory()
                 .bytes(policy.namespace.pack())?
-                .div_ceil(PAGE);
+                .div_ceil(PAGE_BYTES);
             let memory = i64::try_from(memory).unwrap_or(i64::MAX);
             session.limit_growth(
                 quota

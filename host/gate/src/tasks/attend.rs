@@ -18,7 +18,7 @@ use crate::call::{Answers, Call, Caller, Outcome, UnknownTool};
 use crate::task_slot::{Latest, TaskSlot, Tasking};
 
 /// Capacity of the buffer of messages for the client.
-const MESSAGES: usize = 16;
+const BUFFERED_MESSAGES: usize = 16;
 /// A call that can be repeated.
 #[derive(Debug, Clone)]
 pub struct Again {
@@ -122,7 +122,7 @@ impl Drop for Attended {
 impl Gate {
     /// Starts a call that becomes a task if it takes long, unless its tool keeps clients waiting.
     pub fn attend(self: &Arc<Gate>, again: Again, answers: Answers, lines: Wanted) -> Attended {
-        let (say, messages) = mpsc::channel(MESSAGES);
+        let (say, messages) = mpsc::channel(BUFFERED_MESSAGES);
         let (tell, began) = oneshot::channel();
         let cancel = Cancel::default();
         let revoked = again.caller.revoked.clone();

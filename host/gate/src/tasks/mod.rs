@@ -51,7 +51,7 @@ const MAX_OPEN: i64 = 2_000;
 const MAX_ALL: i64 = 10_000;
 const MAX_BYTES: i64 = 256 << 20;
 /// Sessions that are kept for reading tasks.
-const READERS: usize = 4;
+const MAX_READERS: usize = 4;
 
 /// Error code if the tool requires tasks and its caller does not support them.
 pub const TASKS_REQUIRED: &str = "TASKS_REQUIRED";
@@ -314,7 +314,7 @@ impl Gate {
         match looked {
             Some(Ok((session, seen))) => {
                 let mut readers = self.readers();
-                if readers.len() < READERS {
+                if readers.len() < MAX_READERS {
                     readers.push(session);
                 }
                 Ok(seen)

@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 use tollgate_sdk::ToolError;
 
 /// Polls of one task that may come at once.
-const BURST: f64 = 50.0;
+const MAX_BURST: f64 = 50.0;
 /// Sustained polls of one task per second.
 const PER_SECOND: f64 = 10.0;
 /// Number of known tasks above which those that are not polled are forgotten.
@@ -25,7 +25,7 @@ struct Looks {
 impl Looks {
     fn refill(&mut self, now: Instant) {
         let since = now.saturating_duration_since(self.at);
-        self.left = since.as_secs_f64().mul_add(PER_SECOND, self.left).min(BURST);
+        self.left = since.as_secs_f64().mul_add(PER_SECOND, self.left).min(MAX_BURST);
         self.at = now;
     }
 }
@@ -37,12 +37,13 @@ impl Pace {
         if known.len() >= MAX_KNOWN && !known.contains_key(id) {
             known.retain(|_, looks| {
                 looks.refill(now);
-                looks.left < BURST
+                looks.left < MAX_BURST
             });
         }
-        let looks = known
-            .entry(id.to_owned())
-            .or_insert(Looks { left: BURST, at: now });
+        let looks = known.entry(id.to_owned()).or_insert(Looks {
+            left: MAX_BURST,
+            at: now,
+        });
         looks.refill(now);
         if looks.left < 1.0 {
             let wait = Duration::from_secs_f64((1.0 - looks.left) / PER_SECOND);

@@ -12,9 +12,9 @@ use super::message::{Origin, untold};
 use super::{Queue, Settings};
 
 /// Most spans in a message.
-const BATCH: usize = 512;
+const BATCH_SPANS: usize = 512;
 /// Most messages of spans in a row, so that metrics are not starved.
-const ROW: usize = 16;
+const MAX_BATCHES_IN_A_ROW: usize = 16;
 /// Interval of checking the queue. Calls do not wake the exporter.
 const QUEUE_CHECK_INTERVAL: Duration = Duration::from_millis(250);
 /// Longest time that spans wait for a full batch.
@@ -99,7 +99,10 @@ impl<F: Fn() -> Option<Figures>> Work<F> {
                 Ok(until) => return self.finish(until),
                 Err(RecvTimeoutError::Disconnected) => return,
             }
-            let many = self.queue.as_ref().is_some_and(|queue| queue.len() >= BATCH);
+            let many = self
+                .queue
+                .as_ref()
+                .is_some_and(|queue| queue.len() >= BATCH_SPANS);
             let is_due = Instant::now() >= next_spans;
             if is_due || (many && !self.traces.is_away()) {
                 self.send_spans(|| COLLECTOR_TIMEOUT);
@@ -122,8 +125,8 @@ impl<F: Fn() -> Option<Figures>> Work<F> {
         let Some(queue) = &self.queue else {
             return;
         };
-        for _ in 0..ROW {
-            let room = BATCH.saturating_sub(self.batch.len());
+        for _ in 0..MAX_BATCHES_IN_A_ROW {
+            let room = BATCH_SPANS.saturating_sub(self.batch.len());
             let taken = std::iter::from_fn(|| queue.take()).take(room);
             self.batch.extend(taken.map(|span| span.told()));
             let count = self.batch.len();
@@ -132,7 +135,7 @@ impl<F: Fn() -> Option<Figures>> Work<F> {
             }
             let message = self.origin.tell(std::mem::take(&mut self.batch));
             match self.traces.tell(&message, patience()) {
-                Sent::Taken if count == BATCH => {}
+                Sent::Taken if count == BATCH_SPANS => {}
                 Sent::Taken => return,
                 Sent::Later(_) => {
                     self.batch = untold(message);

@@ -14,7 +14,7 @@ use ureq::http::{HeaderName, HeaderValue};
 /// Longest value, in bytes.
 const MAX_VALUE_BYTES: u64 = 16 << 10;
 /// Headers that each message sets itself.
-const TAKEN: &[&str] = &[
+const RESERVED_HEADERS: &[&str] = &[
     "connection",
     "content-encoding",
     "content-length",
@@ -118,7 +118,7 @@ impl fmt::Debug for Headers {
 /// Name of a header that may be added.
 pub fn header_name(name: &str) -> Option<HeaderName> {
     let name = HeaderName::from_bytes(name.as_bytes()).ok()?;
-    (!TAKEN.contains(&name.as_str())).then_some(name)
+    (!RESERVED_HEADERS.contains(&name.as_str())).then_some(name)
 }
 
 fn read_file(path: &Path) -> std::io::Result<String> {

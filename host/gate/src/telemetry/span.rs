@@ -12,7 +12,7 @@ use tollgate_store::storage::Operation;
 use super::Parent;
 
 /// Most spans that wait to be sent: enough for a burst of calls, or for a short outage of the collector.
-const QUEUE: usize = 8192;
+const QUEUE_SPANS: usize = 8192;
 
 /// Method of a client's request.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -66,7 +66,7 @@ pub struct Queue {
 
 /// Both ends of a queue.
 pub fn queue() -> (Spans, Queue) {
-    let (sender, spans) = crossbeam_channel::bounded(QUEUE);
+    let (sender, spans) = crossbeam_channel::bounded(QUEUE_SPANS);
     let dropped = Arc::new(AtomicU64::new(0));
     let queue = Queue {
         spans,
@@ -176,10 +176,10 @@ pub(super) mod tests {
     fn a_full_queue_drops_and_counts() {
         let span = span();
         let (spans, waiting) = queue();
-        for _ in 0..QUEUE + 3 {
+        for _ in 0..QUEUE_SPANS + 3 {
             spans.leave(span.clone());
         }
-        assert_eq!((waiting.len(), spans.dropped()), (QUEUE, 3));
+        assert_eq!((waiting.len(), spans.dropped()), (QUEUE_SPANS, 3));
         assert_eq!(waiting.take(), Some(span.clone()));
         spans.leave(span.clone());
         assert_eq!(spans.dropped(), 3);

@@ -13,7 +13,7 @@ use tollgate_store::storage::{Among, Operation};
 use crate::job::Job;
 
 /// Limit whose row closes its envelope.
-const OVER: &str = "DURATION_EXCEEDED";
+const CLOSING_LIMIT: &str = "DURATION_EXCEEDED";
 
 /// Locking mode of a transaction.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -126,7 +126,7 @@ fn is_plain_job(job: &Job) -> bool {
 fn is_plain(operation: &Operation) -> bool {
     operation.effect != Effect::Run
         && operation.policy_rows.is_empty()
-        && operation.limit_triggered.as_deref() != Some(OVER)
+        && operation.limit_triggered.as_deref() != Some(CLOSING_LIMIT)
 }
 
 #[cfg(test)]

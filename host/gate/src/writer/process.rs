@@ -8,7 +8,7 @@ use tollgate_core::effect::Effect;
 use tollgate_core::envelope::State;
 use tollgate_sandbox::facts::Transactions;
 use tollgate_sdk::ToolError;
-use tollgate_store::storage::{Ending, Operation, PAGE, Session, StoreError, StoreResult};
+use tollgate_store::storage::{Ending, Operation, PAGE_BYTES, Session, StoreError, StoreResult};
 
 use super::{Lost, MAX_LOSSES, Ran, Writer};
 use crate::ended::{Changed, cancelled};
@@ -154,7 +154,7 @@ impl Writer {
         session.savepoint()?;
         let before = session.pages()?;
         if let Body::Guest(pack) = &guest.body {
-            let quota = i64::try_from(pack.limits.storage / PAGE).unwrap_or(i64::MAX);
+            let quota = i64::try_from(pack.limits.storage / PAGE_BYTES).unwrap_or(i64::MAX);
             session.limit_growth(quota - session.components().used_pages(&pack.namespace)?)?;
         }
         drop(session.take_changes());

@@ -29,9 +29,9 @@ const ALGORITHMS: &[Algorithm] = &[
 /// Header parameters that change what is signed, or how: critical extensions (RFC 7515, 4.1.11; RFC 7797), compression
 /// and encryption (RFC 7516), and keys embedded in the token. Only the issuer provides keys: addresses and certificates
 /// in a header (`jku`, `x5u`, `x5c`, `x5t`) are ignored.
-const CHANGING: &[&str] = &["crit", "b64", "zip", "enc", "epk", "jwk"];
+const REFUSED_PARAMETERS: &[&str] = &["crit", "b64", "zip", "enc", "epk", "jwk"];
 /// Tolerated clock difference, in seconds.
-const LEEWAY: u64 = 30;
+const LEEWAY_SEC: u64 = 30;
 /// Longest token, in bytes.
 const MAX_TOKEN_BYTES: usize = 16 << 10;
 /// Longest subject, in bytes.
@@ -128,7 +128,7 @@ impl Issuer {
         #[allow(clippy::cast_precision_loss, reason = "milliseconds of this age of the world")]
         let now = now_ms as f64 / 1_000.0;
         #[allow(clippy::cast_precision_loss, reason = "a few seconds")]
-        let leeway = LEEWAY as f64;
+        let leeway = LEEWAY_SEC as f64;
         let time = |name: &str| match claims.0.get(name) {
             None => Ok(None),
             Some(said) => said
@@ -149,7 +149,7 @@ impl Issuer {
 
     fn validation(&self, algorithm: Algorithm) -> Validation {
         let mut validation = Validation::new(algorithm);
-        validation.leeway = LEEWAY;
+        validation.leeway = LEEWAY_SEC;
         validation.validate_nbf = true;
         validation.set_required_spec_claims(&["exp", "iss", "aud", "sub"]);
         validation.set_issuer(&[&self.settings.issuer]);
@@ -196,7 +196,7 @@ impl Part {
         let end = self.0.get("exp").and_then(Value::as_f64).unwrap_or_default();
         #[allow(clippy::cast_possible_truncation, reason = "a cast from a float saturates")]
         let end_ms = (end * 1_000.0) as i64;
-        let leeway_ms = i64::try_from(LEEWAY).unwrap_or_default() * 1_000;
+        let leeway_ms = i64::try_from(LEEWAY_SEC).unwrap_or_default() * 1_000;
         end_ms.saturating_add(leeway_ms)
     }
 
@@ -248,7 +248,7 @@ fn names(said: &Value) -> Option<Vec<&str>> {
 }
 
 fn check_header(header: &Header, said: &Part) -> Result<(), Refused> {
-    if let Some(name) = CHANGING.iter().find(|name| said.0.contains_key(**name)) {
+    if let Some(name) = REFUSED_PARAMETERS.iter().find(|name| said.0.contains_key(**name)) {
         return Err(invalid(&format!(
             "its header has {name}, and such tokens are not accepted"
         )));

@@ -12,13 +12,13 @@ use tollgate_core::text::is_name;
 use tollgate_sdk::Timestamp;
 
 /// Owner of a token without a name.
-const UNNAMED: &str = "default";
+const DEFAULT_OWNER: &str = "default";
 /// Shortest token, in characters. Generated tokens have 64 hexadecimal digits.
 const MIN_TOKEN_BYTES: usize = 32;
 /// Longest token, in bytes.
 const MAX_TOKEN_BYTES: usize = 512;
 /// Prefix of a hash.
-const HASHED: &str = "sha256:";
+const HASH_PREFIX: &str = "sha256:";
 
 /// SHA-256 of a token.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -43,7 +43,7 @@ impl fmt::Debug for TokenHash {
 
 impl fmt::Display for TokenHash {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{HASHED}{}", hex(&self.0))
+        write!(f, "{HASH_PREFIX}{}", hex(&self.0))
     }
 }
 
@@ -66,7 +66,7 @@ impl TokenLine {
     fn read(line: &str) -> Result<TokenLine, String> {
         let words: Vec<&str> = line.split_whitespace().collect();
         let (name, token, options) = match words[..] {
-            [token] => (UNNAMED, token, &[][..]),
+            [token] => (DEFAULT_OWNER, token, &[][..]),
             [name, token, ref options @ ..] => (name, token, options),
             [] => return Err("a line is a token, or a name and a token".to_owned()),
         };
@@ -123,9 +123,9 @@ impl fmt::Display for TokenLine {
 
 /// Hash that a word is or has, and whether the word is the token itself.
 fn secret(word: &str) -> Result<(TokenHash, bool), String> {
-    if let Some(digits) = word.strip_prefix(HASHED) {
+    if let Some(digits) = word.strip_prefix(HASH_PREFIX) {
         let hash = unhex::<32>(digits).ok_or_else(|| {
-            format!("a hash is {HASHED} and 64 hex digits; write one with `tollgate tokens add`")
+            format!("a hash is {HASH_PREFIX} and 64 hex digits; write one with `tollgate tokens add`")
         })?;
         return Ok((TokenHash(hash), false));
     }
@@ -203,7 +203,7 @@ impl TokenLines {
         // A line whose second half is invalid still belongs to its name, because a revoked token must not remain.
         let is_theirs = |line: &str| {
             said(line).is_some_and(|line| match line.split_whitespace().collect::<Vec<_>>()[..] {
-                [_] => name == UNNAMED,
+                [_] => name == DEFAULT_OWNER,
                 [named, ..] => named == name,
                 [] => false,
             })

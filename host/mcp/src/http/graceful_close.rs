@@ -21,7 +21,7 @@ use super::seats::Seat;
 /// Timeout for a client to close its side.
 const CLOSE_TIMEOUT: Duration = Duration::from_secs(1);
 /// Number of bytes discarded at once.
-const PIECE: usize = 8 << 10;
+const BUFFER_BYTES: usize = 8 << 10;
 /// Bytes that a client must accept within its timeout while more is waiting. Fewer do not count as progress.
 const MIN_PROGRESS_BYTES: usize = 16 << 10;
 
@@ -134,7 +134,7 @@ impl<Io: AsyncRead + AsyncWrite + Unpin> AsyncWrite for GracefulClose<Io> {
         };
         // Checked before each piece, so that a client that never stops sending cannot extend the timeout.
         while end.as_mut().poll(cx).is_pending() {
-            let mut piece = [std::mem::MaybeUninit::uninit(); PIECE];
+            let mut piece = [std::mem::MaybeUninit::uninit(); BUFFER_BYTES];
             let mut piece = ReadBuf::uninit(&mut piece);
             // An error means that the peer is gone, which is all that is awaited.
             let read = ready!(Pin::new(&mut *io).poll_read(cx, &mut piece));

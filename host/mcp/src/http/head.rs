@@ -8,7 +8,7 @@ use axum::response::Response;
 use super::answer;
 
 /// Bytes of a header line in addition to its name and value: a colon, a space, and the line ending.
-const LINE: usize = 4;
+const LINE_OVERHEAD_BYTES: usize = 4;
 
 /// Refuses a request whose head exceeds the limit.
 pub(super) async fn check(State(limit): State<usize>, request: Request, next: Next) -> Response {
@@ -24,7 +24,7 @@ fn size(request: &Request) -> usize {
         .path_and_query()
         .map_or(0, |target| target.as_str().len());
     let lines = request.headers().iter();
-    let lines = lines.map(|(name, value)| name.as_str().len() + value.len() + LINE);
+    let lines = lines.map(|(name, value)| name.as_str().len() + value.len() + LINE_OVERHEAD_BYTES);
     target + lines.sum::<usize>()
 }
 

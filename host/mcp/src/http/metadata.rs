@@ -13,7 +13,7 @@ use super::middleware::Admission;
 use crate::auth::Refused;
 
 /// Path of the metadata. The path of the resource may be appended.
-pub(super) const ADDRESS: &str = "/.well-known/oauth-protected-resource";
+pub(super) const METADATA_PATH: &str = "/.well-known/oauth-protected-resource";
 
 /// Serves the metadata. Not found if no issuer is configured.
 pub(super) async fn show(State(admission): State<Arc<Admission>>) -> Response {
@@ -87,9 +87,9 @@ fn address(resource: &str) -> String {
     match url::Url::parse(resource) {
         Ok(url) => {
             let path = url.path().trim_end_matches('/');
-            format!("{}{ADDRESS}{path}", url.origin().ascii_serialization())
+            format!("{}{METADATA_PATH}{path}", url.origin().ascii_serialization())
         }
-        Err(_) => ADDRESS.to_owned(),
+        Err(_) => METADATA_PATH.to_owned(),
     }
 }
 

@@ -36,7 +36,7 @@ use crate::sanitize;
 use crate::sender::Sender;
 
 /// Header with the session id.
-const SESSION: &str = "mcp-session-id";
+const SESSION_HEADER: &str = "mcp-session-id";
 /// Timeout of the check that the writer responds.
 const WRITER_TIMEOUT: Duration = Duration::from_secs(2);
 /// Interval at which the tokens of running streams and sessions are checked for expiry. Requests are checked
@@ -361,7 +361,10 @@ async fn admit(admission: &Arc<Admission>, request: Request, next: Next) -> Resu
     } else {
         Use::Stream
     };
-    let named = parts.headers.get(SESSION).and_then(|value| value.to_str().ok());
+    let named = parts
+        .headers
+        .get(SESSION_HEADER)
+        .and_then(|value| value.to_str().ok());
     let session = named.and_then(|id| admission.sessions.use_by(id, identity.as_ref(), purpose));
     let busy = |work| seat.as_ref().map(|seat| seat.let_in(identity.as_ref(), work));
     parts.extensions.insert(Sender {

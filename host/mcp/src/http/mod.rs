@@ -50,7 +50,7 @@ const PROMETHEUS: &str = "text/plain; version=0.0.4; charset=utf-8";
 /// Minimum size limit of a request's head in bytes, because the connection's buffer cannot be smaller.
 const MIN_HEAD: usize = 8 << 10;
 /// Path of the MCP endpoint.
-const PATH: &str = "/mcp";
+const MCP_PATH: &str = "/mcp";
 
 /// Reason why the HTTP server cannot start.
 #[derive(Debug, Error)]
@@ -171,7 +171,7 @@ fn admission(
         .auth
         .resource
         .clone()
-        .unwrap_or_else(|| format!("http://{bound}{PATH}"));
+        .unwrap_or_else(|| format!("http://{bound}{MCP_PATH}"));
     let issuer = serving
         .auth
         .issuer(&resource)
@@ -242,12 +242,15 @@ fn mcp(
         .enforce_origin_validation();
     let service = StreamableHttpService::new(move || Ok(handler()), Arc::clone(&admission.sessions), config);
     Router::new()
-        .route_service(PATH, service)
+        .route_service(MCP_PATH, service)
         // Only on its own path, so that requests for other paths get a 404.
         .route_layer(from_fn_with_state(Arc::clone(admission), middleware::pass))
         .route("/metrics", get(metrics))
-        .route(metadata::ADDRESS, get(metadata::show))
-        .route(&format!("{}{PATH}", metadata::ADDRESS), get(metadata::show))
+        .route(metadata::METADATA_PATH, get(metadata::show))
+        .route(
+            &format!("{}{MCP_PATH}", metadata::METADATA_PATH),
+            get(metadata::show),
+        )
         .with_state(Arc::clone(admission))
 }
 
@@ -278,7 +281,7 @@ fn guarded(routes: Router, admission: Arc<Admission>, longest_head: usize, is_al
     routes
         .fallback(async move || match is_alone {
             true => answer::no_mcp_there(),
-            false => answer::nothing_there(PATH),
+            false => answer::nothing_there(MCP_PATH),
         })
         // Outermost, and also for unknown paths, so that DNS rebinding reveals nothing.
         .layer(from_fn_with_state(known, hosts::check))

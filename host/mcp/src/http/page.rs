@@ -3,7 +3,7 @@
 use axum::http::{HeaderMap, header};
 use axum::response::{IntoResponse as _, Response};
 
-use super::PATH;
+use super::MCP_PATH;
 
 /// Returns whether a browser sent the request: it accepts HTML and not an event stream.
 pub(super) fn is_wanted(headers: &HeaderMap) -> bool {
@@ -27,7 +27,7 @@ pub(super) fn show() -> Response {
         "<!doctype html>\n<html lang=\"en\"><meta charset=\"utf-8\"><title>Tollgate</title>\n\
          <h1>Tollgate {version}</h1>\n\
          <p>This address serves MCP, the Model Context Protocol, to programs. There is nothing to see in a browser.</p>\n\
-         <p>Point an MCP client at <code>{PATH}</code> on this host and port (streamable HTTP). \
+         <p>Point an MCP client at <code>{MCP_PATH}</code> on this host and port (streamable HTTP). \
          <code>/healthz</code> and <code>/readyz</code> report whether the server works.</p>\n\
          <p>Documentation: <code>docs/http.md</code> beside Tollgate's source, and <code>tollgate help</code>.</p>\n</html>\n"
     );

@@ -38,9 +38,9 @@ pub(super) fn confine(command: &mut Command) -> std::io::Result<()> {
 
 /// System calls that create a process without flags, where they exist.
 #[cfg(target_arch = "x86_64")]
-const OLD: &[libc::c_long] = &[libc::SYS_fork, libc::SYS_vfork];
+const FORK_CALLS: &[libc::c_long] = &[libc::SYS_fork, libc::SYS_vfork];
 #[cfg(not(target_arch = "x86_64"))]
-const OLD: &[libc::c_long] = &[];
+const FORK_CALLS: &[libc::c_long] = &[];
 
 fn is_absent(err: &std::io::Error) -> bool {
     matches!(err.raw_os_error(), Some(libc::EINVAL | libc::ENOSYS))
@@ -52,7 +52,7 @@ fn filters() -> Result<[BpfProgram; 2], seccompiler::BackendError> {
     let thread = u64::from(libc::CLONE_THREAD.unsigned_abs());
     let no_thread = SeccompCondition::new(0, SeccompCmpArgLen::Qword, SeccompCmpOp::MaskedEq(thread), 0)?;
     let mut processes = BTreeMap::from([(libc::SYS_clone, vec![SeccompRule::new(vec![no_thread])?])]);
-    processes.extend(OLD.iter().map(|&call| (call, Vec::new())));
+    processes.extend(FORK_CALLS.iter().map(|&call| (call, Vec::new())));
     let clone3 = BTreeMap::from([(libc::SYS_clone3, Vec::new())]);
     Ok([
         filter(processes, libc::EPERM.unsigned_abs())?,

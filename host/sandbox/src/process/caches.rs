@@ -13,7 +13,7 @@ const FOLDERS: [(&str, &str); 3] = [
     ("RUFF_CACHE_DIR", "ruff"),
 ];
 /// Caches that are turned off: compiled modules of `@babel/register`, of `tsx` and of Node itself.
-const OFF: [(&str, &str); 3] = [
+const DISABLED_CACHES: [(&str, &str); 3] = [
     ("BABEL_DISABLE_CACHE", "1"),
     ("TSX_DISABLE_CACHE", "1"),
     ("NODE_DISABLE_COMPILE_CACHE", "1"),
@@ -37,7 +37,9 @@ impl Caches {
         let folders = FOLDERS
             .iter()
             .map(|(name, folder)| (*name, self.0.path().join(folder).display().to_string()));
-        let off = OFF.iter().map(|(name, value)| (*name, (*value).to_owned()));
+        let off = DISABLED_CACHES
+            .iter()
+            .map(|(name, value)| (*name, (*value).to_owned()));
         let all = folders.chain(off);
         all.map(|(name, value)| (name.to_owned(), value)).collect()
     }

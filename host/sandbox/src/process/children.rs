@@ -18,7 +18,7 @@ const QUIET_CHECKS: u32 = 3;
 const ORPHAN_CHECK_INTERVAL: Duration = Duration::from_millis(1);
 
 /// Children that are not orphans.
-static KNOWN: Mutex<Known> = Mutex::new(Known {
+static KNOWN_CHILDREN: Mutex<Known> = Mutex::new(Known {
     own: BTreeSet::new(),
     strangers: None,
 });
@@ -131,7 +131,7 @@ impl Known {
 }
 
 fn known() -> MutexGuard<'static, Known> {
-    KNOWN.lock().unwrap_or_else(PoisonError::into_inner)
+    KNOWN_CHILDREN.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 fn number(pid: Pid) -> u32 {
@@ -140,13 +140,13 @@ fn number(pid: Pid) -> u32 {
 
 /// Unused resource limit that marks processes that come from a supervisor. Children inherit it, `exec` keeps it, and
 /// only root could raise it again.
-const MARK: u64 = 0x7011_6a7e;
+const SUPERVISOR_MARK: u64 = 0x7011_6a7e;
 
 /// Marks this process and all its descendants.
 pub(super) fn mark() -> rustix::io::Result<()> {
     let mark = Rlimit {
-        current: Some(MARK),
-        maximum: Some(MARK),
+        current: Some(SUPERVISOR_MARK),
+        maximum: Some(SUPERVISOR_MARK),
     };
     rustix::process::setrlimit(Resource::Locks, mark)
 }
@@ -157,7 +157,7 @@ fn is_marked(pid: u32) -> bool {
         .lines()
         .find_map(|line| line.strip_prefix("Max file locks"));
     let highest = line.and_then(|line| line.split_whitespace().nth(1)?.parse().ok());
-    highest.is_some_and(|highest: u64| highest <= MARK)
+    highest.is_some_and(|highest: u64| highest <= SUPERVISOR_MARK)
 }
 
 /// True if a process is stopped or traced.

@@ -5,7 +5,7 @@ use std::path::Path;
 use tollgate_sdk::permit::git_environment;
 
 /// Variables passed on if the host has them: paths, and the user.
-const HANDED_ON: &[&str] = &[
+const INHERITED_VARIABLES: &[&str] = &[
     "PATH",
     "HOME",
     "USER",
@@ -15,7 +15,7 @@ const HANDED_ON: &[&str] = &[
     "RUSTUP_HOME",
 ];
 /// Variables with fixed values for every program: English, without colours or prompts.
-const FIXED: &[(&str, &str)] = &[("LANG", "C.UTF-8"), ("LC_ALL", "C.UTF-8"), ("TERM", "dumb")];
+const FIXED_VARIABLES: &[(&str, &str)] = &[("LANG", "C.UTF-8"), ("LC_ALL", "C.UTF-8"), ("TERM", "dumb")];
 /// Directories that are searched for programs if there is no PATH.
 const DEFAULT_PATH: &str = "/usr/local/bin:/usr/bin:/bin";
 
@@ -36,14 +36,14 @@ impl Environment {
             .filter(|place| place.starts_with('/'))
             .map(str::to_owned)
             .collect();
-        let handed_on = HANDED_ON.iter().filter_map(|&name| {
+        let handed_on = INHERITED_VARIABLES.iter().filter_map(|&name| {
             let value = match name {
                 "PATH" => path.join(":"),
                 name => own(name)?,
             };
             Some((name.to_owned(), value))
         });
-        let fixed = FIXED
+        let fixed = FIXED_VARIABLES
             .iter()
             .map(|&(name, value)| (name.to_owned(), value.to_owned()));
         Environment {

@@ -35,7 +35,7 @@ use wire::{Said, Task};
 /// Interval of checking a running program's time.
 const TIME_CHECK_INTERVAL: Duration = Duration::from_millis(20);
 /// Number of checks between two checks of the supervisor.
-const LOOKS: u32 = 5;
+const LOOKS_PER_SUPERVISOR_CHECK: u32 = 5;
 /// Time for the supervisor to end all processes, and then for the host.
 const SUPERVISOR_TIMEOUT: Duration = Duration::from_secs(5);
 /// Most bytes of all arguments.
@@ -260,7 +260,8 @@ impl Running {
                 // The supervisor takes the end of its input as the end of the program's time.
                 self.socket.shutdown(Shutdown::Write)?;
             }
-            let is_held = || look.is_multiple_of(LOOKS) && children::is_held(self.supervisor.id());
+            let is_held =
+                || look.is_multiple_of(LOOKS_PER_SUPERVISOR_CHECK) && children::is_held(self.supervisor.id());
             if asked_to_end.is_some_and(|asked| now >= asked + SUPERVISOR_TIMEOUT) || is_held() {
                 return Ok((None, late));
             }

@@ -33,7 +33,7 @@ pub(super) enum Said {
 /// Largest message to the supervisor, in bytes.
 const MAX_TASK: usize = 64 << 20;
 /// Largest message from the supervisor, in bytes.
-const MAX_SAID: usize = 64 << 10;
+const MAX_REPLY: usize = 64 << 10;
 
 pub(super) fn send(mut socket: impl Write, task: &Task, stdin: &[u8]) -> std::io::Result<()> {
     write(&mut socket, &serde_json::to_vec(task)?)?;
@@ -52,7 +52,7 @@ pub(super) fn say(mut socket: impl Write, said: &Said) -> std::io::Result<()> {
 
 /// Receives the next message. `None` if none will come.
 pub(super) fn receive(mut socket: impl Read) -> std::io::Result<Option<Said>> {
-    match read(&mut socket, MAX_SAID) {
+    match read(&mut socket, MAX_REPLY) {
         Ok(message) => Ok(serde_json::from_slice(&message)?),
         Err(err)
             if matches!(

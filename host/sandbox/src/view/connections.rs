@@ -11,7 +11,7 @@ use crate::facts::Facts;
 /// Longest name that is looked up.
 const MAX_NAME: usize = 100;
 /// Characters of the hash in a name.
-const HASH: usize = 32;
+const HASH_CHARS: usize = 32;
 
 pub(crate) struct View<'a> {
     pub(crate) facts: &'a Facts,
@@ -48,7 +48,7 @@ impl connections::Host for View<'_> {
 /// Name of a connection. Identifiers of hosts and connections are internal.
 fn name(host: &str, connection: &str) -> String {
     let hash = hash::sha256_hex(format!("{host}\n{connection}").as_bytes());
-    format!("conn_{}", hash.get(..HASH).unwrap_or(&hash))
+    format!("conn_{}", hash.get(..HASH_CHARS).unwrap_or(&hash))
 }
 
 struct HasView;

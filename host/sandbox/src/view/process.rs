@@ -23,7 +23,7 @@ use crate::view::prefetch::Prefetcher;
 use crate::workspaces::Access;
 
 /// Part of its call's time that a program must leave, so that the reply can report the end.
-const RESERVE: Duration = Duration::from_millis(500);
+const REPLY_RESERVE: Duration = Duration::from_millis(500);
 
 /// Longest list of words in a refusal, in bytes.
 const MAX_LINE: usize = 300;
@@ -77,14 +77,16 @@ impl View<'_> {
                 .map(|(git, _)| git.variables.clone())
                 .unwrap_or_default(),
             alone: git.as_ref().is_some_and(|(git, _)| git.alone),
-            memory: git.as_ref().map(|_| git::MEMORY),
+            memory: git.as_ref().map(|_| git::MEMORY_BYTES),
             argv: match (&git, &permitted) {
                 (Some((git, _)), _) => git.argv.clone(),
                 (None, Permitted::Program(argv)) => argv.clone(),
                 (None, Permitted::Git(git)) => git.arguments.clone(),
             },
             stdin: wanted.stdin,
-            timeout: wanted.timeout.min(left.saturating_sub(RESERVE.min(left / 10))),
+            timeout: wanted
+                .timeout
+                .min(left.saturating_sub(REPLY_RESERVE.min(left / 10))),
             output_limit: wanted.output_limit,
         };
         let mut watcher = Watcher {

@@ -7,7 +7,7 @@ use serde_json::json;
 use tollgate_store::storage::Sighting;
 
 use super::lines::Lines;
-use super::{Differs, Entry, Look, SUBMODULE};
+use super::{Differs, Entry, Look, SUBMODULE_MODE};
 
 /// Largest file whose lines are compared.
 pub(super) const MAX_FILE: u64 = 1 << 20;
@@ -277,7 +277,7 @@ fn contents(look: &Look<'_>, sides: &[Changed]) -> Result<HashMap<String, Vec<u8
     let mut wanted = BTreeSet::new();
     let memory = look.memory();
     for side in sides.iter().flat_map(|(_, old, new)| [old, new]).flatten() {
-        if side.mode == SUBMODULE {
+        if side.mode == SUBMODULE_MODE {
             continue;
         }
         match memory.contents.get(&side.hash).filter(|_| side.is_dirty) {

@@ -14,7 +14,7 @@ use super::change::MAX_FILE;
 use super::index::Submodules;
 use super::nested::{Folders, Outlined};
 use super::status::Difference;
-use super::{LINK, Look, SUBMODULE};
+use super::{LINK_MODE, Look, SUBMODULE_MODE};
 use crate::looked::{File, Hashes, Memory, Stamp};
 
 /// Most files that one command hashes.
@@ -167,7 +167,7 @@ impl Look<'_> {
             })?;
             return Ok(Some(hash));
         }
-        if file.mode == LINK || metadata.is_symlink() {
+        if file.mode == LINK_MODE || metadata.is_symlink() {
             pass.links.insert(path.to_owned());
             let Ok(target) = dir.read_link_contents(name) else {
                 return Ok(Some("link".to_owned()));
@@ -232,7 +232,7 @@ impl Pass<'_> {
             path: [place, b"/"].concat(),
             before: None,
             now: Some(File {
-                mode: SUBMODULE.to_owned(),
+                mode: SUBMODULE_MODE.to_owned(),
                 hash: Some(hash),
             }),
             is_untracked: true,
@@ -244,8 +244,8 @@ impl Pass<'_> {
 /// Mode of a file that Git does not track.
 pub(super) fn mode_of(metadata: &Metadata) -> &'static str {
     match metadata {
-        metadata if metadata.is_symlink() => LINK,
-        metadata if metadata.is_dir() => SUBMODULE,
+        metadata if metadata.is_symlink() => LINK_MODE,
+        metadata if metadata.is_dir() => SUBMODULE_MODE,
         metadata if metadata.mode() & 0o100 != 0 => "100755",
         _ => "100644",
     }

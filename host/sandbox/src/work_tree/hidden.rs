@@ -11,11 +11,11 @@ use super::status::Difference;
 use crate::looked::{File, Memory};
 
 /// Name of ignore files.
-const RULES: &[u8] = b".gitignore";
+const IGNORE_FILE: &[u8] = b".gitignore";
 /// Folders that test tools create with an ignore file inside.
-const CACHES: [&[u8]; 3] = [b".pytest_cache", b".mypy_cache", b".ruff_cache"];
+const CACHE_FOLDERS: [&[u8]; 3] = [b".pytest_cache", b".mypy_cache", b".ruff_cache"];
 /// Prefix of each path passed to Git: without it, a name that starts with a colon is a pattern.
-const PLACE: &[u8] = b"./";
+const PATH_PREFIX: &[u8] = b"./";
 /// Texts of ignore files that are kept.
 const MAX_TEXTS: usize = 200;
 
@@ -33,7 +33,7 @@ impl Look<'_> {
         let changed = differences.iter().map(|found| &found.path);
         let has_rules = changed
             .chain(ignored.iter().copied())
-            .any(|path| name(path) == RULES);
+            .any(|path| name(path) == IGNORE_FILE);
         // Rules above the workspace may have changed, too.
         let is_certain = prefix.is_empty() && !has_rules && !self.workspace.has_git_excludes();
         let mut folders = HashSet::new();
@@ -71,7 +71,7 @@ impl Look<'_> {
     ) -> Result<Vec<Vec<u8>>, String> {
         let asked = ignored
             .iter()
-            .flat_map(|path| [PLACE, path.as_slice(), b"\0"].concat())
+            .flat_map(|path| [PATH_PREFIX, path.as_slice(), b"\0"].concat())
             .collect();
         // None of the paths is in the index, which can be long.
         let arguments = ["-v", "-z", "--no-index", "--stdin"];
@@ -89,7 +89,7 @@ impl Look<'_> {
             if let [source, _, pattern, path] = rule
                 && !self.is_settled(prefix, (source, pattern), head, memory)?
             {
-                hidden.push(path.strip_prefix(PLACE).unwrap_or(path).to_owned());
+                hidden.push(path.strip_prefix(PATH_PREFIX).unwrap_or(path).to_owned());
             }
         }
         Ok(hidden)
@@ -104,7 +104,7 @@ impl Look<'_> {
         memory: &mut Memory,
     ) -> Result<bool, String> {
         let source = String::from_utf8_lossy(source).into_owned();
-        if name(source.as_bytes()) != RULES || source.starts_with('/') {
+        if name(source.as_bytes()) != IGNORE_FILE || source.starts_with('/') {
             return Ok(!is_exclude_file(&source));
         }
         let Some(head) = head else { return Ok(false) };
@@ -142,7 +142,7 @@ fn is_exclude_file(source: &str) -> bool {
 
 fn is_cache(path: &[u8]) -> bool {
     path.split(|byte| *byte == b'/')
-        .any(|name| CACHES.contains(&name))
+        .any(|name| CACHE_FOLDERS.contains(&name))
 }
 
 fn name(path: &[u8]) -> &[u8] {

@@ -12,7 +12,7 @@ use crate::workspaces::Workspace;
 /// Most file names of test runs that are kept. With more, no change in a test run counts as an edit.
 const MAX_OF_TESTS: usize = 20_000;
 /// Prefix of the modes of regular files.
-const REGULAR: &str = "100";
+const REGULAR_FILE_PREFIX: &str = "100";
 
 /// Untracked files that changed while tests ran, with what earlier states show about each.
 #[derive(Debug, Default)]
@@ -104,7 +104,7 @@ fn is_untracked_file((path, entry): &(&String, &Entry)) -> bool {
     let is_regular = entry
         .now
         .as_ref()
-        .is_some_and(|(mode, _)| mode.starts_with(REGULAR));
+        .is_some_and(|(mode, _)| mode.starts_with(REGULAR_FILE_PREFIX));
     entry.head.is_none() && is_regular && !path.ends_with('/')
 }
 

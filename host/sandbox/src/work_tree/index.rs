@@ -5,7 +5,7 @@
 use std::collections::{HashMap, HashSet};
 
 use super::status::Difference;
-use super::{LINK, Look, SUBMODULE};
+use super::{LINK_MODE, Look, SUBMODULE_MODE};
 use crate::looked::{File, IndexEntry, Known, Memory, Stamp};
 
 /// Tracked files of each submodule, by its path.
@@ -41,7 +41,7 @@ impl Look<'_> {
         for entry in &memory.index.entries {
             let is_there = self.metadata(&entry.path).is_ok();
             let found = listed.get(&entry.path).and_then(|at| differences.get_mut(*at));
-            let is_closed = entry.is_flagged || entry.file.mode == SUBMODULE;
+            let is_closed = entry.is_flagged || entry.file.mode == SUBMODULE_MODE;
             match found {
                 Some(found) if is_there && is_closed => found.now = Some(UNKNOWN),
                 Some(_) => {}
@@ -96,12 +96,15 @@ impl Look<'_> {
 impl Known {
     /// Paths of the links.
     pub(super) fn links(&self) -> impl Iterator<Item = &Vec<u8>> {
-        let links = self.entries.iter().filter(|entry| entry.file.mode == LINK);
+        let links = self.entries.iter().filter(|entry| entry.file.mode == LINK_MODE);
         links.map(|entry| &entry.path)
     }
 
     fn submodules(&self) -> Submodules {
-        let modules = self.entries.iter().filter(|entry| entry.file.mode == SUBMODULE);
+        let modules = self
+            .entries
+            .iter()
+            .filter(|entry| entry.file.mode == SUBMODULE_MODE);
         modules
             .map(|entry| (entry.path.clone(), HashSet::new()))
             .collect()
@@ -114,7 +117,7 @@ fn parse(output: &[u8], prefix: &[u8]) -> Vec<IndexEntry> {
     let read = |entry: &[u8]| {
         let is_flagged = matches!(entry.first(), Some(b'S' | b'a'..=b'z'));
         let mode = entry.get(2..8)?;
-        if !is_flagged && mode != LINK.as_bytes() && mode != SUBMODULE.as_bytes() {
+        if !is_flagged && mode != LINK_MODE.as_bytes() && mode != SUBMODULE_MODE.as_bytes() {
             return None;
         }
         let tab = entry.iter().position(|byte| *byte == b'\t')?;

@@ -4,11 +4,11 @@ use std::fmt::Write as _;
 use std::ops::Range;
 
 /// Context lines around a change.
-const CONTEXT: usize = 3;
+const CONTEXT_LINES: usize = 3;
 /// Most edits in the search for the shortest script. Past that, the differing middle is replaced as a whole.
 const MAX_EDITS: usize = 1_000;
 /// Number of bytes that are checked to distinguish text from other content.
-const SNIFFED: usize = 8_000;
+const SNIFFED_BYTES: usize = 8_000;
 
 /// Two contents that differ.
 pub(super) struct Lines<'a> {
@@ -20,7 +20,7 @@ pub(super) struct Lines<'a> {
 
 /// Lines of a text. `None` for other content.
 fn lines(content: &[u8]) -> Option<Vec<&str>> {
-    let start = content.get(..SNIFFED.min(content.len()))?;
+    let start = content.get(..SNIFFED_BYTES.min(content.len()))?;
     if start.contains(&0) {
         return None;
     }
@@ -52,7 +52,7 @@ impl<'a> Lines<'a> {
             let mut end = first.end;
             while let Some((next, _)) = rest
                 .get(count)
-                .filter(|(next, _)| next.start <= end + 2 * CONTEXT)
+                .filter(|(next, _)| next.start <= end + 2 * CONTEXT_LINES)
             {
                 end = next.end;
                 count += 1;
@@ -68,8 +68,8 @@ impl<'a> Lines<'a> {
         else {
             return;
         };
-        let before = CONTEXT.min(first_old.start);
-        let after = CONTEXT.min(self.old.len() - last_old.end);
+        let before = CONTEXT_LINES.min(first_old.start);
+        let after = CONTEXT_LINES.min(self.old.len() - last_old.end);
         let old = first_old.start - before..last_old.end + after;
         let new = first_new.start - before..last_new.end + after;
         let place = |range: &Range<usize>| match range.len() {

@@ -11,7 +11,7 @@ use cap_std::fs::Dir;
 
 use super::nested::{Folders, Outlined};
 use super::status::Difference;
-use super::{LINK, Look};
+use super::{LINK_MODE, Look};
 use crate::looked::{File, Stamp};
 
 /// Most links that are followed.
@@ -39,7 +39,7 @@ impl Look<'_> {
                 path: [path.as_slice(), b"/"].concat(),
                 before: None,
                 now: Some(File {
-                    mode: LINK.to_owned(),
+                    mode: LINK_MODE.to_owned(),
                     hash: Some(hash),
                 }),
                 is_untracked: true,

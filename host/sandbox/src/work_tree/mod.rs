@@ -51,7 +51,7 @@ const MAX_CONTENTS: usize = 32 << 20;
 const MAX_COMMITS: usize = 32;
 
 /// Settings that override those by which a repository could make Git take a file for another, or a link for a file.
-const PLAIN: [&str; 6] = [
+const EXACT_SETTINGS: [&str; 6] = [
     "-c",
     "core.ignoreCase=false",
     "-c",
@@ -60,8 +60,8 @@ const PLAIN: [&str; 6] = [
     "core.commitGraph=false",
 ];
 
-const LINK: &str = "120000";
-const SUBMODULE: &str = "160000";
+const LINK_MODE: &str = "120000";
+const SUBMODULE_MODE: &str = "160000";
 
 impl Memory {
     /// Forgets contents that none of these files has, once there are too many.
@@ -381,7 +381,7 @@ impl<'a> Look<'a> {
             argv: self.plain(prepared.argv.clone(), subcommand, added),
             variables: prepared.variables.clone(),
             alone: prepared.alone,
-            memory: Some(git::MEMORY),
+            memory: Some(git::MEMORY_BYTES),
             stdin: command.stdin,
             timeout: self.deadline.remaining(),
             output_limit: 0,
@@ -415,7 +415,7 @@ impl<'a> Look<'a> {
         if has_modes {
             argv.splice(at..at, words(&["-c", "core.fileMode=true"]));
         }
-        argv.splice(at..at, words(&PLAIN));
+        argv.splice(at..at, words(&EXACT_SETTINGS));
         argv
     }
 

@@ -12,7 +12,7 @@ use tollgate_core::deadline::Deadline;
 use tollgate_core::file;
 use tollgate_core::hash::{self, Hasher};
 
-use super::{LINK, mode_of};
+use super::{LINK_MODE, mode_of};
 use crate::looked::{Hashes, Stamp, Sum};
 
 /// Most files in one scan, in all folders that must be read completely.
@@ -32,7 +32,7 @@ const MAX_READ_IN_ALL: u64 = 32 << 20;
 /// Deepest folder.
 const MAX_DEPTH: usize = 64;
 /// Read buffer size in bytes.
-const PART: usize = 64 << 10;
+const BUFFER_BYTES: usize = 64 << 10;
 
 /// Reads folders during one scan.
 pub(super) struct Folders<'a> {
@@ -185,7 +185,7 @@ impl Folders<'_> {
         path: &[u8],
         metadata: &Metadata,
     ) -> Result<String, String> {
-        if mode_of(metadata) == LINK {
+        if mode_of(metadata) == LINK_MODE {
             let target = dir.read_link_contents(name);
             return Ok(target.map_or_else(
                 |_| "link".to_owned(),
@@ -221,7 +221,7 @@ impl Folders<'_> {
             return Ok(None);
         };
         let mut hasher = Hasher::default();
-        let mut part = vec![0; PART];
+        let mut part = vec![0; BUFFER_BYTES];
         while let Ok(count) = content.read(&mut part) {
             if count == 0 {
                 return Ok(Some(hasher.finish()));

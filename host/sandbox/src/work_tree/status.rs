@@ -53,7 +53,7 @@ fn difference(entry: &[u8]) -> Option<Difference> {
             Some(Difference {
                 path,
                 before: file(mode_head, Some(hash_head)),
-                now: now.filter(|_| mode_now != ABSENT),
+                now: now.filter(|_| mode_now != ABSENT_MODE),
                 is_untracked: false,
             })
         }
@@ -81,10 +81,10 @@ fn difference(entry: &[u8]) -> Option<Difference> {
 }
 
 /// Mode of a file that does not exist.
-const ABSENT: &str = "000000";
+const ABSENT_MODE: &str = "000000";
 
 fn file(mode: &str, hash: Option<&str>) -> Option<File> {
-    (mode != ABSENT).then(|| File {
+    (mode != ABSENT_MODE).then(|| File {
         mode: mode.to_owned(),
         hash: hash.map(str::to_owned),
     })

@@ -9,7 +9,7 @@ use crate::storage::Session;
 use crate::storage::StoreResult;
 
 /// Most rows changed at once.
-const BATCH: u32 = 500;
+const BATCH_ROWS: u32 = 500;
 
 /// Retention of the rows of removed artifacts.
 #[derive(Debug, Clone, Copy)]
@@ -31,7 +31,7 @@ pub fn collect(
     let now = Timestamp::from_ms(session.ledger().confirmed_ms(kept.now_ms)?).to_string();
     let most = i64::try_from(store.limit()).unwrap_or(i64::MAX);
     loop {
-        let over = session.artifacts().over(&now, most, BATCH)?;
+        let over = session.artifacts().over(&now, most, BATCH_ROWS)?;
         if over.is_empty() {
             break;
         }
@@ -49,7 +49,9 @@ pub fn collect(
     let since = kept.rows_since.to_owned();
     while session.artifacts().has_before(&since)? {
         let since = since.clone();
-        if !commit(Box::new(move |session| session.artifacts().forget(&since, BATCH))) {
+        if !commit(Box::new(move |session| {
+            session.artifacts().forget(&since, BATCH_ROWS)
+        })) {
             return Ok(());
         }
     }

@@ -16,10 +16,10 @@ use tollgate_core::deadline::{Cancel, Deadline};
 use tollgate_core::hash::hex;
 
 use super::space;
-use crate::storage::{Database, OpenError, PIECE, Session, StoreError, StoreFailure, StoreResult};
+use crate::storage::{Database, OpenError, PIECE_BYTES, Session, StoreError, StoreFailure, StoreResult};
 
 /// Most sessions of a store.
-const SESSIONS: usize = 4;
+const MAX_SESSIONS: usize = 4;
 /// Time limit of one step, such as storing a piece, and of waiting for a free session.
 const STEP_TIMEOUT: Duration = Duration::from_secs(60);
 /// Time to wait for an unreachable server.
@@ -27,13 +27,13 @@ const AWAY_TIMEOUT: Duration = Duration::from_secs(5);
 /// Interval between attempts to reach it.
 const AWAY_INTERVAL: Duration = Duration::from_millis(100);
 /// Most pieces in memory at once.
-const WINDOW: i64 = 16;
+const WINDOW_PIECES: i64 = 16;
 /// Most pieces of one content. `artifacts.max_artifact_mib` is at most 1024.
-const MOST_PIECES: usize = (1 << 30) / PIECE;
+const MAX_PIECES: usize = (1 << 30) / PIECE_BYTES;
 /// Most contents whose piece hashes are cached.
 const MAX_CACHED: usize = 64;
 /// Contents that are looked up at once.
-const BATCH: u32 = 500;
+const BATCH_CONTENTS: u32 = 500;
 
 /// Hashes of the pieces of verified content, so that a slice needs only its own pieces.
 type Checked = Arc<Vec<[u8; 32]>>;
@@ -64,8 +64,8 @@ enum Found {
 
 impl Rows {
     pub(super) fn new(database: Database) -> Rows {
-        let idle = crossbeam_channel::bounded(SESSIONS);
-        for _ in 0..SESSIONS {
+        let idle = crossbeam_channel::bounded(MAX_SESSIONS);
+        for _ in 0..MAX_SESSIONS {
             // The channel has room for all of them.
             let _ = idle.0.send(None);
         }
@@ -80,7 +80,7 @@ impl Rows {
     pub(super) fn put(&self, source: Source<'_>, hash: &str, artifact: &str) -> io::Result<()> {
         let session = self.session()?;
         self.write(&session, hash, |session| {
-            let pieces = source.len()?.div_ceil(PIECE as u64).max(1);
+            let pieces = source.len()?.div_ceil(PIECE_BYTES as u64).max(1);
             let pieces = i64::try_from(pieces).map_err(io::Error::other)?;
             session.pieces().note(hash, artifact, pieces).map_err(failed)?;
             let mut number = 0;
@@ -132,7 +132,7 @@ impl Rows {
         loop {
             let session = self.session()?;
             session.begin_read().map_err(failed)?;
-            let unnamed = session.pieces().unnamed(&after, BATCH).map_err(failed)?;
+            let unnamed = session.pieces().unnamed(&after, BATCH_CONTENTS).map_err(failed)?;
             session.rollback().map_err(failed)?;
             drop(session);
             let Some(last) = unnamed.last() else {
@@ -231,11 +231,11 @@ impl Rows {
         loop {
             let first = i64::try_from(whole.pieces.len()).unwrap_or(i64::MAX);
             begin_step(session);
-            session.pieces().each(hash, (first, WINDOW), |piece| {
+            session.pieces().each(hash, (first, WINDOW_PIECES), |piece| {
                 whole.take(piece.number, piece.bytes)
             })?;
             let seen = i64::try_from(whole.pieces.len()).unwrap_or(i64::MAX);
-            if whole.is_broken || seen - first < WINDOW {
+            if whole.is_broken || seen - first < WINDOW_PIECES {
                 break;
             }
         }
@@ -282,14 +282,14 @@ fn slice_of_checked(
     (offset, limit): (u64, usize),
 ) -> StoreResult<Found> {
     let last = checked.len().saturating_sub(1);
-    let place = |byte: u64| usize::try_from(byte / PIECE as u64).map_or(last, |piece| piece.min(last));
+    let place = |byte: u64| usize::try_from(byte / PIECE_BYTES as u64).map_or(last, |piece| piece.min(last));
     let end = offset.saturating_add((limit as u64).saturating_sub(1));
     let (mut next, end) = (place(offset), place(end));
     let mut slice = Slice::new((offset, limit), next);
     let mut is_changed = false;
     let mut is_empty = true;
     while next <= end && !is_changed {
-        let window = (end - next + 1).min(usize::try_from(WINDOW).unwrap_or(1));
+        let window = (end - next + 1).min(usize::try_from(WINDOW_PIECES).unwrap_or(1));
         let first = next;
         let range = (
             i64::try_from(first).unwrap_or(i64::MAX),
@@ -343,12 +343,12 @@ impl Whole {
 
     fn take(&mut self, number: i64, bytes: Option<&[u8]>) {
         let is_next = usize::try_from(number) == Ok(self.pieces.len());
-        let bytes = bytes.filter(|_| is_next && !self.is_last && self.pieces.len() < MOST_PIECES);
+        let bytes = bytes.filter(|_| is_next && !self.is_last && self.pieces.len() < MAX_PIECES);
         let Some(bytes) = bytes else {
             self.is_broken = true;
             return;
         };
-        self.is_last = bytes.len() < PIECE;
+        self.is_last = bytes.len() < PIECE_BYTES;
         self.hasher.update(bytes);
         self.pieces.push(Sha256::digest(bytes).into());
         self.slice.take(bytes);
@@ -369,7 +369,7 @@ impl Slice {
     fn new((offset, limit): (u64, usize), first: usize) -> Slice {
         Slice {
             range: (offset, offset.saturating_add(limit as u64)),
-            at: (first as u64).saturating_mul(PIECE as u64),
+            at: (first as u64).saturating_mul(PIECE_BYTES as u64),
             bytes: Vec::new(),
         }
     }
@@ -398,21 +398,21 @@ impl Source<'_> {
     fn each_piece(self, mut show: impl FnMut(&[u8]) -> io::Result<()>) -> io::Result<()> {
         let mut file = match self {
             Source::Memory([]) => return show(&[]),
-            Source::Memory(bytes) => return bytes.chunks(PIECE).try_for_each(show),
+            Source::Memory(bytes) => return bytes.chunks(PIECE_BYTES).try_for_each(show),
             Source::File(file) => file,
         };
         file.rewind()?;
-        let mut piece = Vec::with_capacity(PIECE);
+        let mut piece = Vec::with_capacity(PIECE_BYTES);
         let mut is_first = true;
         loop {
             piece.clear();
-            file.take(PIECE as u64).read_to_end(&mut piece)?;
+            file.take(PIECE_BYTES as u64).read_to_end(&mut piece)?;
             if piece.is_empty() && !is_first {
                 return Ok(());
             }
             is_first = false;
             show(&piece)?;
-            if piece.len() < PIECE {
+            if piece.len() < PIECE_BYTES {
                 return Ok(());
             }
         }

@@ -19,7 +19,7 @@ use crate::storage::{Database, Session};
 
 const HOUR_MS: i64 = 3_600_000;
 /// Bytes of room that a stream reserves at once.
-const STEP: u64 = 1 << 20;
+const RESERVATION_BYTES: u64 = 1 << 20;
 
 /// Artifact store of a host.
 pub struct ArtifactStore {
@@ -212,11 +212,11 @@ impl ArtifactWriter {
     fn make_room(&mut self, bytes: usize) -> bool {
         let wanted = self.size + bytes as u64;
         while self.taken < wanted {
-            if self.size < self.total_size || !self.store.take_room(&self.call.share, STEP) {
+            if self.size < self.total_size || !self.store.take_room(&self.call.share, RESERVATION_BYTES) {
                 self.call.refuse();
                 return false;
             }
-            self.taken += STEP;
+            self.taken += RESERVATION_BYTES;
         }
         true
     }

@@ -13,7 +13,7 @@ use super::{ArtifactKind, ArtifactSettings, ArtifactStore, ArtifactsError, CallA
 use crate::data_dir::DataDir;
 use crate::exclusive;
 use crate::storage::fixture::{change, on_postgres};
-use crate::storage::{Database, PIECE};
+use crate::storage::{Database, PIECE_BYTES};
 
 /// Bytes of all values, the first ones NUL, that repeat nowhere in a piece.
 fn content(length: usize) -> Vec<u8> {
@@ -29,7 +29,14 @@ fn read(store: &ArtifactStore, hash: &str, offset: usize, limit: usize) -> Optio
 #[test]
 fn content_of_any_size_comes_back_in_slices() {
     let (_place, store) = Place::with(settings());
-    let lengths = [0, 1, PIECE - 1, PIECE, PIECE + 1, 20 * PIECE + 7];
+    let lengths = [
+        0,
+        1,
+        PIECE_BYTES - 1,
+        PIECE_BYTES,
+        PIECE_BYTES + 1,
+        20 * PIECE_BYTES + 7,
+    ];
     for (number, length) in lengths.into_iter().enumerate() {
         let content = content(length);
         store.put(&content, &format!("art_{number}")).unwrap();
@@ -39,12 +46,12 @@ fn content_of_any_size_comes_back_in_slices() {
             (0, length),
             (0, usize::MAX),
             (0, 10),
-            (PIECE - 5, 10),
-            (PIECE, PIECE),
-            (3 * PIECE + 3, 17 * PIECE),
+            (PIECE_BYTES - 5, 10),
+            (PIECE_BYTES, PIECE_BYTES),
+            (3 * PIECE_BYTES + 3, 17 * PIECE_BYTES),
             (length.saturating_sub(1), 10),
             (length, 10),
-            (length + 3 * PIECE, 10),
+            (length + 3 * PIECE_BYTES, 10),
             (5, 0),
         ] {
             let start = offset.min(length);
@@ -63,7 +70,7 @@ fn content_of_any_size_comes_back_in_slices() {
 fn a_stream_leaves_its_private_file_only_as_content() {
     let (_place, store) = Place::with(settings());
     let call = CallArtifacts::new(Some(Arc::clone(&store)), Share::default());
-    let output = content(3 * PIECE + 5);
+    let output = content(3 * PIECE_BYTES + 5);
     let mut log = call.create(ArtifactKind::Log).unwrap().unwrap();
     for part in output.chunks(70_000) {
         log.write_all(part).unwrap();
@@ -77,7 +84,7 @@ fn a_stream_leaves_its_private_file_only_as_content() {
     assert_eq!(read(&store, &sha256_hex(b""), 0, 10), Some(Vec::new()));
     // A small one counts as a block of the disk, and so does the lock of files.
     let blocks = if on_postgres() { 1 } else { 2 };
-    let is_counted = 3 * PIECE as u64 + 5 + blocks * 4096;
+    let is_counted = 3 * PIECE_BYTES as u64 + 5 + blocks * 4096;
     assert_eq!(store.contents.size().unwrap(), is_counted);
 }
 
@@ -148,7 +155,7 @@ mod of_postgres {
             return;
         }
         let (place, store) = Place::with(settings());
-        let long = content(2 * PIECE + 9);
+        let long = content(2 * PIECE_BYTES + 9);
         for (number, content) in [b"short".as_slice(), &long, b""].into_iter().enumerate() {
             store.put(content, &format!("art_{number}")).unwrap();
         }
@@ -189,7 +196,7 @@ mod of_postgres {
             return;
         }
         let (place, store) = Place::with(settings());
-        let content = content(4 * PIECE + 7);
+        let content = content(4 * PIECE_BYTES + 7);
         let hash = sha256_hex(&content);
         for (sql, is_left) in CHANGES {
             // One store saw the content before, and one did not.
@@ -200,7 +207,7 @@ mod of_postgres {
                 "before {sql}"
             );
             change(&place.session(), sql).unwrap();
-            let found = fresh.read(&hash, PIECE as u64, 2 * PIECE);
+            let found = fresh.read(&hash, PIECE_BYTES as u64, 2 * PIECE_BYTES);
             match is_left {
                 true => assert_eq!(
                     found.map(drop).map_err(|err| err.kind()),
@@ -210,8 +217,8 @@ mod of_postgres {
                 false => assert_eq!(found.unwrap(), None, "{sql}"),
             }
             // What it shows is what it saw, if that is left.
-            match store.read(&hash, PIECE as u64, 2 * PIECE) {
-                Ok(Some(slice)) => assert!(slice == content[PIECE..3 * PIECE], "{sql}"),
+            match store.read(&hash, PIECE_BYTES as u64, 2 * PIECE_BYTES) {
+                Ok(Some(slice)) => assert!(slice == content[PIECE_BYTES..3 * PIECE_BYTES], "{sql}"),
                 Ok(None) => assert!(!is_left, "{sql}"),
                 Err(err) => assert_eq!(err.kind(), ErrorKind::InvalidData, "{sql}"),
             }
@@ -242,7 +249,7 @@ mod of_postgres {
         let (place, store) = Place::with(settings());
         let (dir, other) = place.elsewhere(settings());
         let (_off, off) = place.elsewhere(ArtifactSettings::default());
-        let content = content(PIECE + 1);
+        let content = content(PIECE_BYTES + 1);
         store.put(&content, "art_1").unwrap();
         for store in [&other, &off] {
             assert!(read(store, &sha256_hex(&content), 0, usize::MAX).as_ref() == Some(&content));
@@ -307,7 +314,7 @@ mod of_postgres {
             return;
         }
         let (place, store) = Place::with(settings());
-        let content = content(2 * PIECE);
+        let content = content(2 * PIECE_BYTES);
         let hash = sha256_hex(&content);
         let is_over = AtomicBool::new(false);
         std::thread::scope(|scope| {
@@ -328,7 +335,7 @@ mod of_postgres {
                             if !is_first {
                                 store.put(content, &format!("art_{number}")).unwrap();
                             }
-                            for offset in [0, PIECE as u64] {
+                            for offset in [0, PIECE_BYTES as u64] {
                                 let found = store.read(hash, offset, 10).unwrap();
                                 assert!(found.is_some(), "the content of {number} is gone");
                             }

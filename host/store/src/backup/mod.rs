@@ -26,12 +26,12 @@ pub use list::{Entry, List};
 pub use restore::{Restored, check, restore};
 
 /// File with the list of files in a backup.
-const LIST: &str = "backup.json";
+const LIST_FILE: &str = "backup.json";
 /// File with the signed head in a backup. `ledger verify --head` reads it as well.
-const HEAD: &str = "head.json";
+const HEAD_FILE: &str = "head.json";
 /// Folders that are copied with their contents. Compiled components and mirror files are left out, because they can
 /// be recreated.
-const FOLDERS: [&str; 3] = ["artifacts", "components", "protections"];
+const COPIED_FOLDERS: [&str; 3] = ["artifacts", "components", "protections"];
 /// Key of the cache, which is not copied either.
 const CACHE_KEY: &str = "cache.key";
 /// Lock file: exclusive while artifacts are removed, shared while they must stay.
@@ -67,7 +67,7 @@ pub enum BackupError {
     #[error("cannot read the copy of the database")]
     Sqlite(#[from] StoreError),
     /// The folder is not a backup.
-    #[error("{0} is not a backup: it has no {LIST}; name a folder that `tollgate backup` created")]
+    #[error("{0} is not a backup: it has no {LIST_FILE}; name a folder that `tollgate backup` created")]
     NotABackup(String),
     /// A file does not match the list, or is not in it.
     #[error("the backup is incomplete: {0}")]
@@ -146,7 +146,7 @@ pub fn backup(data: &DataDir, target: &Path, now_ms: i64) -> Result<Backup, Back
     Database::existing(&data.database()).copy_to(&staging.path().join(DATABASE))?;
     let mut list = List::new(now_ms);
     copy_keys(data.dir(), &staging, &mut list).map_err(BackupError::io(data.path()))?;
-    for name in FOLDERS.into_iter().filter(|name| data.has(name)) {
+    for name in COPIED_FOLDERS.into_iter().filter(|name| data.has(name)) {
         let from = data.private_dir(name)?;
         tree::copy(&from, &staging, name, &mut list).map_err(BackupError::io(&data.path().join(name)))?;
     }
@@ -160,14 +160,14 @@ pub fn backup(data: &DataDir, target: &Path, now_ms: i64) -> Result<Backup, Back
         .map_err(io::Error::other)
         .map_err(BackupError::io(staging.path()))?
         + "\n";
-    tree::write(staging.dir(), HEAD, line.as_bytes()).map_err(BackupError::io(staging.path()))?;
+    tree::write(staging.dir(), HEAD_FILE, line.as_bytes()).map_err(BackupError::io(staging.path()))?;
     list.add(
-        HEAD,
-        tree::entry(staging.dir(), HEAD).map_err(BackupError::io(staging.path()))?,
+        HEAD_FILE,
+        tree::entry(staging.dir(), HEAD_FILE).map_err(BackupError::io(staging.path()))?,
     );
     let (files, bytes) = (list.files().len(), list.bytes());
     let signed = list.signed(&key).map_err(BackupError::io(staging.path()))?;
-    tree::write(staging.dir(), LIST, signed.as_bytes()).map_err(BackupError::io(staging.path()))?;
+    tree::write(staging.dir(), LIST_FILE, signed.as_bytes()).map_err(BackupError::io(staging.path()))?;
     staging.put(&target)?;
     Ok(Backup {
         path: target,

@@ -10,7 +10,7 @@ use serde::Serialize;
 use tollgate_sdk::Timestamp;
 
 use super::list::{List, Unlisted};
-use super::{BackupError, HEAD, HeadLine, LIST, tree};
+use super::{BackupError, HEAD_FILE, HeadLine, LIST_FILE, tree};
 use crate::data_dir::{DATABASE, DataDir};
 use crate::ledger::head::ExportedHead;
 use crate::ledger::key::{LedgerKey, PublicKey};
@@ -73,16 +73,16 @@ pub fn restore(
     let target = std::path::absolute(target).map_err(BackupError::io(target))?;
     check(&target, replaces)?;
     let from = Dir::open_ambient_dir(backup, ambient_authority()).map_err(BackupError::io(backup))?;
-    let text = match tree::read_text(&from, LIST) {
+    let text = match tree::read_text(&from, LIST_FILE) {
         Ok(text) => text,
         Err(err) if err.kind() == io::ErrorKind::NotFound => {
             return Err(BackupError::NotABackup(backup.display().to_string()));
         }
-        Err(err) => return Err(BackupError::io(&backup.join(LIST))(err)),
+        Err(err) => return Err(BackupError::io(&backup.join(LIST_FILE))(err)),
     };
     let (list, key) = List::read(&text, trusted).map_err(|unlisted| match unlisted {
         Unlisted::Head(err) => BackupError::Head(err),
-        Unlisted::Unreadable(why) => BackupError::NotWhole(format!("{LIST}: {why}")),
+        Unlisted::Unreadable(why) => BackupError::NotWhole(format!("{LIST_FILE}: {why}")),
     })?;
     let staging = tree::StagingFolder::beside(&target)?;
     // The copy is verified, not the original, so the backup cannot be exchanged in between.
@@ -90,7 +90,7 @@ pub fn restore(
     let (rows, head) = verify(&staging, &key)?;
     staging
         .dir()
-        .remove_file(HEAD)
+        .remove_file(HEAD_FILE)
         .map_err(BackupError::io(staging.path()))?;
     // A host may have started during the verification.
     check(&target, replaces)?;
@@ -107,9 +107,11 @@ pub fn restore(
 
 /// Copies every listed file, and compares it with the list.
 fn fetch(from: &Dir, backup: &Path, staging: &tree::StagingFolder, list: &List) -> Result<(), BackupError> {
-    for needed in [DATABASE, HEAD] {
+    for needed in [DATABASE, HEAD_FILE] {
         if !list.files().contains_key(needed) {
-            return Err(BackupError::NotWhole(format!("{LIST} does not name {needed}")));
+            return Err(BackupError::NotWhole(format!(
+                "{LIST_FILE} does not name {needed}"
+            )));
         }
     }
     for (path, listed) in list.files() {
@@ -158,10 +160,10 @@ fn verify(staging: &tree::StagingFolder, key: &PublicKey) -> Result<(u64, Export
     let broken = |what: String| BackupError::Broken(what);
     let text = staging
         .dir()
-        .read_to_string(HEAD)
+        .read_to_string(HEAD_FILE)
         .map_err(BackupError::io(staging.path()))?;
     let HeadLine { head } =
-        serde_json::from_str(&text).map_err(|err| BackupError::NotWhole(format!("{HEAD}: {err}")))?;
+        serde_json::from_str(&text).map_err(|err| BackupError::NotWhole(format!("{HEAD_FILE}: {err}")))?;
     head.check(std::slice::from_ref(key))?;
     let data = DataDir::existing(staging.path())?;
     let own = LedgerKey::find(&data)?.map(|own| own.public());

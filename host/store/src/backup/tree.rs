@@ -18,7 +18,7 @@ use super::list::{Entry, List};
 use crate::data_dir::DataDir;
 
 /// Copy buffer size in bytes.
-const CHUNK: usize = 1 << 18;
+const BUFFER_BYTES: usize = 1 << 18;
 
 /// An unfinished folder next to its target. Dropping it removes it.
 pub(super) struct StagingFolder {
@@ -179,7 +179,7 @@ fn pass(source: &mut File, mut each: impl FnMut(&[u8]) -> io::Result<()>) -> io:
         return Err(io::Error::other("it is not a file"));
     }
     let (mut hash, mut bytes) = (Sha256::new(), 0_u64);
-    let mut chunk = vec![0; CHUNK];
+    let mut chunk = vec![0; BUFFER_BYTES];
     loop {
         let read = source.read(&mut chunk)?;
         let Some(part) = chunk.get(..read).filter(|part| !part.is_empty()) else {

@@ -17,7 +17,7 @@ const FOLDER: &str = "heads";
 const FILE: &str = "heads.ndjson";
 const UNFINISHED: &str = "heads.ndjson.new";
 /// Warning for a ledger that has rows and neither a saved nor an exported head.
-pub const NONE: &str = "there is no signed head to compare with, so rows removed from the end would go unnoticed: no head was \
+pub const NO_HEAD_WARNING: &str = "there is no signed head to compare with, so rows removed from the end would go unnoticed: no head was \
                         recorded yet, or all were removed";
 /// Number of heads that are kept, and of further ones before the oldest are removed.
 const KEPT_HEADS: usize = 1_000;

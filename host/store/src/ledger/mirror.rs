@@ -20,13 +20,13 @@ use crate::storage::{ExportedRow, Session};
 
 const DIR: &str = "ledger";
 const LOCK: &str = "lock";
-const ENDING: &str = ".ndjson";
+const FILE_SUFFIX: &str = ".ndjson";
 /// Suffix of unfinished files.
-const UNFINISHED: &str = ".new";
+const UNFINISHED_SUFFIX: &str = ".new";
 /// Rows that are read at once.
-const PAGE: u32 = 1_000;
+const PAGE_ROWS: u32 = 1_000;
 /// Bytes at a file's end that are read first to find its last row.
-const TAIL: u64 = 64 << 10;
+const TAIL_BYTES: u64 = 64 << 10;
 
 /// Mirror of a data directory's ledger.
 pub struct Mirror {
@@ -66,7 +66,7 @@ impl Mirror {
         let mut writer = Writer::new(&self.dir, "");
         let mut added = 0;
         loop {
-            let rows = session.ledger().export(last, PAGE)?;
+            let rows = session.ledger().export(last, PAGE_ROWS)?;
             let Some(end) = rows.last() else {
                 break;
             };
@@ -85,13 +85,13 @@ impl Mirror {
     /// Rewrites all files from the ledger.
     pub fn rebuild(&self, session: &Session) -> anyhow::Result<Rebuilt> {
         let _lock = self.lock()?;
-        let mut writer = Writer::new(&self.dir, UNFINISHED);
-        for (name, _) in self.files(UNFINISHED)? {
+        let mut writer = Writer::new(&self.dir, UNFINISHED_SUFFIX);
+        for (name, _) in self.files(UNFINISHED_SUFFIX)? {
             self.dir.remove_file(&name)?;
         }
         let (mut last, mut rebuilt) = (0, Rebuilt { rows: 0, files: 0 });
         loop {
-            let rows = session.ledger().export(last, PAGE)?;
+            let rows = session.ledger().export(last, PAGE_ROWS)?;
             let Some(end) = rows.last() else {
                 break;
             };
@@ -101,15 +101,15 @@ impl Mirror {
         }
         writer.finish()?;
         let old = self.lengths()?;
-        let new = self.files(UNFINISHED)?;
+        let new = self.files(UNFINISHED_SUFFIX)?;
         for name in new.keys() {
             self.dir
-                .rename(name, &self.dir, name.trim_end_matches(UNFINISHED))?;
+                .rename(name, &self.dir, name.trim_end_matches(UNFINISHED_SUFFIX))?;
             rebuilt.files += 1;
         }
         for name in old
             .keys()
-            .filter(|name| !new.contains_key(&format!("{name}{UNFINISHED}")))
+            .filter(|name| !new.contains_key(&format!("{name}{UNFINISHED_SUFFIX}")))
         {
             self.dir.remove_file(name)?;
         }
@@ -170,7 +170,7 @@ impl Mirror {
     }
 
     fn lengths(&self) -> io::Result<BTreeMap<String, u64>> {
-        self.files(ENDING)
+        self.files(FILE_SUFFIX)
     }
 
     fn files(&self, ending: &str) -> io::Result<BTreeMap<String, u64>> {
@@ -218,7 +218,7 @@ impl<'a> Writer<'a> {
 
     /// File of a day. The previous file is on disk by then, so that only the newest can lose its end.
     fn file(&mut self, day: &str) -> io::Result<&mut File> {
-        let name = format!("{day}{ENDING}{}", self.ending);
+        let name = format!("{day}{FILE_SUFFIX}{}", self.ending);
         let open = match self.open.take() {
             Some(open) if open.0 == name => open,
             other => {
@@ -265,7 +265,7 @@ struct Line {
 
 /// End of the last complete row in a file, and the row's number. Both are 0 if there is none.
 fn last_row(file: &mut File, length: u64) -> io::Result<(u64, i64)> {
-    let mut window = TAIL;
+    let mut window = TAIL_BYTES;
     loop {
         let start = length.saturating_sub(window);
         file.seek(SeekFrom::Start(start))?;
@@ -333,7 +333,7 @@ mod tests {
         let mirror = Mirror::open(&DataDir::open(place.path()).unwrap()).unwrap();
         let left = || -> Vec<String> { mirror.lengths().unwrap().into_keys().collect() };
         for day in ["2026-01-01", "2026-02-01", "2026-02-02"] {
-            mirror.dir.write(format!("{day}{ENDING}"), "").unwrap();
+            mirror.dir.write(format!("{day}{FILE_SUFFIX}"), "").unwrap();
         }
         mirror.forget_before("2026-02-01T12:00:00.000Z").unwrap();
         assert_eq!(left(), ["2026-02-01.ndjson", "2026-02-02.ndjson"]);

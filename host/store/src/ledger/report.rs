@@ -19,13 +19,13 @@ pub use judged::Judged;
 pub use text::explain;
 
 /// Operations that are read at once.
-const PAGE: u32 = 500;
+const PAGE_ROWS: u32 = 500;
 /// Most steps, refusals and changes that are listed individually.
-const STEPS: usize = 150;
-const REFUSALS: usize = 30;
-const CHANGES: usize = 60;
+const MAX_STEPS: usize = 150;
+const MAX_REFUSALS: usize = 30;
+const MAX_CHANGES: usize = 60;
 /// Most tests that are named for one failure.
-const TESTS: usize = 20;
+const MAX_TESTS: usize = 20;
 
 /// Story of an envelope.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, JsonSchema)]
@@ -221,7 +221,7 @@ impl Story {
             ..OperationFilter::default()
         };
         loop {
-            let page = session.operations().list(&filter, PAGE)?;
+            let page = session.operations().list(&filter, PAGE_ROWS)?;
             let Some(last) = page.last() else {
                 let mut story = teller.finish();
                 let repeated = story.repeated_failures.iter_mut();
@@ -425,7 +425,7 @@ impl Teller {
             return;
         }
         // One more than is listed, to show that there are more.
-        if steps.len() <= STEPS {
+        if steps.len() <= MAX_STEPS {
             steps.push(told);
         }
     }
@@ -449,18 +449,18 @@ impl Teller {
 
     fn finish(self) -> Story {
         let mut story = self.story;
-        story.steps.truncate(STEPS);
+        story.steps.truncate(MAX_STEPS);
         story.refusals = self.refusals.into_values().collect();
         story
             .refusals
             .sort_by_key(|refused| (-refused.count, refused.first_seq));
-        story.refusals.truncate(REFUSALS);
+        story.refusals.truncate(MAX_REFUSALS);
         story.verdicts = self.verdicts.finish();
         story.repeated_failures = self.failures.repeated();
         story.repeated_changes = self.mutations.repeated();
         story.changes = self.changes.into_values().collect();
         story.changes.sort_by_key(|changed| -changed.calls);
-        story.changes.truncate(CHANGES);
+        story.changes.truncate(MAX_CHANGES);
         story
     }
 }
@@ -490,7 +490,7 @@ impl Seen {
                     .failing_tests
                     .iter()
                     .flatten()
-                    .take(TESTS)
+                    .take(MAX_TESTS)
                     .cloned()
                     .collect(),
             };
@@ -510,7 +510,7 @@ impl Seen {
             .filter(|repeated| repeated.count > 1)
             .collect();
         repeated.sort_by_key(|repeated| -repeated.count);
-        repeated.truncate(REFUSALS);
+        repeated.truncate(MAX_REFUSALS);
         repeated
     }
 }

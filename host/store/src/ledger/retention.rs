@@ -14,10 +14,10 @@ use crate::storage::{Database, OpenError, PruneBatch, PruneError, Pruned, Retent
 /// Lock file: one pruner works at a time, in any process.
 const LOCK: &str = "prune.lock";
 /// Rows of the first batch, of the smallest and of the largest.
-const FIRST: u32 = 64;
-const ROWS: std::ops::RangeInclusive<u32> = 16..=1_024;
+const FIRST_BATCH_ROWS: u32 = 64;
+const BATCH_ROWS: std::ops::RangeInclusive<u32> = 16..=1_024;
 /// Time for which a batch should hold the writer. Below the first value it may grow, above the second it shrinks.
-const HELD: [Duration; 2] = [Duration::from_millis(3), Duration::from_millis(6)];
+const BATCH_DURATIONS: [Duration; 2] = [Duration::from_millis(3), Duration::from_millis(6)];
 const DAY_MS: i64 = 86_400_000;
 
 /// Reason for which pruning stopped.
@@ -81,7 +81,7 @@ pub fn prune(
     session.maintenance().check_before_prune()?;
     let key = LedgerKey::open(data)?;
     let now = Timestamp::from_ms(now_ms).to_string();
-    let (mut after, mut rows) = (0, FIRST);
+    let (mut after, mut rows) = (0, FIRST_BATCH_ROWS);
     loop {
         let batch = session
             .maintenance()
@@ -104,7 +104,7 @@ pub fn prune(
 
 /// Number of rows in the next batch.
 fn pace(rows: u32, held: Duration) -> u32 {
-    let [short, long] = HELD;
+    let [short, long] = BATCH_DURATIONS;
     let next = if held < short {
         rows * 2
     } else if held > long {
@@ -112,7 +112,7 @@ fn pace(rows: u32, held: Duration) -> u32 {
     } else {
         rows
     };
-    next.clamp(*ROWS.start(), *ROWS.end())
+    next.clamp(*BATCH_ROWS.start(), *BATCH_ROWS.end())
 }
 
 #[cfg(test)]

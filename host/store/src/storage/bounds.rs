@@ -6,7 +6,7 @@ use tollgate_core::deadline::{Cancel, Deadline};
 
 use super::access::{Bounds, Namespace};
 use super::engine::sqlite::memory::{self, Denial};
-use super::engine::sqlite::{PAGE, SQL_MEMORY};
+use super::engine::sqlite::{PAGE_BYTES, SQL_MEMORY};
 use super::engine::steps::MigrationError;
 use super::engine::{Engine, sql};
 use super::error::{StoreFailure, StoreResult};
@@ -39,7 +39,7 @@ impl Components<'_> {
     ) -> Result<(), MigrationError> {
         let bounds = namespace.bounds();
         let before = self.0.pages()?;
-        let quota = i64::try_from(bounds.storage / PAGE).unwrap_or(i64::MAX);
+        let quota = i64::try_from(bounds.storage / PAGE_BYTES).unwrap_or(i64::MAX);
         self.0
             .limit_growth(quota.saturating_sub(self.used_pages(namespace)?))?;
         self.0

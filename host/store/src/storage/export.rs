@@ -20,7 +20,7 @@ pub struct ExportedRow {
 }
 
 /// Columns that hold JSON.
-const JSON: &[&str] = &[
+const JSON_COLUMNS: &[&str] = &[
     "changed_paths",
     "diff_stats",
     "failing_tests",
@@ -56,7 +56,7 @@ fn json(row: &Row<'_>) -> StoreResult<String> {
             (_, Column::Real(number)) => json_of(&number),
             (name, Column::Text(bytes)) => {
                 let text = String::from_utf8_lossy(bytes);
-                if JSON.contains(&name) && is_json_line(&text) {
+                if JSON_COLUMNS.contains(&name) && is_json_line(&text) {
                     text.into_owned()
                 } else {
                     json_of(&text)

@@ -16,11 +16,11 @@ use super::{
 use crate::key::LedgerKey;
 
 /// URL of a PostgreSQL server on which tests of both engines run, in place of SQLite.
-const SERVER: &str = "TOLLGATE_TEST_DATABASE";
+const SERVER_VARIABLE: &str = "TOLLGATE_TEST_DATABASE";
 
 /// True if tests of both engines run on PostgreSQL.
 pub(crate) fn on_postgres() -> bool {
-    std::env::var_os(SERVER).is_some()
+    std::env::var_os(SERVER_VARIABLE).is_some()
 }
 
 /// Place of a test's database, which goes with it.
@@ -36,8 +36,8 @@ impl Place {
     }
 
     fn on_server(url: &str) -> (Place, Database) {
-        static NEXT: AtomicU32 = AtomicU32::new(0);
-        let number = NEXT.fetch_add(1, Ordering::Relaxed);
+        static NEXT_NUMBER: AtomicU32 = AtomicU32::new(0);
+        let number = NEXT_NUMBER.fetch_add(1, Ordering::Relaxed);
         let schema = format!("test_{}_{number}", std::process::id());
         let joint = if url.contains('?') { '&' } else { '?' };
         let server = Server::from_url(&format!("{url}{joint}schema={schema}")).unwrap();
@@ -79,7 +79,7 @@ impl Drop for Place {
 
 /// An empty database of the engine that tests run on.
 pub(crate) fn database() -> (Place, Database) {
-    match std::env::var(SERVER) {
+    match std::env::var(SERVER_VARIABLE) {
         Ok(url) => Place::on_server(&url),
         Err(_) => {
             let (dir, database) = in_file::database();

@@ -11,10 +11,10 @@ use memchr::{memchr2, memmem};
 pub(super) struct Late;
 
 /// Steps between two checks of the deadline: well under a millisecond.
-const STEPS: usize = 64 << 10;
+const STEPS_PER_CHECK: usize = 64 << 10;
 
 /// Length above which reading a text takes noticeable time, in bytes.
-const LONG: usize = 4 << 10;
+const LONG_TEXT_BYTES: usize = 4 << 10;
 
 /// Counts steps, and checks the deadline at intervals.
 pub(super) struct Meter<'a> {
@@ -26,7 +26,11 @@ impl<'a> Meter<'a> {
     /// Meter for a text of this length. For a long text, the first step checks the deadline: one instruction may be
     /// followed by thousands of the same without a jump, where SQLite itself would check.
     pub(super) fn new(length: usize, is_late: &'a dyn Fn() -> bool) -> Meter<'a> {
-        let left = if length < LONG { STEPS } else { 0 };
+        let left = if length < LONG_TEXT_BYTES {
+            STEPS_PER_CHECK
+        } else {
+            0
+        };
         Meter { left, is_late }
     }
 
@@ -35,7 +39,7 @@ impl<'a> Meter<'a> {
         match self.left.checked_sub(steps) {
             Some(left) => self.left = left,
             None if (self.is_late)() => return Err(Late),
-            None => self.left = STEPS,
+            None => self.left = STEPS_PER_CHECK,
         }
         Ok(())
     }

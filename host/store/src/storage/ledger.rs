@@ -14,7 +14,7 @@ use tollgate_core::hash::hex;
 use tollgate_core::identity::Identity;
 
 use super::approvals::PolicyRow;
-use super::engine::postgres::{Postgres, ROW, is_id};
+use super::engine::postgres::{Postgres, ROW_SETTING, is_id};
 use super::engine::{AsSql as _, Column, Engine, Row, Sql, Text, sql};
 use super::error::{StoreError, StoreResult, exactly_one};
 use super::handles::Ledger;
@@ -214,11 +214,11 @@ impl Operation {
 }
 
 /// Columns that a row's hash covers, in hash order.
-pub(super) const COLUMNS: usize = 30;
+pub(super) const HASHED_COLUMNS: usize = 30;
 /// Index of the first later column: after the place, the hashed columns and both hashes.
-const LATER_AT: usize = COLUMNS + 3;
+const LATER_AT: usize = HASHED_COLUMNS + 3;
 /// Columns of a row.
-const VALUES: usize = LATER_AT + LATER.len();
+const ROW_COLUMNS: usize = LATER_AT + LATER_COLUMNS.len();
 /// Columns of a row with its place and its hashes, for [`link`].
 pub(super) const CHAIN_COLUMNS: &str = "seq, op_id, envelope_id, timestamp, duration_ms, op_type, success, pack,
     tool, effect, error_code, failure_class, limit_triggered, actor, client, connection, request_id, host_id, args_hash,
@@ -245,7 +245,7 @@ static INSERT_CHECKED: LazyLock<String> = LazyLock::new(|| {
         .collect();
     format!(
         "WITH added AS ({INSERT} RETURNING op_id, seq, prev_hash, hash)
-        SELECT max(seq), set_config('{ROW}', max(op_id), true), 1 / CASE WHEN count(*) = 1 AND bool_and(length(prev_hash) = 64 AND hash = encode(sha256(
+        SELECT max(seq), set_config('{ROW_SETTING}', max(op_id), true), 1 / CASE WHEN count(*) = 1 AND bool_and(length(prev_hash) = 64 AND hash = encode(sha256(
             '\\x034000000000000000'::bytea || convert_to(prev_hash, 'UTF8') || '\\x010800000000000000'::bytea{place}
             || decode(?33, 'hex')), 'hex')) THEN 1 ELSE 0 END
         FROM added"
@@ -254,7 +254,7 @@ static INSERT_CHECKED: LazyLock<String> = LazyLock::new(|| {
 
 impl Operation {
     /// Values of the row at a place. The hashes are added later.
-    fn values(&self, seq: i64) -> [Sql<'_>; VALUES] {
+    fn values(&self, seq: i64) -> [Sql<'_>; ROW_COLUMNS] {
         [
             Sql::Int(seq),
             self.op_id.as_sql(),
@@ -384,8 +384,8 @@ impl Ledger<'_> {
         hasher.start(seq, &head.hash);
         hasher.add_content(&values);
         let hash = hasher.finish();
-        values[COLUMNS + 1] = head.hash.as_sql();
-        values[COLUMNS + 2] = hash.as_sql();
+        values[HASHED_COLUMNS + 1] = head.hash.as_sql();
+        values[HASHED_COLUMNS + 2] = hash.as_sql();
         exactly_one(self.0.engine.run(INSERT, &values)?)?;
         if self.hash_of(seq)?.as_ref() != Some(&hash) {
             return Err(StoreError::changed(0));
@@ -405,8 +405,8 @@ impl Ledger<'_> {
         let mut hasher = RowHasher::new();
         hasher.add_content(&values);
         let content = hasher.content();
-        values[COLUMNS + 1] = Sql::Text("");
-        values[COLUMNS + 2] = content.as_sql();
+        values[HASHED_COLUMNS + 1] = Sql::Text("");
+        values[HASHED_COLUMNS + 2] = content.as_sql();
         if wants_place || !postgres.is_open() || !is_id(&operation.op_id) {
             let place = self.0.engine.one(&*INSERT_CHECKED, &values, |row| row.get(0))?;
             return Ok(Some(place));
@@ -504,9 +504,9 @@ pub(super) fn link(row: &Row<'_>, hasher: &mut RowHasher) -> StoreResult<Link> {
     let seq: i64 = row.get(0)?;
     // A hash that is not text matches no other.
     let text = |column: usize| row.column(column).map(|value| value.text().unwrap_or_default());
-    let (prev_hash, hash) = (text(COLUMNS + 1)?, text(COLUMNS + 2)?);
+    let (prev_hash, hash) = (text(HASHED_COLUMNS + 1)?, text(HASHED_COLUMNS + 2)?);
     hasher.start(seq, prev_hash);
-    for column in 1..=COLUMNS {
+    for column in 1..=HASHED_COLUMNS {
         hasher.add(row.column(column)?);
     }
     hasher.add_later([
@@ -524,7 +524,7 @@ pub(super) fn link(row: &Row<'_>, hasher: &mut RowHasher) -> StoreResult<Link> {
 }
 
 /// Names of the later columns. The first one is hashed without its name.
-const LATER: [Option<&str>; 4] = [None, Some("outcome"), Some("counters"), Some("workspace")];
+const LATER_COLUMNS: [Option<&str>; 4] = [None, Some("outcome"), Some("counters"), Some("workspace")];
 
 /// Hashes a row: each value with its kind and length in front, so that no two rows have the same bytes.
 pub(super) struct RowHasher(Vec<u8>);
@@ -542,8 +542,8 @@ impl RowHasher {
     }
 
     /// Adds all of a row's values after its place.
-    fn add_content(&mut self, values: &[Sql<'_>; VALUES]) {
-        for value in &values[1..=COLUMNS] {
+    fn add_content(&mut self, values: &[Sql<'_>; ROW_COLUMNS]) {
+        for value in &values[1..=HASHED_COLUMNS] {
             self.add((*value).into());
         }
         self.add_later(values[LATER_AT..].iter().map(|value| (*value).into()));
@@ -568,7 +568,7 @@ impl RowHasher {
     /// Adds the later columns. A row without them keeps the hash from before they existed, so each column is hashed
     /// only if it is present, and with its name, so that none can take another's place.
     fn add_later<'v>(&mut self, values: impl IntoIterator<Item = Column<'v>>) {
-        for (value, name) in values.into_iter().zip(LATER) {
+        for (value, name) in values.into_iter().zip(LATER_COLUMNS) {
             if value == Column::Null {
                 continue;
             }

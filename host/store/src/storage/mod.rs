@@ -90,7 +90,7 @@ pub use engine::misplaced::Misplaced;
 pub use engine::postgres::{
     Examined, ProvisionError, Provisioned, Roles, Server, ServerError, Wanted, Weight,
 };
-pub use engine::sqlite::PAGE;
+pub use engine::sqlite::PAGE_BYTES;
 pub use engine::sqlite::copies::{Compacted, CopyError};
 pub use engine::steps::{MigrationError, Step};
 pub use envelopes::{Admission, Admitted, Envelope, EnvelopeFilter, MAX_DEPTH};
@@ -109,7 +109,7 @@ pub use of_packs::{ColumnOf, TextFound, TextOf};
 pub use operations::{OperationFilter, SaidByPolicy, StoredOperation, claim, claimed_actor};
 pub use outcome::{Outcome, Ran, TestRun};
 pub use permits::Slots;
-pub(crate) use pieces::PIECE;
+pub(crate) use pieces::PIECE_BYTES;
 pub use prune::{PruneBatch, PruneError, Pruned, Retention};
 pub use recollection::{MemoryOwner, Recollection};
 pub use repeats::{RepeatedFailure, SaidOfTests};

@@ -13,7 +13,7 @@ const SET_BACK_MS: i64 = 60_000;
 /// Separator of the parts of a slot's key. The next character ends the range of a key's slots.
 const SEPARATOR: [char; 2] = ['\u{1f}', '\u{20}'];
 /// Suffix of the operation's id if a call that fails keeps its slot.
-const KEPT: &str = "!kept";
+const KEPT_SUFFIX: &str = "!kept";
 
 /// Slots of a key, one of which a call takes.
 #[derive(Debug, Clone, Copy)]
@@ -84,7 +84,7 @@ impl Permits<'_> {
         }
         let [from, _] = slots.range();
         let separator = SEPARATOR[0];
-        let holder = format!("{op_id}{}", if is_kept { KEPT } else { "" });
+        let holder = format!("{op_id}{}", if is_kept { KEPT_SUFFIX } else { "" });
         let sql = "INSERT INTO core_permits (policy, key, op_id, expires_at) VALUES (?1, ?2, ?3, ?4)";
         self.0
             .engine
@@ -154,7 +154,7 @@ impl Permits<'_> {
     /// Gives back all permits of an operation that did not run.
     pub fn undo(self, op_id: &str) -> StoreResult<()> {
         self.give_back(op_id)?;
-        self.give_back(&format!("{op_id}{KEPT}"))
+        self.give_back(&format!("{op_id}{KEPT_SUFFIX}"))
     }
 }
 

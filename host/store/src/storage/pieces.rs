@@ -13,10 +13,10 @@ use super::error::{StoreError, StoreResult};
 use super::handles::Pieces;
 
 /// Size of a piece in bytes. The last piece has the rest.
-pub(crate) const PIECE: usize = 256 << 10;
+pub(crate) const PIECE_BYTES: usize = 256 << 10;
 
 /// Lock for changes to all contents.
-const TIDYING: &str = "contents";
+const CONTENTS_LOCK: &str = "contents";
 
 /// True for content, as `c`, that an artifact names, or may name once its row exists.
 macro_rules! is_named {
@@ -71,7 +71,7 @@ impl Pieces<'_> {
         (first, count): (i64, i64),
         mut visit: impl FnMut(Piece<'_>),
     ) -> StoreResult<()> {
-        let most = i64::try_from(PIECE).unwrap_or(i64::MAX);
+        let most = i64::try_from(PIECE_BYTES).unwrap_or(i64::MAX);
         let sql = "SELECT piece, CASE WHEN octet_length(bytes) <= ?4 THEN bytes END FROM core_contents
             WHERE hash = ?1 AND piece >= ?2 AND piece < ?3 ORDER BY piece";
         let end = first.saturating_add(count);
@@ -119,7 +119,7 @@ impl Pieces<'_> {
     /// Removes the records of puts whose rows will not come any more, or have existed for long, in a separate
     /// transaction.
     pub(crate) fn forget_puts(self) -> StoreResult<()> {
-        self.begin_with(TIDYING)?;
+        self.begin_with(CONTENTS_LOCK)?;
         let sql = "DELETE FROM core_content_puts
             WHERE put_ms <= (extract(epoch FROM clock_timestamp()) * 1000)::bigint - 3600000";
         let forgotten = self.0.engine.run(Once(sql), &[]);

@@ -71,13 +71,13 @@ pub enum PruneError {
 
 /// Number of rows in one search for rows outside envelopes. Rows are nearly in time order: if none in such a window
 /// is old enough, no later row is.
-const WINDOW: i64 = 10_000;
+const WINDOW_ROWS: i64 = 10_000;
 
 /// Condition for closed envelopes that are too old or have too many newer ones.
-const DOOMED: &str = "state <> 'OPEN' AND (closed_at < ?1 OR (opened_at, id) <
+const IS_EXPIRED: &str = "state <> 'OPEN' AND (closed_at < ?1 OR (opened_at, id) <
     (SELECT opened_at, id FROM core_envelopes ORDER BY opened_at DESC, id DESC LIMIT 1 OFFSET ?2))";
 /// Condition for rows without an existing envelope.
-const OUTSIDE: &str = "(envelope_id IS NULL OR NOT EXISTS
+const IS_OUTSIDE: &str = "(envelope_id IS NULL OR NOT EXISTS
     (SELECT 1 FROM core_envelopes WHERE id = core_operations.envelope_id))";
 
 impl Maintenance<'_> {
@@ -162,7 +162,7 @@ impl Maintenance<'_> {
     }
 
     fn doomed_envelopes(self, retention: &Retention, limit: u32) -> StoreResult<Vec<String>> {
-        let sql = format!("SELECT id FROM core_envelopes WHERE {DOOMED} ORDER BY opened_at, id LIMIT ?3");
+        let sql = format!("SELECT id FROM core_envelopes WHERE {IS_EXPIRED} ORDER BY opened_at, id LIMIT ?3");
         self.0.engine.all(
             &sql,
             sql![retention.cutoff, retention.envelopes.saturating_sub(1), limit],
@@ -174,7 +174,7 @@ impl Maintenance<'_> {
         let mut hasher = RowHasher::new();
         let sql = format!(
             "SELECT {CHAIN_COLUMNS} FROM core_operations
-            WHERE seq > ?1 AND seq <= ?2 AND timestamp < ?3 AND {OUTSIDE} ORDER BY seq LIMIT ?4"
+            WHERE seq > ?1 AND seq <= ?2 AND timestamp < ?3 AND {IS_OUTSIDE} ORDER BY seq LIMIT ?4"
         );
         let mut outside = self.0.engine.prepare(&sql)?;
         let mut windows = Windows::new(self)?;
@@ -246,7 +246,7 @@ impl Maintenance<'_> {
             pruned.rows_in_envelopes += count.one(sql![envelope], |row| row.get::<i64>(0))?;
         }
         let sql = format!(
-            "SELECT count(*) FROM core_operations WHERE seq > ?1 AND seq <= ?2 AND timestamp < ?3 AND {OUTSIDE}"
+            "SELECT count(*) FROM core_operations WHERE seq > ?1 AND seq <= ?2 AND timestamp < ?3 AND {IS_OUTSIDE}"
         );
         let mut count = self.0.engine.prepare(&sql)?;
         let mut windows = Windows::new(self)?;
@@ -280,7 +280,7 @@ impl<'s> Windows<'s> {
 
     /// End of the next window. `None` if its rows and all later ones are too young.
     fn end(&mut self, retention: &Retention, after: i64) -> StoreResult<Option<i64>> {
-        let last: Option<i64> = self.last.one(sql![after, WINDOW], |row| row.get(0))?;
+        let last: Option<i64> = self.last.one(sql![after, WINDOW_ROWS], |row| row.get(0))?;
         match last {
             Some(last) if self.has_old.exists(sql![after, last, retention.cutoff])? => Ok(Some(last)),
             _ => Ok(None),

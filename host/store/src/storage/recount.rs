@@ -16,10 +16,10 @@ use super::error::StoreResult;
 use super::handles::Envelopes;
 
 /// Envelopes that are read at once.
-const PAGE: u32 = 500;
+const PAGE_ENVELOPES: u32 = 500;
 
 /// Query for rows with statements about envelopes. Components' events have no field `envelope_id`.
-const TELLING: &str = "SELECT seq, envelope_id, events, counters FROM core_operations
+const STATEMENTS_QUERY: &str = "SELECT seq, envelope_id, events, counters FROM core_operations
     WHERE counters IS NOT NULL OR (events IS NOT NULL AND instr(events, '\"envelope.') > 0) ORDER BY seq";
 
 impl Envelopes<'_> {
@@ -31,7 +31,7 @@ impl Envelopes<'_> {
         let mut seen = BTreeSet::new();
         let mut filter = EnvelopeFilter::default();
         loop {
-            let page = self.list(&filter, PAGE)?;
+            let page = self.list(&filter, PAGE_ENVELOPES)?;
             let Some(last) = page.last() else {
                 break;
             };
@@ -79,7 +79,7 @@ impl Envelopes<'_> {
     fn told(self) -> StoreResult<(BTreeMap<String, Told>, Option<i64>)> {
         let mut told: BTreeMap<String, Told> = BTreeMap::new();
         let mut first_opening: Option<i64> = None;
-        self.0.engine.each(Once(TELLING), &[], |row| {
+        self.0.engine.each(Once(STATEMENTS_QUERY), &[], |row| {
             let seq: i64 = row.get(0)?;
             let text = |column: usize| row.column(column).map(Column::text);
             if let (Some(id), Some(counters)) = (text(1)?, text(3)?)

@@ -13,7 +13,7 @@ use super::unchained::{MAX_OF_ROW, chain};
 use super::work_trees::Sighting;
 
 /// Event type for a state. Components' events have no field `op_id`.
-const AFTER: &str = "work_tree.after";
+const STATE_AFTER_EVENT: &str = "work_tree.after";
 
 /// State that a call left.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -24,7 +24,7 @@ pub(super) struct StateAfter {
 
 /// Events of the row that adds states to the chain.
 pub(super) fn events(states: &[StateAfter]) -> Vec<Value> {
-    let event = |one: &StateAfter| json!({"type": AFTER, "op_id": one.op_id, "state": one.state});
+    let event = |one: &StateAfter| json!({"type": STATE_AFTER_EVENT, "op_id": one.op_id, "state": one.state});
     states.iter().map(event).collect()
 }
 
@@ -112,7 +112,7 @@ impl WorkTrees<'_> {
     /// States in rows, with the row, by operation. If there are several, the first counts.
     fn told_states(self) -> StoreResult<BTreeMap<String, (i64, String)>> {
         let mut told = BTreeMap::new();
-        self.0.ledger().each_event(AFTER, |seq, event| {
+        self.0.ledger().each_event(STATE_AFTER_EVENT, |seq, event| {
             if let (Some(op_id), Some(state)) = (event["op_id"].as_str(), event["state"].as_str()) {
                 told.entry(op_id.to_owned())
                     .or_insert_with(|| (seq, state.to_owned()));

@@ -12,7 +12,7 @@ use super::handles::WorkTrees;
 use super::unchained::{MAX_OF_ROW, chain};
 
 /// Event type for a state. Components' events have no field `op_id`.
-const FOUND: &str = "work_tree.state";
+const STATE_FOUND_EVENT: &str = "work_tree.state";
 
 /// Columns that [`FoundState::read`] reads.
 const COLUMNS: &str = "id, envelope_id, op_id, workspace, state, git_head, differs, cause, seen_at";
@@ -63,7 +63,7 @@ impl FoundState {
 pub(super) fn events(states: &[FoundState]) -> Vec<Value> {
     let event = |one: &FoundState| {
         json!({
-            "type": FOUND,
+            "type": STATE_FOUND_EVENT,
             "envelope_id": one.envelope_id,
             "op_id": one.op_id,
             "number": one.id,
@@ -153,7 +153,7 @@ impl WorkTrees<'_> {
     /// States in rows, by number. If there are several, the first counts.
     fn told_finds(self) -> StoreResult<BTreeMap<i64, Told>> {
         let mut told = BTreeMap::new();
-        self.0.ledger().each_event(FOUND, |seq, event| {
+        self.0.ledger().each_event(STATE_FOUND_EVENT, |seq, event| {
             let text = |field: &str| event[field].as_str().unwrap_or_default().to_owned();
             if let Some(number) = event["number"].as_i64() {
                 told.entry(number).or_insert_with(|| Told {

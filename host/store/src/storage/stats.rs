@@ -15,7 +15,7 @@ use super::value::Value as SqlValue;
 
 /// Number of rows before a time's place in the ledger that are searched too, because rows are in the order in which
 /// calls ended.
-const SLACK: i64 = 1_000;
+const SLACK_ROWS: i64 = 1_000;
 
 /// The calls of one tool.
 #[derive(Debug, Clone, PartialEq, Serialize)]
@@ -296,7 +296,7 @@ impl Stats<'_> {
                 high = middle;
             }
         }
-        Ok(low.saturating_sub(SLACK).max(1))
+        Ok(low.saturating_sub(SLACK_ROWS).max(1))
     }
 
     fn conditions(self, query: &TallyQuery) -> StoreResult<Conditions> {
@@ -322,7 +322,7 @@ impl Stats<'_> {
         Ok(Conditions {
             sql,
             params,
-            cut_at: (bound > since + SLACK).then_some(bound),
+            cut_at: (bound > since + SLACK_ROWS).then_some(bound),
         })
     }
 

@@ -21,7 +21,7 @@ pub use lost::MAX_RESUMED;
 pub use stored::{NewTask, StoredTask, TaskCounts, TaskEnd, TaskFilter};
 
 /// Bytes of one part of a reply, well below the longest value.
-const PART: usize = 400_000;
+const PART_BYTES: usize = 400_000;
 /// Size limit of a reply that is stored with a task, in bytes of JSON.
 pub const MAX_REPLY: usize = 8 << 20;
 /// Component name for requests for approval that are questions of tasks, with the task's id as key. No pack can have
@@ -339,7 +339,7 @@ impl Tasks<'_> {
         let mut rest = reply;
         let mut part = 0_i64;
         while !rest.is_empty() {
-            let (now, later) = rest.split_at(rest.floor_char_boundary(PART));
+            let (now, later) = rest.split_at(rest.floor_char_boundary(PART_BYTES));
             insert.run(sql![id, part, now]).and_then(exactly_one)?;
             (rest, part) = (later, part + 1);
         }

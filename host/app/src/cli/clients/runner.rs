@@ -9,12 +9,12 @@ use tollgate::clients::Places;
 use super::file;
 
 /// Name of the launcher package on npm, and of the distribution on PyPI.
-const NPM: &str = "tollgate";
-const PYPI: &str = "tollgate-mcp";
+const NPM_PACKAGE: &str = "tollgate";
+const PYPI_PACKAGE: &str = "tollgate-mcp";
 /// Prefix of the folders with the distribution's metadata.
 const DIST_INFO: &str = "tollgate_mcp-";
 /// Cache folders of runners that do not record the requested package: pnpm and yarn, bun, an older npx.
-const OTHERS: [&str; 4] = ["dlx", "dlx-", "bunx-", "_npx"];
+const RUNNER_CACHES: [&str; 4] = ["dlx", "dlx-", "bunx-", "_npx"];
 
 /// Kind of location of a program.
 #[derive(Debug, PartialEq, Eq)]
@@ -34,7 +34,7 @@ pub(super) fn home(program: &Path, places: &Places) -> Home {
         return Home::Runner { words, files };
     }
     let is_others = |name: &str| {
-        OTHERS
+        RUNNER_CACHES
             .iter()
             .any(|other| name == *other || (other.ends_with('-') && name.starts_with(other)))
     };
@@ -93,8 +93,12 @@ fn npx(program: &Path) -> Option<Command> {
             }
         });
     }
-    let is_starter =
-        |spec: &str| spec == NPM || spec.strip_prefix(NPM).is_some_and(|rest| rest.starts_with('@'));
+    let is_starter = |spec: &str| {
+        spec == NPM_PACKAGE
+            || spec
+                .strip_prefix(NPM_PACKAGE)
+                .is_some_and(|rest| rest.starts_with('@'))
+    };
     let mut words = vec!["npx".to_owned(), "-y".to_owned()];
     match specs.as_slice() {
         [] => return None,
@@ -105,7 +109,7 @@ fn npx(program: &Path) -> Option<Command> {
                     .iter()
                     .flat_map(|spec| ["--package".to_owned(), spec.clone()]),
             );
-            words.push(NPM.to_owned());
+            words.push(NPM_PACKAGE.to_owned());
         }
     }
     Some((words, files))
@@ -139,7 +143,7 @@ fn python(environment: &Path, mut words: Vec<String>, from: &str) -> Command {
         files.extend(path.clone());
         words.extend([from.to_owned(), path.unwrap_or(url)]);
     }
-    words.push(PYPI.to_owned());
+    words.push(PYPI_PACKAGE.to_owned());
     (words, files)
 }
 

@@ -38,7 +38,8 @@ impl Compact {
             }
             return Ok(ExitCode::SUCCESS);
         }
-        let used = u64::try_from(opened.session.pages()?).unwrap_or_default() * tollgate_store::storage::PAGE;
+        let used =
+            u64::try_from(opened.session.pages()?).unwrap_or_default() * tollgate_store::storage::PAGE_BYTES;
         let room = opened
             .data
             .free_bytes()

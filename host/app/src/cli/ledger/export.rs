@@ -10,7 +10,7 @@ use tollgate_store::ledger::head::ExportedHead;
 use tollgate_store::ledger::key::LedgerKey;
 use tollgate_store::storage::Session;
 
-use super::{Global, PAGE, open_used};
+use super::{Global, PAGE_ROWS, open_used};
 use crate::cli::out;
 
 /// Print every operation as a line of JSON, and the head of the chain last
@@ -54,7 +54,7 @@ impl Export {
 fn rows(session: &Session) -> anyhow::Result<bool> {
     let mut last = 0;
     loop {
-        let page = session.ledger().export(last, PAGE)?;
+        let page = session.ledger().export(last, PAGE_ROWS)?;
         let Some(end) = page.last() else {
             return Ok(true);
         };

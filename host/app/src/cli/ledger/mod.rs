@@ -22,7 +22,7 @@ use tollgate_store::storage::{Database, SaidByPolicy, Session, StoredOperation};
 use super::{Global, out};
 
 /// Number of operations read at once.
-const PAGE: u32 = 500;
+const PAGE_ROWS: u32 = 500;
 
 #[derive(Debug, Subcommand)]
 pub(super) enum Ledger {
@@ -111,7 +111,7 @@ fn tell_none(is_empty: bool, wanted: &str, data: &DataDir) {
 }
 
 /// Columns of a table of operations.
-const TITLES: &[&str] = &[
+const COLUMN_TITLES: &[&str] = &[
     "SEQ", "TIME", "TOOL", "ACTOR", "OUTCOME", "MS", "ENVELOPE", "VERDICTS",
 ];
 

@@ -5,7 +5,7 @@ use std::process::ExitCode;
 use clap::Args;
 use tollgate_store::storage::OperationFilter;
 
-use super::{Global, Shown, TITLES, cells, line, open, tasks_of, tell_none};
+use super::{COLUMN_TITLES, Global, Shown, cells, line, open, tasks_of, tell_none};
 use crate::cli::{out, time};
 
 /// Show matching operations, newest first
@@ -55,7 +55,7 @@ impl Query {
                 .iter()
                 .map(|operation| cells(operation, &tasks, &self.shown))
                 .collect();
-            out::print(&out::table(TITLES, &rows));
+            out::print(&out::table(COLUMN_TITLES, &rows));
             tell_none(rows.is_empty(), "operation fits", &opened.data);
         }
         Ok(ExitCode::SUCCESS)

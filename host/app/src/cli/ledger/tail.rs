@@ -7,13 +7,13 @@ use clap::Args;
 use tokio::signal::unix::{SignalKind, signal};
 use tollgate_store::storage::{OperationFilter, Session, StoredOperation};
 
-use super::{Global, Opened, PAGE, Shown, TITLES, Tasks, cells, line, open, tasks_of, tell_none};
+use super::{COLUMN_TITLES, Global, Opened, PAGE_ROWS, Shown, Tasks, cells, line, open, tasks_of, tell_none};
 use crate::cli::out::{self, Table};
 
 /// Interval at which `-f` looks for new rows.
 const FOLLOW_INTERVAL: Duration = Duration::from_millis(200);
 /// Minimum widths of columns when rows are to follow.
-const WIDTHS: &[usize] = &[6, 24, 24, 12, 24, 9, 30, 0];
+const MIN_COLUMN_WIDTHS: &[usize] = &[6, 24, 24, 12, 24, 9, 30, 0];
 
 /// Show the last operations
 #[derive(Debug, Args)]
@@ -45,9 +45,9 @@ impl Tail {
             .iter()
             .map(|operation| cells(operation, &tasks, &self.shown))
             .collect();
-        let least = if self.follow { WIDTHS } else { &[] };
+        let least = if self.follow { MIN_COLUMN_WIDTHS } else { &[] };
         let printer = Printer {
-            table: (!global.json).then(|| Table::fit(TITLES, &rows, least)),
+            table: (!global.json).then(|| Table::fit(COLUMN_TITLES, &rows, least)),
             shown: &self.shown,
         };
         if !global.json && !self.follow {
@@ -97,7 +97,7 @@ impl Printer<'_> {
                 policy: self.shown.policy.clone(),
                 ..OperationFilter::default()
             };
-            let operations = session.operations().list(&filter, PAGE)?;
+            let operations = session.operations().list(&filter, PAGE_ROWS)?;
             let Some(newest) = operations.last() else {
                 return Ok(true);
             };

@@ -130,7 +130,7 @@ fn tell(verified: &Verified, exported: Option<&ExportedHead>) -> String {
     }
     if exported.is_none() {
         text.push('\n');
-        text.push_str(heads::NONE);
+        text.push_str(heads::NO_HEAD_WARNING);
     }
     text
 }

@@ -6,7 +6,7 @@ use thiserror::Error;
 use tollgate::scaffold::Sdk;
 
 /// Name of the SDK's crate.
-const PACKAGE: &str = "tollgate-sdk";
+const SDK_PACKAGE: &str = "tollgate-sdk";
 
 /// Files of a checkout that a new crate starts with.
 const PINS: [&str; 2] = ["Cargo.lock", "rust-toolchain.toml"];
@@ -67,7 +67,7 @@ fn has_sdk(folder: &Path) -> bool {
     let manifest = read(&folder.join("sdk/Cargo.toml")).and_then(|text| text.parse::<toml::Table>().ok());
     let is_sdk = manifest.is_some_and(|manifest| {
         let package = manifest.get("package").and_then(|package| package.get("name"));
-        package.and_then(toml::Value::as_str) == Some(PACKAGE)
+        package.and_then(toml::Value::as_str) == Some(SDK_PACKAGE)
     });
     is_sdk && folder.join("wit").is_dir()
 }

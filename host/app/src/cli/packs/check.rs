@@ -15,7 +15,7 @@ use tollgate_store::data_dir::DataDir;
 use crate::cli::{self, Global, component, file, out, registry};
 
 /// Longest arguments that a line shows, in characters.
-const SHOWN: usize = 60;
+const MAX_ARGUMENTS_CHARS: usize = 60;
 
 /// Runs the component in a temporary data directory, with everything that it requests, and with copies of the
 /// directories that `--workspace` names. Each tool and prompt is called with arguments generated from its schema: with
@@ -94,7 +94,7 @@ fn tell(report: &Report) -> String {
         .map(|called| {
             let address = called.address.clone();
             let with = address.unwrap_or_else(|| called.arguments.to_string());
-            let shown: String = with.chars().take(SHOWN).collect();
+            let shown: String = with.chars().take(MAX_ARGUMENTS_CHARS).collect();
             let cut = if shown.len() < with.len() { "…" } else { "" };
             vec![
                 called.tool.clone(),

@@ -17,7 +17,7 @@ use tollgate_store::storage::OperationFilter;
 use crate::cli::{self, Global, file, out};
 
 /// Advice if no recorded calls can be shown to a policy.
-const RECORD: &str =
+const RECORDING_ADVICE: &str =
     "To record arguments from now on, which may hold secrets: [artifacts] enabled = true, arguments = true";
 
 /// Nothing in the data directory is changed, and hosts may keep running. The policy sees only calls whose arguments
@@ -66,7 +66,10 @@ impl Backtest {
         let context = HostContext::frozen(&data_dir, cli::authority(global, &config)?)?;
         // Checked first, because compiling takes longer.
         if !has_calls(&context, &self.since)? {
-            out::warn(&format!("the ledger has no calls since {}. {RECORD}", self.since));
+            out::warn(&format!(
+                "the ledger has no calls since {}. {RECORDING_ADVICE}",
+                self.since
+            ));
             if global.json {
                 let nothing = json!({ "since": self.since, "tools": [], "missing": {}, "without_result": 0, "not_judged": 0 });
                 out::print_json(&json!({ "policy": self.policy, "backtest": nothing }));
@@ -183,7 +186,7 @@ fn notes(replay: &Replay) -> Vec<String> {
         ));
     }
     if replay.missing.contains_key(&Missing::NotRecorded) {
-        notes.push(RECORD.to_owned());
+        notes.push(RECORDING_ADVICE.to_owned());
     }
     notes
 }

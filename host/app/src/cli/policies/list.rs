@@ -12,7 +12,7 @@ use tollgate_components::policies::{Member, Mode, Phase};
 use crate::cli::{self, Global, out};
 
 /// Maximum number of tools named on a line of the table.
-const NAMED: usize = 4;
+const MAX_NAMED_TOOLS: usize = 4;
 
 /// Exit code 1 if a policy did not load.
 pub(super) async fn run(global: &Global) -> anyhow::Result<ExitCode> {
@@ -71,7 +71,7 @@ fn row(member: &Member, catalog: &Catalog) -> Vec<String> {
     let judges = match (member.tools.is_none(), judged.len()) {
         (true, _) => "everything".to_owned(),
         (false, 0) => "no existing tool".to_owned(),
-        (false, 1..=NAMED) => judged.join(", "),
+        (false, 1..=MAX_NAMED_TOOLS) => judged.join(", "),
         (false, many) => format!("{} ({many} tools)", member.patterns.join(", ")),
     };
     let (source, hash, summary) = match &member.policy {

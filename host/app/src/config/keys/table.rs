@@ -52,7 +52,7 @@ const fn required(path: &'static str, kind: Kind, example: &'static str, doc: &'
     }
 }
 
-const HASH: &str = "\"0000000000000000000000000000000000000000000000000000000000000000\"";
+const EXAMPLE_HASH: &str = "\"0000000000000000000000000000000000000000000000000000000000000000\"";
 
 /// All keys, in the order of the template and of the documentation.
 pub(in crate::config) const KEYS: &[Key] = &[
@@ -655,7 +655,7 @@ pub(in crate::config) const KEYS: &[Key] = &[
         "packs.*.sha256",
         Kind::Sha256,
         "not checked",
-        HASH,
+        EXAMPLE_HASH,
         "SHA-256 that the component's file must have.",
     ),
     open(
@@ -796,7 +796,7 @@ pub(in crate::config) const KEYS: &[Key] = &[
         "policies.*.sha256",
         Kind::Sha256,
         "not checked",
-        HASH,
+        EXAMPLE_HASH,
         "SHA-256 that the component's file must have.",
     ),
     key(

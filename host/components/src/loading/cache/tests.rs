@@ -31,7 +31,7 @@ fn only_an_untouched_entry_of_the_same_component_is_used() {
 
     let path = entry(place.path());
     let good = std::fs::read(&path).unwrap();
-    for at in [0, good.len() / 2, good.len() - TAG - 1, good.len() - 1] {
+    for at in [0, good.len() / 2, good.len() - TAG_BYTES - 1, good.len() - 1] {
         let mut bad = good.clone();
         bad[at] ^= 1;
         std::fs::write(&path, bad).unwrap();

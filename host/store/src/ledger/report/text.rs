@@ -57,13 +57,13 @@ pub(super) fn tell(story: &Story, envelope: &Envelope, boot_ms: i64) -> String {
 }
 
 /// Most codes, failures and changes that a summary names.
-const NAMED: usize = 3;
+const MAX_NAMED: usize = 3;
 
 /// Summary of a story in at most ten lines.
 pub(super) fn summarise(story: &Story, envelope: &Envelope, boot_ms: i64) -> String {
     let mut text = String::new();
     opening(&mut text, envelope);
-    doubt(&mut text, story, envelope, NAMED);
+    doubt(&mut text, story, envelope, MAX_NAMED);
     limits(&mut text, envelope, boot_ms);
     summary(&mut text, story);
     let mut line = |title: &str, named: Vec<String>, of: usize| {
@@ -76,17 +76,17 @@ pub(super) fn summarise(story: &Story, envelope: &Envelope, boot_ms: i64) -> Str
             let _ = writeln!(text, "{title}: {}{more}.", named.join("; "));
         }
     };
-    let refused = story.refusals.iter().take(NAMED);
+    let refused = story.refusals.iter().take(MAX_NAMED);
     let refused = refused.map(|one| format!("{} {}", one.code, times(one.count)));
     line("Refused or failed", refused.collect(), story.refusals.len());
-    let repeated = story.repeated_failures.iter().take(NAMED);
+    let repeated = story.repeated_failures.iter().take(MAX_NAMED);
     let repeated = repeated.map(|one| tell_repeated(one, "failure", envelope));
     line("Failed again", repeated.collect(), story.repeated_failures.len());
-    let circles = story.circles.iter().take(NAMED).map(tell_circle);
+    let circles = story.circles.iter().take(MAX_NAMED).map(tell_circle);
     line("Edits in circles", circles.collect(), story.circles.len());
-    let parts = story.parts.iter().take(NAMED).map(tell_part);
+    let parts = story.parts.iter().take(MAX_NAMED).map(tell_part);
     line("Parts", parts.collect(), story.parts.len());
-    let changed = story.changes.iter().take(NAMED);
+    let changed = story.changes.iter().take(MAX_NAMED);
     let changed = changed.map(|one| named(&one.what));
     line("Changed", changed.collect(), story.changes.len());
     let _ = write!(

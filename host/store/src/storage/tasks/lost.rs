@@ -11,7 +11,7 @@ use super::COLUMNS;
 use super::stored::{StoredTask, TaskEnd, stored};
 
 /// Reason for the end of tasks whose host is gone.
-const GONE: &str = "HOST_GONE";
+const HOST_GONE: &str = "HOST_GONE";
 /// Most times that a task is taken over. A call that crashes its host will do so again.
 pub const MAX_RESUMED: u32 = 3;
 /// Note of a task that was taken over.
@@ -47,7 +47,7 @@ impl Tasks<'_> {
         let mut ended = 0;
         for task in &open {
             let known = self.known(task)?;
-            if why == GONE && now_ms < task.until_ms && may_be_taken_up(task, &known) {
+            if why == HOST_GONE && now_ms < task.until_ms && may_be_taken_up(task, &known) {
                 continue;
             }
             self.end(&task.id, &end(task, &known, why), now_ms)?;
@@ -61,7 +61,7 @@ impl Tasks<'_> {
     pub fn give_up(self, seen: &StoredTask, now_ms: i64) -> StoreResult<bool> {
         match self.get(&seen.id, now_ms)? {
             Some(task) if task.host_id == seen.host_id => {
-                let end = end(&task, &self.known(&task)?, GONE);
+                let end = end(&task, &self.known(&task)?, HOST_GONE);
                 self.end(&task.id, &end, now_ms)
             }
             _ => Ok(false),

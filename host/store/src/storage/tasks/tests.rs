@@ -56,7 +56,7 @@ fn a_task_ends_once_and_keeps_its_reply_for_its_time() {
         (TaskState::Working, Some("half"))
     );
     // Longer than a part, and with characters of more than a byte.
-    let reply = "ä".repeat(PART);
+    let reply = "ä".repeat(PART_BYTES);
     assert!(session.tasks().end("tsk_a", &replied(&reply), 1_200).unwrap());
     assert!(!session.tasks().end("tsk_a", &replied("again"), 1_300).unwrap());
     session.tasks().note("tsk_a", "late", 1_300).unwrap();

@@ -16,7 +16,7 @@ use crate::storage::session::Session;
 /// Name of the command in the ledger.
 const TOOL: &str = "storage_copy";
 /// Most envelopes in one row.
-const OF_A_ROW: usize = 1_000;
+const ENVELOPES_PER_ROW: usize = 1_000;
 
 /// Shifts the times of open envelopes, and of scans of work trees, by the difference between the clocks. Returns the
 /// number of rows about it.
@@ -33,7 +33,7 @@ pub(super) fn shift(target: &Session, clock: &dyn Clock, host: &str, ahead_ms: i
     target.engine.run(Once(sql), sql![ahead_ms])?;
     let now = Timestamp::from_ms(clock.now_ms()).to_string();
     let mut rows = 0;
-    for some in open.chunks(OF_A_ROW) {
+    for some in open.chunks(ENVELOPES_PER_ROW) {
         let events = some.iter().map(|(id, opened)| {
             json!({"type": MOVED, "envelope_id": id, "opened_boot_ms": opened.saturating_add(ahead_ms)})
         });

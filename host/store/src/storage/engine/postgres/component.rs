@@ -182,7 +182,7 @@ impl Postgres {
         }
         if let Some(role) = role {
             around.push(&format!("SET LOCAL ROLE {}", quoted(role)));
-            around.after = Some(BACK);
+            around.after = Some(RESET_ROLE);
         }
         around
     }
@@ -242,7 +242,7 @@ impl Postgres {
         }
         let failed = self.seen::<T>(Err(failure));
         if self.transaction.get() == Transaction::Failed {
-            self.script(&format!("ROLLBACK TO statement; {BACK}"))?;
+            self.script(&format!("ROLLBACK TO statement; {RESET_ROLE}"))?;
             self.transaction.set(Transaction::Open);
             self.guard.set(Guard::Fresh);
         }
@@ -284,7 +284,7 @@ impl Guard {
 }
 
 /// SQL that returns to the host's role.
-const BACK: &str = "RESET ROLE";
+const RESET_ROLE: &str = "RESET ROLE";
 
 /// Text of a statement as sent. An INSERT that may update rows also returns which it did.
 fn counting(statement: &Translated) -> Cow<'_, str> {

@@ -8,7 +8,7 @@ use tollgate_core::clock::Clock;
 use super::error::Failure;
 use super::schema::TRIAL_ROW;
 use super::server::{Server, ServerError};
-use super::settings::{FACTS, PropertyCheck, judgements, locks_wait, needed, session};
+use super::settings::{PROPERTIES_QUERY, PropertyCheck, judgements, locks_wait, needed, session};
 use super::wire::Wire;
 use crate::storage::error::StoreFailure;
 use crate::storage::session::Access;
@@ -116,7 +116,7 @@ impl Server {
     }
 
     fn asked(&self, wire: &Wire, clock: &dyn Clock) -> Result<Vec<Examined>, Failure> {
-        let judged = judgements(&wire.ask(FACTS)?, needed(self));
+        let judged = judgements(&wire.ask(PROPERTIES_QUERY)?, needed(self));
         let said = wire.ask(OF_THE_ROLE)?;
         let mut found: Vec<Examined> = judged.iter().map(|judged| of_judgement(judged, &said)).collect();
         found.push(match locks_wait(self, wire)? {

@@ -22,7 +22,7 @@ pub(super) struct Made {
 
 /// Query for objects in the schema, with every property that could be changed. Keys and objects created implicitly
 /// are left out.
-const FOUND: &str = "
+const OBJECTS_QUERY: &str = "
     SELECT 'function', p.proname || '(' || pg_get_function_identity_arguments(p.oid) || ')',
             p.prosrc || ' ' || l.lanname || CASE WHEN p.prosecdef THEN ' as its owner' ELSE '' END
             || CASE WHEN p.proconfig IS NULL THEN ''
@@ -58,7 +58,7 @@ const FOUND: &str = "
         WHERE c.relnamespace = CAST(?1 AS text)::regnamespace AND c.relkind = 'r'";
 
 /// Query for foreign objects in the schemas of components. Tables, indexes and constraints belong to the components.
-const OF_COMPONENTS: &str = "
+const COMPONENT_OBJECTS_QUERY: &str = "
     SELECT 'trigger', n.nspname || '.' || c.relname || '.' || t.tgname
         FROM pg_trigger t JOIN pg_class c ON c.oid = t.tgrelid JOIN pg_namespace n ON n.oid = c.relnamespace
             JOIN pg_proc p ON p.oid = t.tgfoid JOIN pg_namespace f ON f.oid = p.pronamespace
@@ -85,7 +85,7 @@ impl Postgres {
     /// Objects in the schemas of components that change the effect of their statements.
     fn misplaced_of_components(&self) -> StoreResult<Vec<Misplaced>> {
         let text = Text {
-            sql: OF_COMPONENTS,
+            sql: COMPONENT_OBJECTS_QUERY,
             is_kept: false,
         };
         let schemas = self.server.schemas_of_components();
@@ -105,7 +105,7 @@ impl Postgres {
     pub(in crate::storage) fn misplaced(&self) -> StoreResult<Vec<Misplaced>> {
         let schema = super::settings::quoted(&self.server.schema);
         let text = Text {
-            sql: FOUND,
+            sql: OBJECTS_QUERY,
             is_kept: false,
         };
         let found: Vec<Made> = self.prepare(text)?.all(&[Sql::Text(&schema)], |row| {

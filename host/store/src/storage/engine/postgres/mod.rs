@@ -40,7 +40,7 @@ pub(in crate::storage) use self::error::Failure;
 pub use self::examine::{Examined, Weight};
 pub use self::provision::{ProvisionError, Provisioned, Wanted};
 pub use self::roles::Roles;
-pub(in crate::storage) use self::run::{Prepared, ROW};
+pub(in crate::storage) use self::run::{Prepared, ROW_SETTING};
 pub(in crate::storage) use self::schema::prepare;
 pub(in crate::storage) use self::server::mark_of_hosts;
 pub use self::server::{Server, ServerError};

@@ -13,7 +13,7 @@ use crate::storage::session::Access;
 
 /// Query for all details of columns, constraints, triggers, indexes and functions in a schema, which is first in the
 /// search path.
-const DETAILS: &str = "
+const DETAILS_QUERY: &str = "
     SELECT 'column', c.relname || '.' || a.attname, concat_ws(' ', format_type(a.atttypid, a.atttypmod),
             (SELECT l.collname FROM pg_collation AS l WHERE l.oid = a.attcollation), CASE WHEN a.attnotnull THEN 'NOT NULL' END,
             'DEFAULT ' || pg_get_expr(d.adbin, d.adrelid), a.attidentity::text || a.attgenerated::text)
@@ -45,7 +45,7 @@ impl Postgres {
     /// Details of a schema.
     pub(super) fn details(&self, schema: &str) -> StoreResult<Vec<Made>> {
         let text = Text {
-            sql: DETAILS,
+            sql: DETAILS_QUERY,
             is_kept: false,
         };
         self.prepare(text)?.all(&[Sql::Text(&quoted(schema))], |row| {

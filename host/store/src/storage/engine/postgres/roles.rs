@@ -36,11 +36,11 @@ pub enum Roles {
 /// Bytes of a role's name that are available for the schema's name.
 const MAX_SUFFIX: usize = 45;
 /// Comment on roles, for administrators who list them.
-const COMMENT: &str =
+const ROLE_COMMENT: &str =
     "may use the tables of one component of Tollgate; a host takes it for statements of the component";
 
 /// Query for a role by the suffix of its name, and for the session's rights on it.
-const STATE: &str = "
+const STATE_QUERY: &str = "
     SELECT n.name, r.oid IS NOT NULL,
         coalesce(r.rolcanlogin OR r.rolsuper OR r.rolinherit OR r.rolcreaterole OR r.rolcreatedb OR r.rolreplication OR r.rolbypassrls
             OR EXISTS (SELECT 1 FROM pg_auth_members AS m WHERE m.member = r.oid), FALSE),
@@ -54,7 +54,7 @@ const STATE: &str = "
 
 /// Query for rights that a role lacks, or has without need, on its schema and on functions, and for append-only
 /// tables.
-const RIGHTS: &str = "
+const RIGHTS_QUERY: &str = "
     WITH tables AS (
         SELECT n.nspname, c.relname, c.oid, EXISTS (
             SELECT 1 FROM pg_trigger AS t WHERE t.tgrelid = c.oid AND t.tgfoid = to_regprocedure('tollgate.append_only()')) AS stays
@@ -187,7 +187,7 @@ impl Postgres {
     fn role_state(&self, pack: &str) -> StoreResult<State> {
         let suffix = suffix(&self.server.schema_of(pack));
         let text = Text {
-            sql: STATE,
+            sql: STATE_QUERY,
             is_kept: false,
         };
         let state = self.prepare(text)?.maybe(&[Sql::Text(&suffix)], |row| {
@@ -205,7 +205,7 @@ impl Postgres {
 
     fn rights_of(&self, role: &str, pack: &str) -> StoreResult<Rights> {
         let text = Text {
-            sql: RIGHTS,
+            sql: RIGHTS_QUERY,
             is_kept: false,
         };
         let schema = self.server.schema_of(pack);
@@ -298,7 +298,7 @@ fn make_one(postgres: &Postgres, pack: &str) -> StoreResult<Option<ServerError>>
     let role = quoted(&state.name);
     if !state.exists && state.may_make {
         postgres.script(&format!(
-            "CREATE ROLE {role} NOLOGIN NOINHERIT; COMMENT ON ROLE {role} IS '{COMMENT}'"
+            "CREATE ROLE {role} NOLOGIN NOINHERIT; COMMENT ON ROLE {role} IS '{ROLE_COMMENT}'"
         ))?;
     } else if state.is_more || !state.exists {
         return Ok(Some(no_role(&state)));

@@ -15,7 +15,7 @@ use crate::storage::error::StoreResult;
 use crate::storage::value::Value;
 
 /// Transaction setting with the id of the row that was appended last.
-pub(in crate::storage) const ROW: &str = "tollgate.row";
+pub(in crate::storage) const ROW_SETTING: &str = "tollgate.row";
 
 /// A prepared statement of the host.
 pub(in crate::storage) struct Prepared<'e> {
@@ -109,7 +109,7 @@ pub(super) struct LastRow {
 
 impl Postgres {
     /// Appends a row of the ledger with the end of the transaction, in the same round trip, because all hosts wait
-    /// for the end of the ledger meanwhile. The statement stores the row's id in the setting [`ROW`], and fails
+    /// for the end of the ledger meanwhile. The statement stores the row's id in the setting [`ROW_SETTING`], and fails
     /// unless the row is stored as expected.
     pub(in crate::storage) fn add_last(
         &self,
@@ -121,7 +121,7 @@ impl Postgres {
         self.make_way()?;
         let Prepared { statement, .. } = self.prepare(sql)?;
         let commit = format!(
-            "SELECT 1 / CASE WHEN current_setting('{ROW}', true) = '{op_id}' THEN 1 ELSE 0 END; COMMIT"
+            "SELECT 1 / CASE WHEN current_setting('{ROW_SETTING}', true) = '{op_id}' THEN 1 ELSE 0 END; COMMIT"
         );
         self.last_row.replace(Some(LastRow {
             statement,

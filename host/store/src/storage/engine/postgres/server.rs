@@ -27,7 +27,7 @@ pub(super) const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
 /// Interval of keepalive probes after [`CONNECT_TIMEOUT`] of silence, and the number of unanswered ones after which
 /// the connection is lost.
 pub(super) const KEEPALIVE_INTERVAL: Duration = Duration::from_secs(3);
-pub(super) const KEEPALIVES: u32 = 3;
+pub(super) const KEEPALIVE_RETRIES: u32 = 3;
 /// Default lease of a host.
 const DEFAULT_LEASE: Duration = Duration::from_secs(15);
 /// Most letters of a connection name from the URL. The host's id follows it, and the server keeps 63 bytes.
@@ -168,7 +168,7 @@ impl ServerError {
 
 /// Default number of concurrent writing calls on one host. A server's default limit of 100 connections then has room
 /// for two hosts.
-const LANES: NonZeroUsize = NonZeroUsize::new(4).unwrap();
+const DEFAULT_LANES: NonZeroUsize = NonZeroUsize::new(4).unwrap();
 
 /// Address and settings of a PostgreSQL database.
 #[derive(Clone)]
@@ -292,7 +292,7 @@ impl Server {
         config.tcp_user_timeout(CONNECT_TIMEOUT);
         config.keepalives_idle(CONNECT_TIMEOUT);
         config.keepalives_interval(KEEPALIVE_INTERVAL);
-        config.keepalives_retries(KEEPALIVES);
+        config.keepalives_retries(KEEPALIVE_RETRIES);
         if config.get_hosts().len() > 1 {
             // Only the primary, at any of the addresses.
             config.target_session_attrs(TargetSessionAttrs::ReadWrite);
@@ -330,7 +330,7 @@ impl Server {
             tls_parameters: own.tls_parameters,
             served: Arc::default(),
             roles: Roles::default(),
-            lanes: LANES,
+            lanes: DEFAULT_LANES,
             wall: Arc::default(),
         })
     }
@@ -341,7 +341,7 @@ impl Server {
     #[must_use]
     pub fn with_lanes(self, lanes: Option<NonZeroUsize>) -> Server {
         Server {
-            lanes: lanes.unwrap_or(LANES),
+            lanes: lanes.unwrap_or(DEFAULT_LANES),
             ..self
         }
     }

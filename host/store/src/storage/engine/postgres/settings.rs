@@ -3,7 +3,7 @@
 use sha2::{Digest as _, Sha256};
 
 use super::error::Failure;
-use super::server::{KEEPALIVE_INTERVAL, KEEPALIVES, Server, ServerError};
+use super::server::{KEEPALIVE_INTERVAL, KEEPALIVE_RETRIES, Server, ServerError};
 use super::wire::Wire;
 use crate::storage::error::StoreFailure;
 use crate::storage::session::Access;
@@ -12,7 +12,7 @@ use crate::storage::session::Access;
 pub(super) const LEAST_VERSION: i64 = 15;
 /// Connections that a host needs besides those of its lanes: writer, readers, runners, heartbeat, content of
 /// artifacts, and maintenance.
-const CONNECTIONS: i64 = 42;
+const CONNECTIONS_WITHOUT_LANES: i64 = 42;
 /// Time that a session waits for locks of responsive hosts, in milliseconds: longer than any write transaction may
 /// take.
 pub(super) const LOCK_TIMEOUT_MS: u128 = 12_000;
@@ -28,7 +28,7 @@ pub(super) const DATA_VERSION: &str = "SELECT hashtextextended(pg_current_snapsh
 
 /// Query for the properties of a server. Negative limits mean unlimited, and of the limits of role and database the
 /// lower one counts.
-pub(super) const FACTS: &str = "SELECT current_setting('server_version_num')::int / 10000, pg_is_in_recovery(),
+pub(super) const PROPERTIES_QUERY: &str = "SELECT current_setting('server_version_num')::int / 10000, pg_is_in_recovery(),
         current_setting('fsync'), current_setting('full_page_writes'), pg_encoding_to_char(encoding),
         current_setting('session_replication_role'),
         least(
@@ -79,7 +79,7 @@ fn settings(server: &Server, access: Access) -> String {
          SET tcp_user_timeout = 10000;
          SET tcp_keepalives_idle = 10;
          SET tcp_keepalives_interval = {};
-         SET tcp_keepalives_count = {KEEPALIVES};
+         SET tcp_keepalives_count = {KEEPALIVE_RETRIES};
          SELECT set_config('synchronous_commit', 'on', false) WHERE current_setting('synchronous_commit') = 'off'",
         quoted(&server.schema),
         server.lock_timeout_ms(),
@@ -117,7 +117,7 @@ pub(super) fn check(server: &Server, wire: &Wire) -> Result<(), ServerError> {
         place: server.to_string(),
         reason: failure.to_string(),
     };
-    judge(&wire.ask(FACTS).map_err(failed)?, needed(server))?;
+    judge(&wire.ask(PROPERTIES_QUERY).map_err(failed)?, needed(server))?;
     match locks_wait(server, wire).map_err(failed)? {
         true => Ok(()),
         false => Err(ServerError::NoLocks),
@@ -127,7 +127,7 @@ pub(super) fn check(server: &Server, wire: &Wire) -> Result<(), ServerError> {
 /// Number of connections that a host of this database needs.
 pub(super) fn needed(server: &Server) -> i64 {
     let lanes = i64::try_from(server.lanes.get()).unwrap_or(i64::MAX);
-    CONNECTIONS.saturating_add(lanes)
+    CONNECTIONS_WITHOUT_LANES.saturating_add(lanes)
 }
 
 /// Checks the properties that a server reports.
@@ -146,7 +146,7 @@ pub(super) struct PropertyCheck {
     pub(super) refusal: Option<ServerError>,
 }
 
-/// Checks all properties that a server reports in the answer to [`FACTS`].
+/// Checks all properties that a server reports in the answer to [`PROPERTIES_QUERY`].
 pub(super) fn judgements(said: &[Option<String>], needed: i64) -> Vec<PropertyCheck> {
     let text = |at: usize| said.get(at).and_then(Option::as_deref).unwrap_or_default();
     let number = |at: usize| text(at).parse::<i64>().unwrap_or_default();

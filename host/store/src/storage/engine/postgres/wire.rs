@@ -33,7 +33,7 @@ const CANCEL_TIMEOUT: Duration = Duration::from_millis(500);
 /// Time for a graceful close.
 const GOODBYE_TIMEOUT: Duration = Duration::from_millis(200);
 /// Most rows that are fetched at once.
-const CHUNK: usize = 256;
+const CHUNK_ROWS: usize = 256;
 
 /// A connection.
 pub(super) struct Wire {
@@ -161,7 +161,7 @@ impl Wire {
             let (begun, stream) = futures::join!(around.begin(client), client.query_raw(statement, params));
             begun.and(stream)
         })?;
-        Ok(Box::pin(stream.ready_chunks(CHUNK)))
+        Ok(Box::pin(stream.ready_chunks(CHUNK_ROWS)))
     }
 
     /// Next rows of a statement. Empty after the last.

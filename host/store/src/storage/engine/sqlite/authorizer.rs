@@ -16,7 +16,7 @@ pub(in crate::storage) enum Mode {
 }
 
 /// Functions that SQLite and PostgreSQL share, and that neither read state nor allocate without limit.
-const FUNCTIONS: &[&str] = &[
+const PERMITTED_FUNCTIONS: &[&str] = &[
     "abs",
     "avg",
     "coalesce",
@@ -111,7 +111,7 @@ fn component_may(namespace: &Namespace, action: &AuthAction<'_>) -> bool {
         AuthAction::Update { table_name, .. } | AuthAction::Delete { table_name } => {
             namespace.may_change(table_name)
         }
-        AuthAction::Function { function_name } => FUNCTIONS
+        AuthAction::Function { function_name } => PERMITTED_FUNCTIONS
             .iter()
             .any(|name| name.eq_ignore_ascii_case(function_name)),
         _ => false,

@@ -8,7 +8,7 @@ use rusqlite::{Connection, ErrorCode, OpenFlags};
 use serde::Serialize;
 use thiserror::Error;
 
-use super::{PAGE, memory};
+use super::{PAGE_BYTES, memory};
 use crate::storage::Database;
 use crate::storage::engine::Engine;
 use crate::storage::error::{StoreError, StoreResult};
@@ -119,7 +119,7 @@ impl Maintenance<'_> {
         let pages: i64 = sqlite
             .db
             .query_row("PRAGMA freelist_count", [], |row| row.get(0))?;
-        Ok(u64::try_from(pages).unwrap_or_default() * PAGE)
+        Ok(u64::try_from(pages).unwrap_or_default() * PAGE_BYTES)
     }
 }
 
@@ -134,7 +134,7 @@ fn size(session: &Session) -> StoreResult<u64> {
         .sqlite()?
         .db
         .query_row("PRAGMA page_count", [], |row| row.get(0))?;
-    Ok(u64::try_from(pages).unwrap_or_default() * PAGE)
+    Ok(u64::try_from(pages).unwrap_or_default() * PAGE_BYTES)
 }
 
 #[cfg(test)]

@@ -15,12 +15,12 @@ use rusqlite::ffi;
 
 /// Smallest allocation that checks the deadline: building long values is what takes time between two checks of the
 /// progress handler.
-const LONG: i64 = 32 << 10;
+const DEADLINE_CHECK_BYTES: i64 = 32 << 10;
 /// Overhead that is counted for each allocation. Sorting compares as often in one instruction as there are rows, so
 /// many small allocations must not be cheap.
-const EACH: i64 = 64;
+const ALLOCATION_OVERHEAD_BYTES: i64 = 64;
 /// Room past an exhausted budget, for the small allocations of undoing the statement.
-const SLACK: i64 = 1 << 20;
+const SLACK_BYTES: i64 = 1 << 20;
 /// Bytes of original pages that a transaction keeps in memory before they go to a file. Below 128 KiB, because SQLite
 /// writes them in one piece and keeps 17 bits of the length: 128 KiB would fail as a full disk.
 const JOURNAL_SPILL: c_int = 124 << 10;
@@ -47,20 +47,20 @@ pub(in crate::storage) enum Denial {
 
 thread_local! {
     /// Bytes that SQLite allocated on this thread minus those it freed on it.
-    static HELD: Cell<i64> = const { Cell::new(0) };
+    static HELD_BYTES: Cell<i64> = const { Cell::new(0) };
     /// The budget in force, while a component's statement runs.
-    static ARMED: Cell<Option<Budget>> = const { Cell::new(None) };
+    static ARMED_BUDGET: Cell<Option<Budget>> = const { Cell::new(None) };
     #[cfg(test)]
-    static PEAK: Cell<i64> = const { Cell::new(0) };
+    static PEAK_BYTES: Cell<i64> = const { Cell::new(0) };
     /// The first refusal since [`Budget::arm`].
-    static DENIED: Cell<Option<Denial>> = const { Cell::new(None) };
+    static FIRST_DENIAL: Cell<Option<Denial>> = const { Cell::new(None) };
 }
 
 impl Budget {
     /// Budget of `limit` bytes more than this thread holds now.
     pub(in crate::storage) fn from_now(limit: u64) -> Budget {
         Budget {
-            start: HELD.get(),
+            start: HELD_BYTES.get(),
             limit: i64::try_from(limit).unwrap_or(i64::MAX),
             end: None,
         }
@@ -69,9 +69,9 @@ impl Budget {
     /// Activates the budget on this thread until the result is dropped.
     #[must_use]
     pub(in crate::storage) fn arm(self) -> Armed {
-        DENIED.set(None);
+        FIRST_DENIAL.set(None);
         Armed {
-            before: ARMED.replace(Some(self)),
+            before: ARMED_BUDGET.replace(Some(self)),
         }
     }
 
@@ -81,15 +81,15 @@ impl Budget {
     }
 
     fn denies(&self, more: i64) -> Option<Denial> {
-        let slack = match DENIED.get() {
-            Some(Denial::Memory) if more < LONG => SLACK,
+        let slack = match FIRST_DENIAL.get() {
+            Some(Denial::Memory) if more < DEADLINE_CHECK_BYTES => SLACK_BYTES,
             _ => 0,
         };
-        let held = HELD.get().saturating_add(more).saturating_sub(self.start);
+        let held = HELD_BYTES.get().saturating_add(more).saturating_sub(self.start);
         if held > self.limit.saturating_add(slack) {
             return Some(Denial::Memory);
         }
-        let late = more >= LONG && self.end.is_some_and(|end| Instant::now() >= end);
+        let late = more >= DEADLINE_CHECK_BYTES && self.end.is_some_and(|end| Instant::now() >= end);
         late.then_some(Denial::Time)
     }
 }
@@ -101,14 +101,14 @@ pub(in crate::storage) struct Armed {
 
 impl Drop for Armed {
     fn drop(&mut self) {
-        ARMED.set(self.before);
+        ARMED_BUDGET.set(self.before);
     }
 }
 
 /// True if the active budget is within `reserve` bytes of its end. The statement is then interrupted. For a statement
 /// that only reads, this costs nothing else, while a refused allocation would cost its transaction.
 pub(in crate::storage) fn nearly_used_up(reserve: i64) -> bool {
-    let near = ARMED
+    let near = ARMED_BUDGET
         .get()
         .is_some_and(|budget| budget.denies(reserve) == Some(Denial::Memory));
     if near {
@@ -142,24 +142,26 @@ impl Drop for Charged {
 
 /// Reason for the first refused allocation since a budget was activated.
 pub(in crate::storage) fn denied() -> Option<Denial> {
-    DENIED.get()
+    FIRST_DENIAL.get()
 }
 
 /// Runs `body` without a budget, because its few allocations cannot fail.
 pub(in crate::storage) fn exempt<T>(body: impl FnOnce() -> T) -> T {
-    let _armed = Armed { before: ARMED.take() };
+    let _armed = Armed {
+        before: ARMED_BUDGET.take(),
+    };
     body()
 }
 
 fn deny(why: Denial) {
-    if DENIED.get().is_none() {
-        DENIED.set(Some(why));
+    if FIRST_DENIAL.get().is_none() {
+        FIRST_DENIAL.set(Some(why));
     }
 }
 
 /// True if `more` bytes may be allocated.
 fn admit(more: i64) -> bool {
-    match ARMED.get().and_then(|budget| budget.denies(more)) {
+    match ARMED_BUDGET.get().and_then(|budget| budget.denies(more)) {
         None => true,
         Some(why) => {
             deny(why);
@@ -228,23 +230,23 @@ fn check(code: c_int) -> Result<(), c_int> {
 }
 
 fn count(more: i64) {
-    let held = HELD.get().saturating_add(more);
-    HELD.set(held);
+    let held = HELD_BYTES.get().saturating_add(more);
+    HELD_BYTES.set(held);
     #[cfg(test)]
-    PEAK.set(PEAK.get().max(held));
+    PEAK_BYTES.set(PEAK_BYTES.get().max(held));
 }
 
 /// Bytes that SQLite holds from this thread's allocations.
 #[cfg(test)]
 pub(in crate::storage) fn held() -> i64 {
-    PEAK.set(HELD.get());
-    HELD.get()
+    PEAK_BYTES.set(HELD_BYTES.get());
+    HELD_BYTES.get()
 }
 
 /// Highest number of bytes since [`held`].
 #[cfg(test)]
 pub(in crate::storage) fn take_peak() -> i64 {
-    PEAK.get()
+    PEAK_BYTES.get()
 }
 
 unsafe extern "C" fn malloc(bytes: c_int) -> *mut c_void {
@@ -258,7 +260,7 @@ unsafe extern "C" fn malloc(bytes: c_int) -> *mut c_void {
     let block = unsafe { (inner.malloc)(bytes) };
     if !block.is_null() {
         // SAFETY: the allocator made the block just now.
-        count(i64::from(unsafe { (inner.size)(block) }) + EACH);
+        count(i64::from(unsafe { (inner.size)(block) }) + ALLOCATION_OVERHEAD_BYTES);
     }
     block
 }
@@ -267,7 +269,7 @@ unsafe extern "C" fn free(block: *mut c_void) {
     if let Some(inner) = INNER.get() {
         // SAFETY: SQLite frees blocks of this allocator only, never null, each once.
         unsafe {
-            count(-i64::from((inner.size)(block)) - EACH);
+            count(-i64::from((inner.size)(block)) - ALLOCATION_OVERHEAD_BYTES);
             (inner.free)(block);
         }
     }

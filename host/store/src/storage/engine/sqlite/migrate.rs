@@ -18,7 +18,7 @@ use crate::storage::session::Session;
 
 /// Creates the table of applied steps, before any step. The text is the same in every version, because it is
 /// compared.
-const RECORD: &str = "CREATE TABLE IF NOT EXISTS core_migrations (
+const MIGRATIONS_TABLE: &str = "CREATE TABLE IF NOT EXISTS core_migrations (
                 pack TEXT NOT NULL,
                 name TEXT NOT NULL,
                 hash TEXT NOT NULL,
@@ -35,7 +35,7 @@ impl From<rusqlite::Error> for MigrationError {
 pub(in crate::storage) fn apply_core(session: &Session) -> Result<(), MigrationError> {
     let steps = Step::all(CORE);
     in_transaction(session, || {
-        session.sqlite()?.db.execute_batch(RECORD)?;
+        session.sqlite()?.db.execute_batch(MIGRATIONS_TABLE)?;
         for step in missing(&applied(session, CORE_NAME)?, CORE_NAME, &steps)? {
             let ran = session.sqlite()?.db.execute_batch(&for_sqlite(&step.sql));
             ran.map_err(|err| failed(CORE_NAME, step, err.to_string()))?;

@@ -56,7 +56,7 @@ const STATEMENT_CACHE: usize = 256;
 /// Highest `max_page_count` that SQLite accepts.
 const MAX_PAGES: i64 = 4_294_967_294;
 /// Bytes of one database page, SQLite's default.
-pub const PAGE: u64 = 4096;
+pub const PAGE_BYTES: u64 = 4096;
 /// Free room above which no new limit is set: 4 MiB of pages.
 const UNLIMITED_PAGES: i64 = 1_024;
 

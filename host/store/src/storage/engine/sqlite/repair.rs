@@ -11,7 +11,7 @@ use crate::storage::handles::Maintenance;
 use crate::storage::session::Session;
 
 /// Tables that every database of the host has had since its first migration.
-const OWN: [&str; 3] = ["core_operations", "core_envelopes", "core_anchors"];
+const HOST_TABLES: [&str; 3] = ["core_operations", "core_envelopes", "core_anchors"];
 
 impl Database {
     /// Drops objects that neither the host nor a component may have, with their rows, and recreates missing or
@@ -29,7 +29,7 @@ impl Database {
             .authorizer(None::<fn(rusqlite::hooks::AuthContext<'_>) -> rusqlite::hooks::Authorization>)?;
         // Rows in a renamed table of the host are not dropped as foreign ones.
         if session.maintenance().has_migrations()? {
-            for table in OWN {
+            for table in HOST_TABLES {
                 if !session.maintenance().has_table(table)? {
                     return Err(MigrationError::Missing { table });
                 }

@@ -10,12 +10,12 @@ use super::Sqlite;
 use crate::storage::error::StoreResult;
 
 /// Size of a prepared statement below which it cannot have many steps, in bytes.
-const SMALL: i32 = 8 << 10;
+const SMALL_STATEMENT_BYTES: i32 = 8 << 10;
 /// Number of steps below which a statement works on values of any length.
 const FREE_STEPS: usize = 100;
 /// Most bytes that all steps of a statement may read together, if each reads the longest value: about a tenth of a
 /// second.
-const LOOKED_AT: usize = 100_000_000;
+const MAX_READ_BYTES: usize = 100_000_000;
 /// Value length that every statement may work on.
 const MIN_VALUE_BYTES: usize = 16 << 10;
 
@@ -34,14 +34,14 @@ impl Sqlite {
         sql: &str,
         statement: &CachedStatement<'_>,
     ) -> StoreResult<Option<Narrow<'_>>> {
-        if statement.get_status(StatementStatus::MemUsed) <= SMALL {
+        if statement.get_status(StatementStatus::MemUsed) <= SMALL_STATEMENT_BYTES {
             return Ok(None);
         }
         let steps = self.steps(sql)?;
         if steps <= FREE_STEPS {
             return Ok(None);
         }
-        let longest = (LOOKED_AT / steps).max(MIN_VALUE_BYTES);
+        let longest = (MAX_READ_BYTES / steps).max(MIN_VALUE_BYTES);
         let before = self.db.limit(Limit::SQLITE_LIMIT_LENGTH)?;
         let limit = i32::try_from(longest).unwrap_or(i32::MAX).min(before);
         self.db.set_limit(Limit::SQLITE_LIMIT_LENGTH, limit)?;

@@ -16,7 +16,7 @@ use crate::storage::engine::Sql;
 use crate::storage::error::StoreFailure;
 
 /// Bytes past the limits that are read before the server is asked to stop.
-const SLACK: usize = 16 << 20;
+const SLACK_BYTES: usize = 16 << 20;
 
 /// Limits on the rows of a statement.
 #[derive(Clone, Copy)]
@@ -155,7 +155,7 @@ impl Wire {
             }
             if over.get().is_none() {
                 came.rows.push(row);
-            } else if bytes > caps.bytes + SLACK && !has_stopped.swap(true, Ordering::Relaxed) {
+            } else if bytes > caps.bytes + SLACK_BYTES && !has_stopped.swap(true, Ordering::Relaxed) {
                 let _ = timeout(CANCEL_TIMEOUT, self.cancel.cancel_query(self.tls.clone())).await;
             }
         }

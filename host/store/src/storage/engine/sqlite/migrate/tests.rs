@@ -259,7 +259,7 @@ const EARLIER: [(&str, &str, &str); 3] = [
 pub(in crate::storage) fn earlier(path: &std::path::Path, components: &[(&str, &str)]) {
     let session = Database::existing(path).write_session().unwrap();
     let db = &session.sqlite().unwrap().db;
-    db.execute_batch(RECORD).unwrap();
+    db.execute_batch(MIGRATIONS_TABLE).unwrap();
     let host = CORE
         .iter()
         .filter(|(name, _)| *name < "0007")
