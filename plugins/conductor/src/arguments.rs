@@ -5,40 +5,40 @@ pub(crate) use tollgate_kit::text::{clip, clip_to};
 use crate::error::Refusals;
 
 /// Characters of a title or a tag's owner.
-pub(crate) const TITLE: usize = 200;
+pub(crate) const MAX_TITLE_CHARS: usize = 200;
 /// Characters of one entry of a list of the plan.
-pub(crate) const ENTRY: usize = 2_000;
+pub(crate) const MAX_ENTRY_CHARS: usize = 2_000;
 /// Entries of one list of the plan.
-pub(crate) const ENTRIES: usize = 100;
+pub(crate) const MAX_ENTRIES: usize = 100;
 /// Characters of a prompt, a summary or a log entry.
-pub(crate) const TEXT: usize = 16_000;
+pub(crate) const MAX_TEXT_CHARS: usize = 16_000;
 /// Bytes of a context block.
-pub(crate) const BLOCK: usize = 256 << 10;
+pub(crate) const MAX_BLOCK_BYTES: usize = 256 << 10;
 /// Bytes of all context blocks of a job.
-pub(crate) const BLOCKS: usize = 2 << 20;
+pub(crate) const MAX_CONTEXT_BYTES: usize = 2 << 20;
 /// Bytes of the plan of a job, and of one step, as JSON.
-pub(crate) const PLAN: usize = 256 << 10;
-pub(crate) const STEP: usize = 32 << 10;
+pub(crate) const MAX_PLAN_BYTES: usize = 256 << 10;
+pub(crate) const MAX_STEP_BYTES: usize = 32 << 10;
 /// Bytes of the evidence of one submission.
-pub(crate) const EVIDENCE: usize = 48 << 10;
+pub(crate) const MAX_EVIDENCE_BYTES: usize = 48 << 10;
 /// Steps of one job.
-pub(crate) const STEPS: usize = 100;
-/// Tags of one thing, and characters of one tag.
-pub(crate) const TAGS: usize = 32;
+pub(crate) const MAX_STEPS: usize = 100;
+/// Tags of one thing.
+pub(crate) const MAX_TAGS: usize = 32;
 /// Characters of one tag or key.
-pub(crate) const TAG: usize = 64;
+pub(crate) const MAX_TAG_CHARS: usize = 64;
 /// Characters of a path or a workspace.
-pub(crate) const PATH: usize = 1_000;
+pub(crate) const MAX_PATH_CHARS: usize = 1_000;
 
 impl Refusals {
     /// Checks a list of free texts.
     pub(crate) fn texts(&mut self, field: &str, texts: &[String], max: usize) {
-        tollgate_kit::Refusals::texts(self, field, texts, ENTRIES, max);
+        tollgate_kit::Refusals::texts(self, field, texts, MAX_ENTRIES, max);
     }
 
     /// Checks a short list of short tags.
     pub(crate) fn tags(&mut self, field: &str, tags: &[String]) {
-        tollgate_kit::Refusals::texts(self, field, tags, TAGS, TAG);
+        tollgate_kit::Refusals::texts(self, field, tags, MAX_TAGS, MAX_TAG_CHARS);
     }
 
     /// The limit of a list, 1 to 200.

@@ -8,15 +8,15 @@ use crate::plan::Plan;
 use crate::workspaces::WorkspaceLine;
 
 /// Maximum characters of one line of facts.
-const LINE: usize = 320;
+const MAX_LINE_CHARS: usize = 320;
 /// Maximum number of accepted steps shown, and characters of each.
-const STEPS: usize = 12;
-const STEP: usize = 160;
+const SHOWN_STEPS: usize = 12;
+const MAX_STEP_CHARS: usize = 160;
 /// Maximum characters of the notes of one step, and of all notes.
-const NOTES: usize = 600;
-const ALL_NOTES: usize = 2_000;
+const MAX_STEP_NOTES_CHARS: usize = 600;
+const MAX_ALL_NOTES_CHARS: usize = 2_000;
 /// Maximum number of context blocks that are named.
-const BLOCKS: usize = 8;
+const MAX_NAMED_BLOCKS: usize = 8;
 
 /// An accepted step.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -54,7 +54,7 @@ impl Briefing {
         let others = self.blocks.iter().rev();
         let others: Vec<String> = others
             .filter(|(id, kind)| !shown.contains(&id.as_str()) && *kind != BlockType::Research)
-            .take(BLOCKS)
+            .take(MAX_NAMED_BLOCKS)
             .map(|(id, kind)| format!("{id} ({kind})"))
             .collect();
         (!others.is_empty()).then(|| others.join(", "))
@@ -136,7 +136,7 @@ impl Briefing {
     /// One line for each accepted step, the latest in full.
     pub(crate) fn done(&self) -> String {
         let mut text = String::new();
-        let hidden = self.accepted.len().saturating_sub(STEPS);
+        let hidden = self.accepted.len().saturating_sub(SHOWN_STEPS);
         if let (Some(first), Some(last)) = (
             self.accepted.first(),
             hidden.checked_sub(1).and_then(|at| self.accepted.get(at)),
@@ -159,7 +159,7 @@ impl Briefing {
                 "- {}{}: {}",
                 done.step_id,
                 commit.unwrap_or_default(),
-                clip_to(&summary.join(" "), STEP)
+                clip_to(&summary.join(" "), MAX_STEP_CHARS)
             );
             if let Some((_, notes)) = kept.iter().find(|(of, _)| *of == place) {
                 let _ = writeln!(text, "  Notes: {notes}");
@@ -170,12 +170,12 @@ impl Briefing {
 
     /// Notes of accepted steps by their place, each in one line. The newest go first where there is no room for all.
     fn kept_notes(&self) -> Vec<(usize, String)> {
-        let mut room = ALL_NOTES;
+        let mut room = MAX_ALL_NOTES_CHARS;
         let mut kept = Vec::new();
         for (place, done) in self.accepted.iter().enumerate().rev() {
             let Some(notes) = &done.notes else { continue };
             let words: Vec<&str> = notes.split_whitespace().collect();
-            let notes = clip_to(&words.join(" "), NOTES.min(room));
+            let notes = clip_to(&words.join(" "), MAX_STEP_NOTES_CHARS.min(room));
             let length = notes.chars().count();
             if words.is_empty() || length > room {
                 continue;
@@ -208,14 +208,14 @@ fn joined(entries: &[String]) -> Option<String> {
         let words: Vec<&str> = entry.split_whitespace().collect();
         let entry = words.join(" ");
         let length = line.chars().count() + entry.chars().count();
-        if place > 0 && length > LINE {
+        if place > 0 && length > MAX_LINE_CHARS {
             let _ = write!(line, "; and {} more (job_get)", entries.len() - place);
             break;
         }
         if place > 0 {
             line += "; ";
         }
-        line += &clip_to(entry.trim_end_matches(['.', ';']), LINE);
+        line += &clip_to(entry.trim_end_matches(['.', ';']), MAX_LINE_CHARS);
     }
     (!line.is_empty()).then_some(line)
 }

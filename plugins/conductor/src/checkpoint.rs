@@ -8,16 +8,16 @@ use crate::plan::Plan;
 use crate::step::{HIGH_RISK, StepSpec};
 
 /// Tag and titles of inserted checkpoints.
-const TAG: &str = "checkpoint";
-const PERIODIC: &str = "Checkpoint";
-const LAST: &str = "Final checkpoint";
-const BEFORE: &str = "Checkpoint before: ";
+const CHECKPOINT_TAG: &str = "checkpoint";
+const PERIODIC_TITLE: &str = "Checkpoint";
+const FINAL_TITLE: &str = "Final checkpoint";
+const BEFORE_PREFIX: &str = "Checkpoint before: ";
 
 /// Checks whether [`with_checkpoints`] inserted a step, so that the step is not part of the plan itself.
 pub(crate) fn is_inserted(step: &StepSpec) -> bool {
     let title = step.title.as_str();
-    let titled = title == PERIODIC || title == LAST || title.starts_with(BEFORE);
-    step.checkpoint && titled && step.tags == [TAG]
+    let titled = title == PERIODIC_TITLE || title == FINAL_TITLE || title.starts_with(BEFORE_PREFIX);
+    step.checkpoint && titled && step.tags == [CHECKPOINT_TAG]
 }
 
 /// Steps with checkpoints after every `interval` of them and before high-risk ones. The plan's own checkpoints
@@ -62,7 +62,7 @@ fn planned_and_inserted(steps: Vec<StepSpec>, interval: u32, plan: &Plan) -> Vec
 }
 
 fn periodic(last: bool, plan: &Plan) -> StepSpec {
-    let title = if last { LAST } else { PERIODIC };
+    let title = if last { FINAL_TITLE } else { PERIODIC_TITLE };
     let mut criteria = vec!["the full test suite was run and its result is summarised".to_owned()];
     if last {
         criteria.push("every deliverable exists and every point of the definition of done holds".to_owned());
@@ -85,7 +85,7 @@ fn periodic(last: bool, plan: &Plan) -> StepSpec {
 
 fn before(step: &StepSpec, plan: &Plan) -> StepSpec {
     checkpoint(
-        format!("{BEFORE}{}", step.title),
+        format!("{BEFORE_PREFIX}{}", step.title),
         format!(
             "The next step, \"{}\", is high-risk. Change no behaviour in this step. Run the full test suite, make \
              sure that everything before is committed or written down, and say how the next step can be undone.",
@@ -120,7 +120,7 @@ fn checkpoint(title: String, instruction: String, mut criteria: Vec<String>, pla
             plan_refine_steps, then go through the checklist again."
                 .to_owned(),
         checkpoint: true,
-        tags: vec![TAG.to_owned()],
+        tags: vec![CHECKPOINT_TAG.to_owned()],
         ..StepSpec::default()
     }
 }
@@ -157,7 +157,7 @@ mod tests {
         let own = StepSpec {
             title: "Check the figures".to_owned(),
             checkpoint: true,
-            tags: vec![TAG.to_owned()],
+            tags: vec![CHECKPOINT_TAG.to_owned()],
             ..StepSpec::default()
         };
         let risky = StepSpec {

@@ -6,7 +6,7 @@ use schemars::JsonSchema;
 use serde::Deserialize;
 use tollgate_sdk::text_enum;
 
-use crate::arguments::STEPS;
+use crate::arguments::MAX_STEPS;
 use crate::error::{Reason, Refusals};
 use crate::gate::GateSpec;
 use crate::model::{EvidenceType, StepId, StepStatus};
@@ -120,7 +120,7 @@ pub(crate) fn apply(mut steps: Vec<Step>, last: usize, edits: Vec<Edit>) -> Resu
             Op::Move => shift(&mut steps, &field, &edit, &mut refusals),
         }
     }
-    refusals.at_most("edits", steps.len(), STEPS, "steps as a result");
+    refusals.at_most("edits", steps.len(), MAX_STEPS, "steps as a result");
     match refusals.is_empty() {
         true => Ok(steps),
         false => Err(refusals),

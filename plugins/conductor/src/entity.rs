@@ -15,12 +15,12 @@ const MAX_NAMES: usize = 200;
 const MAX_NAME: usize = 300;
 
 thread_local! {
-    static TOUCHED: RefCell<Vec<String>> = const { RefCell::new(Vec::new()) };
+    static TOUCHED_NAMES: RefCell<Vec<String>> = const { RefCell::new(Vec::new()) };
 }
 
 /// Forgets what an earlier call changed.
 pub(crate) fn begin() {
-    TOUCHED.with_borrow_mut(Vec::clear);
+    TOUCHED_NAMES.with_borrow_mut(Vec::clear);
 }
 
 /// Notes that a job changed.
@@ -46,7 +46,7 @@ pub(crate) fn apart(kind: &str, name: &str) {
 
 fn note(mut name: String) {
     name.truncate(name.floor_char_boundary(MAX_NAME));
-    TOUCHED.with_borrow_mut(|touched| {
+    TOUCHED_NAMES.with_borrow_mut(|touched| {
         if touched.len() < MAX_NAMES && !touched.contains(&name) {
             touched.push(name);
         }
@@ -55,7 +55,7 @@ fn note(mut name: String) {
 
 /// Names the changed entities in the row of the call, if there are any.
 pub(crate) fn tell(cx: &Cx<'_>, tool: &str) -> Result<(), LedgerError> {
-    let names = TOUCHED.take();
+    let names = TOUCHED_NAMES.take();
     match names.is_empty() {
         true => Ok(()),
         false => cx

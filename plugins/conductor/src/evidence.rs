@@ -10,7 +10,7 @@ use crate::plan::Plan;
 use crate::policy::Policies;
 
 /// Keys with a meaning to the pack, with their types.
-pub(crate) const KNOWN: &[(&str, EvidenceType)] = &[
+pub(crate) const KNOWN_KEYS: &[(&str, EvidenceType)] = &[
     ("changed_files", EvidenceType::Array),
     ("diff_summary", EvidenceType::String),
     ("commands_run", EvidenceType::Array),
@@ -70,11 +70,11 @@ const EMPTY_PHRASES: &[&str] = &[
 ];
 
 /// Key of the commit's hash, which is a field of the submission as well. Either one is enough.
-pub(crate) const COMMIT: &str = "commit_hash";
+pub(crate) const COMMIT_KEY: &str = "commit_hash";
 
 /// Minimum length of a summary and of a diff_summary in strict mode.
-const SUMMARY: usize = 15;
-const DIFF_SUMMARY: usize = 20;
+const MIN_SUMMARY_CHARS: usize = 15;
+const MIN_DIFF_SUMMARY_CHARS: usize = 20;
 
 /// An error in the evidence.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -89,7 +89,7 @@ pub(crate) struct Fault {
 
 /// Type that a key must have, if the pack knows the key.
 pub(crate) fn known_type(key: &str) -> Option<EvidenceType> {
-    KNOWN
+    KNOWN_KEYS
         .iter()
         .find(|(known, _)| *known == key)
         .map(|&(_, kind)| kind)
@@ -103,7 +103,10 @@ pub(crate) fn required(
 ) -> BTreeMap<String, EvidenceType> {
     let mut all = wanted.clone();
     let mut add = |condition: bool, keys: &[&str]| {
-        for (key, kind) in KNOWN.iter().filter(|(key, _)| condition && keys.contains(key)) {
+        for (key, kind) in KNOWN_KEYS
+            .iter()
+            .filter(|(key, _)| condition && keys.contains(key))
+        {
             all.entry((*key).to_owned()).or_insert(*kind);
         }
     };
@@ -125,14 +128,14 @@ pub(crate) fn required(
 pub(crate) fn template(required: &BTreeMap<String, EvidenceType>, criteria: usize) -> Value {
     let mut object = Map::new();
     // The order of the known keys reads better than the alphabetical one.
-    let known = KNOWN
+    let known = KNOWN_KEYS
         .iter()
         .map(|(key, _)| *key)
         .filter(|key| required.contains_key(*key));
     let others = required
         .keys()
         .map(String::as_str)
-        .filter(|key| known_type(key).is_none() && *key != COMMIT);
+        .filter(|key| known_type(key).is_none() && *key != COMMIT_KEY);
     for key in known.chain(others) {
         let value = match (key, required.get(key)) {
             ("diff_summary", _) => {
@@ -164,7 +167,7 @@ pub(crate) fn faults(
 ) -> Vec<Fault> {
     let mut faults = Vec::new();
     // The commit has a field of its own, which is checked with the other records.
-    for (key, kind) in required.iter().filter(|(key, _)| *key != COMMIT) {
+    for (key, kind) in required.iter().filter(|(key, _)| *key != COMMIT_KEY) {
         match evidence.get(key) {
             None => faults.push(fault(key, true, format!("{key} is missing"))),
             Some(value) => faults.extend(mistyped(key, value, *kind, evidence)),
@@ -184,9 +187,9 @@ pub(crate) fn faults(
                 faults.push(fault(key, false, format!("{key} has no content: {text:?}")));
             }
         }
-        faults.extend(poor("summary", summary, SUMMARY));
+        faults.extend(poor("summary", summary, MIN_SUMMARY_CHARS));
         if let Some(text) = evidence.get("diff_summary").and_then(Value::as_str) {
-            faults.extend(poor("diff_summary", text, DIFF_SUMMARY));
+            faults.extend(poor("diff_summary", text, MIN_DIFF_SUMMARY_CHARS));
         }
     }
     faults

@@ -14,7 +14,7 @@ use crate::step::StepSpec;
 use crate::store::step::Step;
 
 /// Characters of a value in a line.
-const VALUE: usize = 600;
+const MAX_VALUE_CHARS: usize = 600;
 
 /// A change of a plan.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -392,5 +392,5 @@ pub(crate) fn policies(old: &Policies, new: &Policies) -> Vec<Change> {
 }
 
 fn shown<T: Serialize>(value: &T) -> String {
-    clip_to(&serde_json::to_string(value).unwrap_or_default(), VALUE)
+    clip_to(&serde_json::to_string(value).unwrap_or_default(), MAX_VALUE_CHARS)
 }

@@ -277,7 +277,7 @@ impl Question {
 }
 
 /// Questions that look for faults in a plan.
-pub(crate) const FAULTS: [&str; 4] = [
+pub(crate) const FAULT_QUESTIONS: [&str; 4] = [
     "failure_modes",
     "hidden_dependencies",
     "smallest_proof",
@@ -287,12 +287,15 @@ pub(crate) const FAULTS: [&str; 4] = [
 /// Questions about faults that a plan has not answered.
 pub(crate) fn open_faults(plan: &Plan) -> Vec<&'static str> {
     let answered = plan.answered();
-    FAULTS.into_iter().filter(|key| !answered.contains(key)).collect()
+    FAULT_QUESTIONS
+        .into_iter()
+        .filter(|key| !answered.contains(key))
+        .collect()
 }
 
 /// Checks whether a job needs an answer before it can become READY. A large plan needs a search for faults.
 fn is_required(standing: &Standing<'_>, question: &Question) -> bool {
-    question.required || standing.steps >= FAULTS_FROM && FAULTS.contains(&question.key)
+    question.required || standing.steps >= FAULTS_FROM && FAULT_QUESTIONS.contains(&question.key)
 }
 
 /// Checks whether a question is asked: questions about the repository need one.

@@ -3,7 +3,7 @@
 use tollgate_sdk::Tier;
 
 /// Tools that only people call. Texts for clients do not say how to call them.
-const OF_PEOPLE: &[&str] = &["step_approve"];
+const PEOPLE_TOOLS: &[&str] = &["step_approve"];
 
 /// Checks whether every client sees a tool. Words that are not tools of the pack count as listed.
 pub(crate) fn is_listed(tool: &str) -> bool {
@@ -16,7 +16,7 @@ pub(crate) fn unlisted(text: &str) -> Vec<&str> {
     let mut names: Vec<&str> = Vec::new();
     let words = text.split(|c: char| !(c.is_ascii_lowercase() || c.is_ascii_digit() || c == '_'));
     for word in words.filter(|word| word.contains('_') && !is_listed(word)) {
-        if !names.contains(&word) && !OF_PEOPLE.contains(&word) {
+        if !names.contains(&word) && !PEOPLE_TOOLS.contains(&word) {
             names.push(word);
         }
     }

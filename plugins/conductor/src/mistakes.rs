@@ -11,11 +11,11 @@ use crate::store::mistake::Mistake;
 use crate::submission::{Rejection, Stage};
 
 /// Maximum mistakes in a prompt.
-const SHOWN: usize = 3;
+const MAX_SHOWN_MISTAKES: usize = 3;
 /// Maximum characters of what happened in a rejection.
-const HAPPENED: usize = 900;
+const MAX_HAPPENED_CHARS: usize = 900;
 /// Maximum characters of one half of an advice.
-const ADVICE: usize = 240;
+const MAX_ADVICE_CHARS: usize = 240;
 
 /// Tags that say how a mistake was found and do not relate it to a step.
 fn is_common(tag: &str) -> bool {
@@ -31,14 +31,18 @@ pub(crate) fn relevant<'a>(newest_first: &'a [Mistake], id: &StepId, spec: &Step
         let mut tags = mistake.tags.iter().filter(|tag| !is_common(tag));
         same_step || ((own || !mistake.lesson.is_empty()) && tags.any(|tag| spec.tags.contains(tag)))
     };
-    newest_first.iter().filter(shares).take(SHOWN).collect()
+    newest_first
+        .iter()
+        .filter(shares)
+        .take(MAX_SHOWN_MISTAKES)
+        .collect()
 }
 
 /// Advice from a mistake, for a prompt.
 pub(crate) fn advice(mistake: &Mistake) -> Advice {
     let line = |text: &str| {
         let words: Vec<&str> = text.split_whitespace().collect();
-        clip_to(&words.join(" "), ADVICE)
+        clip_to(&words.join(" "), MAX_ADVICE_CHARS)
     };
     Advice {
         avoid: line(&mistake.avoid_next_time),
@@ -90,10 +94,10 @@ pub(crate) fn recorded(rejected: Rejected<'_>) -> Mistake {
         related_step_id: Some(step.clone()),
         attempt_id: Some(rejected.attempt.clone()),
         title: clip_to(&format!("{step}: {}", spec.title), 120),
-        what_happened: clip_to(&happened, HAPPENED),
+        what_happened: clip_to(&happened, MAX_HAPPENED_CHARS),
         why: String::new(),
         lesson: String::new(),
-        avoid_next_time: clip_to(&avoid, ADVICE),
+        avoid_next_time: clip_to(&avoid, MAX_ADVICE_CHARS),
         tags,
         at: rejected.at,
         automatic: true,
@@ -103,7 +107,7 @@ pub(crate) fn recorded(rejected: Rejected<'_>) -> Mistake {
 /// Checks whether a recorded mistake says nothing but reasons that a later rejection gives as well.
 pub(crate) fn repeats(mistake: &Mistake, reasons: &[String]) -> bool {
     let reasons = reasons.join("; ");
-    mistake.automatic && !reasons.is_empty() && mistake.what_happened == clip_to(&reasons, HAPPENED)
+    mistake.automatic && !reasons.is_empty() && mistake.what_happened == clip_to(&reasons, MAX_HAPPENED_CHARS)
 }
 
 /// Checks whether a rejection is about the form of the submission alone. Nobody learns from a forgotten field.

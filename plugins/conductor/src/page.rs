@@ -9,7 +9,7 @@ use tollgate_sdk::Id;
 use crate::error::{Reason, Refusals};
 
 /// Longest cursor, in bytes.
-const CURSOR: usize = 200;
+const MAX_CURSOR_BYTES: usize = 200;
 
 /// Cursor of a page, from an earlier reply.
 #[derive(Debug, Clone, Deserialize)]
@@ -22,7 +22,7 @@ impl JsonSchema for Cursor {
     }
 
     fn json_schema(_: &mut SchemaGenerator) -> Schema {
-        json_schema!({"type": "string", "description": "Cursor from an earlier reply.", "maxLength": CURSOR})
+        json_schema!({"type": "string", "description": "Cursor from an earlier reply.", "maxLength": MAX_CURSOR_BYTES})
     }
 }
 

@@ -11,7 +11,7 @@ use crate::arguments::clip_to;
 use crate::digest::digest;
 
 /// Key of the question.
-const KEY: &str = "consent";
+const QUESTION_KEY: &str = "consent";
 
 /// Answer of a person.
 #[derive(Debug, Deserialize, JsonSchema)]
@@ -24,7 +24,10 @@ struct Consent {
 pub(crate) fn allows(cx: &Cx<'_>, change: &str, tool: &str) -> Result<&'static str, ToolError> {
     // An answer counts only for the question that was asked about this change.
     let state = digest(change);
-    if let Some(answer) = cx.answer(KEY).filter(|_| cx.remembered() == Some(&state)) {
+    if let Some(answer) = cx
+        .answer(QUESTION_KEY)
+        .filter(|_| cx.remembered() == Some(&state))
+    {
         return match answer.form::<Consent>() {
             Some(Consent { allow: true }) if cx.is_at_terminal() => Ok("a person at the terminal"),
             Some(Consent { allow: true }) => Ok("the client's user"),
@@ -40,6 +43,6 @@ pub(crate) fn allows(cx: &Cx<'_>, change: &str, tool: &str) -> Result<&'static s
             "Tell the user. A person runs this call in a terminal and types the code that it shows: tollgate call {tool} \
              'ARGUMENTS', with the arguments of this call. Through a pipe or an agent's shell it is refused."
         ))
-        .ask(Question::new::<Consent>(KEY, format!("Allow this change of a running job? {message}")))
+        .ask(Question::new::<Consent>(QUESTION_KEY, format!("Allow this change of a running job? {message}")))
         .remember(state))
 }

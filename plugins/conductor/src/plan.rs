@@ -7,7 +7,7 @@ use serde::de::value::MapAccessDeserializer;
 use serde::de::{self, MapAccess, SeqAccess, Visitor};
 use serde::{Deserialize, Deserializer, Serialize};
 
-use crate::arguments::{ENTRIES, ENTRY, PATH, PLAN};
+use crate::arguments::{MAX_ENTRIES, MAX_ENTRY_CHARS, MAX_PATH_CHARS, MAX_PLAN_BYTES};
 use crate::error::Refusals;
 
 /// A risk. A text alone is a risk without a mitigation.
@@ -229,32 +229,44 @@ impl Plan {
     /// Refuses a plan that is too large to be read at once.
     pub(crate) fn check_size(&self, refusals: &mut Refusals) {
         let size = serde_json::to_string(self).map_or(usize::MAX, |text| text.len());
-        refusals.at_most("plan", size, PLAN, "bytes");
+        refusals.at_most("plan", size, MAX_PLAN_BYTES, "bytes");
     }
 
     /// Refuses answers that are blank, too long or placeholders.
     pub(crate) fn check(&self, prefix: &str, refusals: &mut Refusals) {
         let field = |name: &str| format!("{prefix}{name}");
         for (name, list) in self.lists() {
-            let max = if name == "key_files" { PATH } else { ENTRY };
+            let max = if name == "key_files" {
+                MAX_PATH_CHARS
+            } else {
+                MAX_ENTRY_CHARS
+            };
             refusals.texts(&field(name), list.unwrap_or_default(), max);
         }
         refusals.optional_text(
             &field("target_environment"),
             self.target_environment.as_deref(),
-            ENTRY,
+            MAX_ENTRY_CHARS,
         );
         refusals.optional_text(
             &field("timeline_priority"),
             self.timeline_priority.as_deref(),
-            ENTRY,
+            MAX_ENTRY_CHARS,
         );
         let risks = self.risks.as_deref().unwrap_or_default();
-        refusals.at_most(&field("risks"), risks.len(), ENTRIES, "entries");
-        for (place, risk) in risks.iter().enumerate().take(ENTRIES) {
-            refusals.text(&format!("{prefix}risks[{place}].risk"), &risk.risk, ENTRY);
+        refusals.at_most(&field("risks"), risks.len(), MAX_ENTRIES, "entries");
+        for (place, risk) in risks.iter().enumerate().take(MAX_ENTRIES) {
+            refusals.text(
+                &format!("{prefix}risks[{place}].risk"),
+                &risk.risk,
+                MAX_ENTRY_CHARS,
+            );
             let mitigation = risk.mitigation.as_deref();
-            refusals.optional_text(&format!("{prefix}risks[{place}].mitigation"), mitigation, ENTRY);
+            refusals.optional_text(
+                &format!("{prefix}risks[{place}].mitigation"),
+                mitigation,
+                MAX_ENTRY_CHARS,
+            );
         }
     }
 }

@@ -25,9 +25,9 @@ pub(crate) const HEADINGS: [&str; 7] = [
 ];
 
 /// Maximum characters of one reason of the last rejection.
-const REASON: usize = 3_500;
+const MAX_REASON_CHARS: usize = 3_500;
 /// Maximum characters of the process rules.
-const RULES: usize = 1_500;
+const MAX_RULES_CHARS: usize = 1_500;
 
 /// Advice from a recorded mistake.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -92,7 +92,7 @@ pub(crate) fn build(material: &Material<'_>) -> String {
     let limit = material.policies.prompt_max_chars as usize;
     let all = SectionLimits {
         context: usize::MAX,
-        rules: RULES,
+        rules: MAX_RULES_CHARS,
         mistakes: 3,
         facts: true,
         instruction: usize::MAX,
@@ -104,7 +104,7 @@ pub(crate) fn build(material: &Material<'_>) -> String {
     let bare = |limits: SectionLimits| length(&compose(material, SectionLimits { context: 0, ..limits }));
     let mut limits = all;
     for (rules, mistakes, facts) in [
-        (RULES, 3, true),
+        (MAX_RULES_CHARS, 3, true),
         (0, 3, true),
         (0, 1, true),
         (0, 1, false),
@@ -305,7 +305,7 @@ fn mistakes(material: &Material<'_>, limits: SectionLimits) -> String {
         let reasons: Vec<String> = material
             .rejection
             .iter()
-            .map(|why| clip_to(why, REASON))
+            .map(|why| clip_to(why, MAX_REASON_CHARS))
             .collect();
         text += &bullets(&reasons);
         if limits.mistakes > 0 && !material.mistakes.is_empty() {

@@ -4,7 +4,7 @@ use schemars::JsonSchema;
 use serde::Deserialize;
 use tollgate_sdk::{Cx, Prompt, ToolError};
 
-use crate::arguments::ENTRY;
+use crate::arguments::MAX_ENTRY_CHARS;
 use crate::error::Refusals;
 use crate::listed::with_calls;
 use crate::model::JobId;
@@ -26,7 +26,7 @@ impl Prompt for PlanJob {
 
     fn say(self, cx: &Cx<'_>) -> Result<String, ToolError> {
         let mut refusals = Refusals::default();
-        refusals.text("goal", &self.goal, ENTRY);
+        refusals.text("goal", &self.goal, MAX_ENTRY_CHARS);
         refusals.finish()?;
         let id: JobId = tollgate_sdk::Id::from_text(self.goal.trim().to_owned());
         let start = match job::get(&cx.db, &id)? {

@@ -4,11 +4,11 @@ use crate::arguments::clip_to;
 use crate::store::context::Block;
 
 /// Maximum number of rules, and of characters in one.
-const RULES: usize = 12;
-const LENGTH: usize = 200;
+const MAX_RULES: usize = 12;
+const MAX_RULE_CHARS: usize = 200;
 
 /// Tags of research about the process rather than the subject.
-const PROCESS: &[&str] = &[
+const PROCESS_TAGS: &[&str] = &[
     "best-practice",
     "best-practices",
     "process",
@@ -19,7 +19,7 @@ const PROCESS: &[&str] = &[
 /// Bullets of research blocks with a process tag. Research of the subject is not a process rule. Each bullet occurs
 /// once, the oldest first. A block without bullets gives its first sentence.
 pub(crate) fn distil(blocks: &[Block]) -> Vec<String> {
-    let about_process = |block: &&Block| block.tags.iter().any(|tag| PROCESS.contains(&tag.as_str()));
+    let about_process = |block: &&Block| block.tags.iter().any(|tag| PROCESS_TAGS.contains(&tag.as_str()));
     let chosen = blocks.iter().filter(about_process);
     let mut rules: Vec<String> = Vec::new();
     for block in chosen {
@@ -29,7 +29,7 @@ pub(crate) fn distil(blocks: &[Block]) -> Vec<String> {
             false => found,
         };
         for rule in found {
-            if rules.len() < RULES && !rules.contains(&rule) {
+            if rules.len() < MAX_RULES && !rules.contains(&rule) {
                 rules.push(rule);
             }
         }
@@ -47,7 +47,7 @@ fn bullet(line: &str) -> Option<String> {
         .find_map(|mark| line.strip_prefix(mark))
         .or_else(|| numbered.and_then(|rest| rest.strip_prefix(". ").or_else(|| rest.strip_prefix(") "))))?;
     let text = text.trim();
-    (!text.is_empty()).then(|| clip_to(text, LENGTH))
+    (!text.is_empty()).then(|| clip_to(text, MAX_RULE_CHARS))
 }
 
 fn first_sentence(text: &str) -> Option<String> {
@@ -56,5 +56,5 @@ fn first_sentence(text: &str) -> Option<String> {
         .map(str::trim)
         .find(|line| !line.is_empty() && !line.starts_with('#'))?;
     let sentence = line.split_once(". ").map_or(line, |(first, _)| first);
-    Some(clip_to(sentence, LENGTH))
+    Some(clip_to(sentence, MAX_RULE_CHARS))
 }

@@ -10,9 +10,9 @@ use crate::store::context::Block;
 /// Saturation of repeated words: each further mention counts less.
 const SATURATION: f64 = 1.2;
 /// Weight of a tag compared with a mention.
-const TAG: f64 = 3.0;
+const TAG_WEIGHT: f64 = 3.0;
 /// Maximum characters of an excerpt.
-const EXCERPT: usize = 200;
+const MAX_EXCERPT_CHARS: usize = 200;
 
 /// A matching block.
 #[derive(Debug, Clone, Serialize, JsonSchema)]
@@ -89,7 +89,7 @@ fn candidate(block: &Block, terms: &[String]) -> Option<Candidate> {
         .map(|term| {
             let mentions = f64::from(u32::try_from(text.matches(term.as_str()).count()).unwrap_or(u32::MAX));
             let tagged = block.tags.iter().any(|tag| tag.contains(term.as_str()));
-            mentions * (SATURATION + 1.0) / (mentions + SATURATION) + if tagged { TAG } else { 0.0 }
+            mentions * (SATURATION + 1.0) / (mentions + SATURATION) + if tagged { TAG_WEIGHT } else { 0.0 }
         })
         .collect();
     if weights.iter().all(|weight| *weight == 0.0) {
@@ -115,7 +115,7 @@ fn excerpt(content: &str, terms: &[String]) -> String {
     };
     let line = content.lines().find(mentions);
     let line = line.or_else(|| content.lines().find(|line| !line.trim().is_empty()));
-    clip_to(line.unwrap_or_default().trim(), EXCERPT)
+    clip_to(line.unwrap_or_default().trim(), MAX_EXCERPT_CHARS)
 }
 
 /// Words of a text in lower case, each once.

@@ -23,8 +23,8 @@ use crate::tools::execute::attempts_left;
 use crate::tools::submit::exhausted;
 
 /// Maximum characters of the hint in feedback, and of the reasons for a job's status.
-const STUCK: usize = 200;
-const REASONS: usize = 1_000;
+const MAX_HINT_CHARS: usize = 200;
+const MAX_REASONS_CHARS: usize = 1_000;
 
 /// Accepted, or the rejection.
 pub(crate) type Verdict = Result<(), Rejection>;
@@ -90,7 +90,10 @@ pub(crate) fn settle(cx: &Cx<'_>, db: &Db<'_>, outcome: Outcome<'_>) -> Result<S
         job.status = job.status.on(event).map_err(crate::error::Reason::from)?;
         job.status_reason = outcome.verdict.as_ref().err().map(|rejection| {
             let reasons = rejection.reasons.join("; ");
-            format!("{feedback} Last reasons: {}", clip_to(&reasons, REASONS))
+            format!(
+                "{feedback} Last reasons: {}",
+                clip_to(&reasons, MAX_REASONS_CHARS)
+            )
         });
     }
     job.updated_at = cx.now();
@@ -152,7 +155,7 @@ fn feedback(outcome: &Outcome<'_>, next_action: NextAction) -> String {
         (Err(rejection), _) => {
             let stuck = match outcome.step.spec.remediation_prompt.as_str() {
                 "" => String::new(),
-                prompt => format!(" If stuck: {}", clip_to(prompt, STUCK)),
+                prompt => format!(" If stuck: {}", clip_to(prompt, MAX_HINT_CHARS)),
             };
             let keep = match mistakes::is_of_form(rejection) {
                 true => "",

@@ -7,7 +7,7 @@ use serde::de::value::MapAccessDeserializer;
 use serde::de::{MapAccess, SeqAccess, Visitor};
 use serde::{Deserialize, Deserializer, Serialize};
 
-use crate::arguments::{ENTRY, STEP, TEXT, TITLE, tidy_tags};
+use crate::arguments::{MAX_ENTRY_CHARS, MAX_STEP_BYTES, MAX_TEXT_CHARS, MAX_TITLE_CHARS, tidy_tags};
 use crate::error::{Reason, Refusals};
 use crate::evidence::known_type;
 use crate::gate::{Gate, GateSpec, Misfit};
@@ -139,21 +139,25 @@ impl StepSpec {
     /// Refuses a step that cannot be stored. The ready gate reports missing fields.
     pub(crate) fn check(&self, field: &str, refusals: &mut Refusals) {
         let at = |name: &str| format!("{field}.{name}");
-        refusals.text(&at("title"), &self.title, TITLE);
+        refusals.text(&at("title"), &self.title, MAX_TITLE_CHARS);
         refusals.at_most(
             &at("instruction_prompt"),
             self.instruction_prompt.chars().count(),
-            TEXT,
+            MAX_TEXT_CHARS,
             "characters",
         );
         refusals.at_most(
             &at("remediation_prompt"),
             self.remediation_prompt.chars().count(),
-            TEXT,
+            MAX_TEXT_CHARS,
             "characters",
         );
-        refusals.texts(&at("acceptance_criteria"), &self.acceptance_criteria, ENTRY);
-        refusals.texts(&at("expected_outputs"), &self.expected_outputs, ENTRY);
+        refusals.texts(
+            &at("acceptance_criteria"),
+            &self.acceptance_criteria,
+            MAX_ENTRY_CHARS,
+        );
+        refusals.texts(&at("expected_outputs"), &self.expected_outputs, MAX_ENTRY_CHARS);
         refusals.at_most(&at("context_refs"), self.context_refs.len(), 20, "entries");
         refusals.at_most(&at("gates"), self.gates.len(), 40, "gates");
         refusals.at_most(&at("required_evidence"), self.required_evidence.len(), 40, "keys");
@@ -163,7 +167,7 @@ impl StepSpec {
             refusals.add(Reason::argument(at("max_attempts"), fault));
         }
         let size = serde_json::to_string(self).map_or(usize::MAX, |text| text.len());
-        refusals.at_most(field, size, STEP, "bytes");
+        refusals.at_most(field, size, MAX_STEP_BYTES, "bytes");
         self.check_evidence(&at("required_evidence"), refusals);
         for (place, gate) in self.gates.iter().enumerate() {
             check_gate(&format!("{field}.gates[{place}]"), gate, refusals);
@@ -172,7 +176,7 @@ impl StepSpec {
 
     fn check_evidence(&self, field: &str, refusals: &mut Refusals) {
         for (key, kind) in &self.required_evidence {
-            refusals.text(field, key, crate::arguments::TAG);
+            refusals.text(field, key, crate::arguments::MAX_TAG_CHARS);
             if let Some(known) = known_type(key).filter(|known| known != kind) {
                 refusals.add(Reason::argument(
                     format!("{field}.{key}"),

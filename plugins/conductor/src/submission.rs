@@ -144,15 +144,15 @@ fn records(step: &StepSpec, policies: &Policies, said: &Submission<'_>, batch: &
             format!("{hash:?} is not a commit hash"),
         ));
     }
-    let told = said.evidence.get(evidence::COMMIT).and_then(Value::as_str);
+    let told = said.evidence.get(evidence::COMMIT_KEY).and_then(Value::as_str);
     if let (Some(hash), Some(told)) = (said.commit, told.filter(|told| is_hash(told)))
         && !hash.starts_with(told)
         && !told.starts_with(hash)
     {
         let message = format!("commit_hash is {hash}, but {told} in the evidence; send one of them");
-        faults.push(fault(evidence::COMMIT, false, message));
+        faults.push(fault(evidence::COMMIT_KEY, false, message));
     }
-    let named = step.required_evidence.contains_key(evidence::COMMIT);
+    let named = step.required_evidence.contains_key(evidence::COMMIT_KEY);
     let wanted = step.strict_git
         || (named && said.token.is_none())
         || (policies.require_commit_per_step && !batch.is_idle)

@@ -14,12 +14,12 @@ use crate::store::{snapshot, workspace};
 use crate::workspaces;
 
 /// Maximum entries of a suggestion.
-const ENTRIES: usize = 10;
+const MAX_ENTRIES: usize = 10;
 /// Maximum introductions and manifests, and maximum entry points, among the files to read first.
-const INTRODUCTIONS: usize = 4;
-const STARTS: usize = 3;
+const MAX_INTRODUCTIONS: usize = 4;
+const MAX_ENTRY_POINTS: usize = 3;
 /// Maximum number of files for which a map is built to suggest entry points.
-const FILES: u32 = 3_000;
+const MAX_MAPPED_FILES: u32 = 3_000;
 
 /// Invariants that most jobs want, offered to choose from.
 pub(crate) const INVARIANTS: &[&str] = &[
@@ -50,7 +50,9 @@ pub(crate) fn add(cx: &Cx<'_>, db: &Db<'_>, job: &Job, interview: &mut Interview
     let line = workspaces::of(cx, job.repo_root.as_deref(), &workspace::paths(db)?);
     let tests = line.map(|line| line.tests).unwrap_or_default();
     let key_files: &[String] = taken.as_ref().map_or(&[], |taken| &taken.key_files);
-    let small = taken.as_ref().is_some_and(|taken| taken.files <= FILES);
+    let small = taken
+        .as_ref()
+        .is_some_and(|taken| taken.files <= MAX_MAPPED_FILES);
     let is_asked = |key| interview.questions.iter().any(|question| question.key == key);
     let known = match small && (is_asked("key_files") || is_asked("entrypoints")) {
         true => Knowledge::find(db, &job.id)?,
@@ -70,7 +72,7 @@ pub(crate) fn add(cx: &Cx<'_>, db: &Db<'_>, job: &Job, interview: &mut Interview
             "invariants" => INVARIANTS.iter().map(|&text| text.to_owned()).collect(),
             _ => Vec::new(),
         };
-        found.truncate(ENTRIES);
+        found.truncate(MAX_ENTRIES);
         question.suggestion = found;
     }
     Ok(())
@@ -79,7 +81,7 @@ pub(crate) fn add(cx: &Cx<'_>, db: &Db<'_>, job: &Job, interview: &mut Interview
 /// Files to read first: introductions and manifests, then files in which programs start, then those that most others
 /// import.
 fn first_files(key_files: &[String], map: Option<&RepoMap>) -> Vec<String> {
-    let introductions = key_files.iter().take(INTRODUCTIONS).cloned();
+    let introductions = key_files.iter().take(MAX_INTRODUCTIONS).cloned();
     let mut files: Vec<String> = introductions.collect();
     let Some(map) = map else {
         return files;
@@ -98,8 +100,11 @@ fn first_files(key_files: &[String], map: Option<&RepoMap>) -> Vec<String> {
             files.push(path);
         }
     };
-    entry_points(map).into_iter().take(STARTS).for_each(&mut add);
-    hubs.take(ENTRIES).for_each(&mut add);
+    entry_points(map)
+        .into_iter()
+        .take(MAX_ENTRY_POINTS)
+        .for_each(&mut add);
+    hubs.take(MAX_ENTRIES).for_each(&mut add);
     files
 }
 

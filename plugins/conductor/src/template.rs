@@ -67,7 +67,7 @@ pub(crate) const BUILTIN: &[Builtin] = &[
 ];
 
 /// Keys whose values are names known to the pack, not words of a job. Their values are never variables.
-const FIXED: &[&str] = &["gate", "key", "policies", "required_evidence"];
+const FIXED_KEYS: &[&str] = &["gate", "key", "policies", "required_evidence"];
 
 /// Finds a built-in template.
 pub(crate) fn builtin(name: &str) -> Option<&'static Builtin> {
@@ -161,7 +161,7 @@ pub(crate) fn is_name(text: &str) -> bool {
             .all(|c| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '_')
 }
 
-/// Applies a change to every text of a body. Keys and values under [`FIXED`] stay as they are.
+/// Applies a change to every text of a body. Keys and values under [`FIXED_KEYS`] stay as they are.
 fn mapped(body: &Body, change: &dyn Fn(&str) -> String) -> Body {
     let value = serde_json::to_value(body).unwrap_or_default();
     serde_json::from_value(map_texts(value, change)).unwrap_or_else(|_| body.clone())
@@ -173,7 +173,7 @@ fn map_texts(value: Value, change: &dyn Fn(&str) -> String) -> Value {
         Value::Array(items) => items.into_iter().map(|item| map_texts(item, change)).collect(),
         Value::Object(fields) => {
             let fields = fields.into_iter().map(|(key, value)| {
-                let value = match FIXED.contains(&key.as_str()) {
+                let value = match FIXED_KEYS.contains(&key.as_str()) {
                     true => value,
                     false => map_texts(value, change),
                 };
@@ -190,7 +190,9 @@ fn each_text(value: &Value, visit: &mut dyn FnMut(&str)) {
         Value::String(text) => visit(text),
         Value::Array(items) => items.iter().for_each(|item| each_text(item, visit)),
         Value::Object(fields) => {
-            let varying = fields.iter().filter(|(key, _)| !FIXED.contains(&key.as_str()));
+            let varying = fields
+                .iter()
+                .filter(|(key, _)| !FIXED_KEYS.contains(&key.as_str()));
             varying.for_each(|(_, value)| each_text(value, visit));
         }
         _ => {}

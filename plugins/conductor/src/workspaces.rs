@@ -9,7 +9,7 @@ use tollgate_sdk::{Command, Cx, GitAccess, Workspace, WorkspaceInfo};
 
 use crate::arguments;
 use crate::root::Root;
-use crate::store::workspace::KEPT;
+use crate::store::workspace::MAX_WORKSPACES;
 
 /// A registered workspace.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema)]
@@ -47,7 +47,10 @@ impl WorkspaceLine {
 /// All workspaces that the pack may use. `paths` has the known directories.
 pub(crate) fn all(cx: &Cx<'_>, paths: &BTreeMap<String, String>) -> Vec<WorkspaceLine> {
     let names = cx.workspaces();
-    let open = names.iter().take(KEPT).filter_map(|name| cx.workspace(name).ok());
+    let open = names
+        .iter()
+        .take(MAX_WORKSPACES)
+        .filter_map(|name| cx.workspace(name).ok());
     open.map(|workspace| WorkspaceLine::new(workspace.info(), paths.get(workspace.name())))
         .collect()
 }
@@ -75,7 +78,7 @@ pub(crate) fn names(cx: &Cx<'_>) -> String {
 /// Directory of each workspace in which Git may run. Only for tools that run programs.
 pub(crate) fn learn(cx: &Cx<'_>) -> BTreeMap<String, String> {
     let names = cx.workspaces();
-    let known = names.into_iter().take(KEPT).filter_map(|name| {
+    let known = names.into_iter().take(MAX_WORKSPACES).filter_map(|name| {
         let workspace = cx.workspace(&name).ok()?;
         workspace.info().git?;
         Some((name, toplevel(&workspace)?))

@@ -100,10 +100,10 @@ pub fn is_conventional(path: &str) -> bool {
 }
 
 /// Directories of examples.
-pub(crate) const EXAMPLES: [&str; 6] = ["example", "examples", "sample", "samples", "demo", "demos"];
+pub(crate) const EXAMPLE_FOLDERS: [&str; 6] = ["example", "examples", "sample", "samples", "demo", "demos"];
 
 /// Directories besides examples of programs that people start: an interpreter needs no declaration of them.
-const STARTED: [&str; 10] = [
+const STARTED_FOLDERS: [&str; 10] = [
     "bench",
     "benches",
     "benchmark",
@@ -126,7 +126,7 @@ pub(crate) fn is_started_by_people(index: &Index<'_>, file: usize) -> bool {
 }
 
 fn is_in_started(path: &str) -> bool {
-    path::is_below_any(path, &EXAMPLES) || path::is_below_any(path, &STARTED)
+    path::is_below_any(path, &EXAMPLE_FOLDERS) || path::is_below_any(path, &STARTED_FOLDERS)
 }
 
 struct Finding<'a, 'f> {

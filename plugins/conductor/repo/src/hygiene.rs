@@ -19,7 +19,7 @@ const MAX_OF_KIND: usize = 50;
 const DESCRIBED_AT_ONCE: usize = 20;
 
 /// Minimum score for suggesting a deletion rather than a review.
-const CERTAIN: u32 = 60;
+const MIN_DELETE_SCORE: u32 = 60;
 
 /// A suggestion.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -114,7 +114,7 @@ fn stale(candidate: &Candidate) -> Suggestion {
     });
     let action = match (&original, candidate.score) {
         (Some(_), _) => Action::Merge,
-        (None, CERTAIN..) => Action::Delete,
+        (None, MIN_DELETE_SCORE..) => Action::Delete,
         (None, _) => Action::Review,
     };
     Suggestion {

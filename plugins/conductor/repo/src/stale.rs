@@ -1,6 +1,6 @@
 //! Files that may be out of use, each with reasons.
 //!
-//! A reason is a hint, not a proof. The weights say how much each counts alone; files below [`LISTED`] are not
+//! A reason is a hint, not a proof. The weights say how much each counts alone; files below [`MIN_LISTED_SCORE`] are not
 //! shown.
 
 mod copies;
@@ -23,7 +23,7 @@ use crate::resolve::Index;
 use mentions::Mentions;
 
 /// Minimum score of a listed file.
-pub const LISTED: u32 = 30;
+pub const MIN_LISTED_SCORE: u32 = 30;
 
 /// Days without a commit after which a file counts as untouched.
 pub const UNTOUCHED_DAYS: i64 = 365;
@@ -218,7 +218,7 @@ impl Search<'_> {
         }
         reasons.sort_by_key(|reason| (std::cmp::Reverse(reason.weight()), reason.clone()));
         let score = reasons.iter().map(Reason::weight).sum::<u32>().min(100);
-        (score >= LISTED).then(|| Candidate {
+        (score >= MIN_LISTED_SCORE).then(|| Candidate {
             path: path.to_owned(),
             score,
             reasons,

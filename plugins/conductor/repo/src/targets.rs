@@ -22,7 +22,7 @@ pub(crate) struct CargoTarget {
     pub(crate) file: usize,
 }
 
-const FOLDERS: [(TargetKind, &str, &str); 4] = [
+const TARGET_FOLDERS: [(TargetKind, &str, &str); 4] = [
     (TargetKind::Binary, "bin", "src/bin"),
     (TargetKind::Example, "example", "examples"),
     (TargetKind::Test, "test", "tests"),
@@ -50,7 +50,7 @@ pub(crate) fn cargo(index: &Index<'_>, directory: &str, cargo: &Cargo) -> Vec<Ca
         package.to_owned(),
         cargo.build.clone().unwrap_or("build.rs".to_owned()),
     ));
-    for (kind, key, folder) in FOLDERS {
+    for (kind, key, folder) in TARGET_FOLDERS {
         for target in cargo.targets.get(key).into_iter().flatten() {
             let name = target.name.clone().unwrap_or_default();
             let guesses = [

@@ -65,7 +65,7 @@ pub(crate) fn pieces(file: File, most: usize) -> Vec<File> {
 }
 
 /// First line of a prompt of a bundle.
-pub(super) const RENDERED: &str =
+pub(super) const PROMPT_NOTE: &str =
     "> Rendered from the state of the job at the export. What a thread was given before may have said less.";
 
 /// All files, the readable document first.
@@ -78,7 +78,7 @@ pub(crate) fn files(bundle: &Bundle) -> Vec<File> {
     for (step, prompt) in bundle.steps.iter().zip(&bundle.prompts) {
         files.push(File::new(
             format!("prompts/{}.md", step.step_id),
-            format!("{RENDERED}\n\n{prompt}"),
+            format!("{PROMPT_NOTE}\n\n{prompt}"),
         ));
     }
     for attempt in &bundle.attempts {

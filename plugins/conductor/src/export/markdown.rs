@@ -5,9 +5,9 @@ use std::fmt::Write as _;
 use conductor_repo::path::show;
 
 use super::Bundle;
-use super::files::RENDERED;
+use super::files::PROMPT_NOTE;
 use crate::gate::Gate;
-use crate::import::IMPORTED;
+use crate::import::IMPORT_LOG_PREFIX;
 use crate::model::{BlockType, LogType};
 use crate::step::StepSpec;
 use crate::store::attempt::Attempt;
@@ -43,7 +43,7 @@ pub(crate) fn document(bundle: &Bundle) -> String {
     text += &policies(bundle);
     text += "\n## Prompts\n";
     if !bundle.prompts.is_empty() {
-        let _ = writeln!(text, "\n{RENDERED}");
+        let _ = writeln!(text, "\n{PROMPT_NOTE}");
     }
     for (step, prompt) in bundle.steps.iter().zip(&bundle.prompts) {
         let _ = write!(text, "\n### Prompt of {}\n{}", step.step_id, fenced(prompt));
@@ -71,7 +71,7 @@ fn overview(bundle: &Bundle) -> String {
     let origin = bundle
         .log
         .iter()
-        .rfind(|entry| entry.log_type == LogType::System && entry.content.starts_with(IMPORTED));
+        .rfind(|entry| entry.log_type == LogType::System && entry.content.starts_with(IMPORT_LOG_PREFIX));
     if let Some(origin) = origin {
         let _ = writeln!(text, "- Origin: {}", origin.content);
     }

@@ -11,7 +11,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use tollgate_sdk::{Db, DbError, Timestamp, text_enum};
 
-use crate::arguments::BLOCK;
+use crate::arguments::MAX_BLOCK_BYTES;
 use crate::model::JobId;
 use crate::policy::Policies;
 use crate::repo::knowledge::Knowledge;
@@ -122,7 +122,7 @@ fn short(map: &RepoMap) -> String {
     let mut texts = tries
         .into_iter()
         .map(|(files, lines)| map.markdown(MarkdownLimits { files, lines }));
-    let text = texts.find(|text| text.len() <= BLOCK);
+    let text = texts.find(|text| text.len() <= MAX_BLOCK_BYTES);
     text.unwrap_or_else(|| format!("# Repository map\n\n{} files.\n", map.files.len()))
 }
 

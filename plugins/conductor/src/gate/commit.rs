@@ -6,12 +6,12 @@ use super::known::{Commit, GitFacts};
 use crate::arguments::clip;
 
 /// Mark of the summary in a filled message template.
-pub(crate) const SUMMARY: char = '\u{1}';
+pub(crate) const SUMMARY_MARK: char = '\u{1}';
 
 /// Rules for the commit of a submission.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(crate) struct Rules {
-    /// Filled message templates with [`SUMMARY`] in place of the summary. Empty accepts every message.
+    /// Filled message templates with [`SUMMARY_MARK`] in place of the summary. Empty accepts every message.
     pub messages: Vec<String>,
     /// Commits that other steps of this or another job were accepted with, and that step.
     pub used: Vec<(String, String)>,
@@ -67,7 +67,7 @@ fn foreign(files: &[String], evidence: &Map<String, Value>, rules: &Rules) -> Op
 /// A message that does not follow the job's template.
 fn misworded(message: &str, rules: &Rules) -> Option<String> {
     let follows = rules.messages.is_empty() || rules.messages.iter().any(|filled| fits(message, filled));
-    let wanted = rules.messages.first()?.replace(SUMMARY, "<summary>");
+    let wanted = rules.messages.first()?.replace(SUMMARY_MARK, "<summary>");
     (!follows).then(|| {
         format!(
             "has the message {:?}, but the job's template wants {:?}; commit with git_commit, or amend the message",
@@ -77,10 +77,10 @@ fn misworded(message: &str, rules: &Rules) -> Option<String> {
     })
 }
 
-/// Checks a message against a filled template, in which [`SUMMARY`] stands for any text but none.
+/// Checks a message against a filled template, in which [`SUMMARY_MARK`] stands for any text but none.
 fn fits(message: &str, filled: &str) -> bool {
     let (message, filled) = (message.trim(), filled.trim());
-    let mut parts = filled.split(SUMMARY);
+    let mut parts = filled.split(SUMMARY_MARK);
     let Some(mut rest) = parts.next().and_then(|first| message.strip_prefix(first)) else {
         return false;
     };

@@ -12,17 +12,17 @@ use crate::step::StepSpec;
 use super::known::Change;
 
 /// Maximum number of tests that are searched for the names of changed files.
-const TESTS: usize = 3_000;
+const MAX_TESTS: usize = 3_000;
 /// Extensions of files with code, which tests may test.
-const CODE: &[&str] = &[
+const CODE_EXTENSIONS: &[&str] = &[
     "py", "pyi", "rs", "js", "jsx", "mjs", "cjs", "ts", "tsx", "mts", "cts", "vue", "svelte", "astro", "go",
     "java", "kt", "kts", "scala", "groovy", "c", "h", "cc", "cpp", "cxx", "hpp", "hh", "cs", "fs", "swift",
     "m", "mm", "rb", "php", "pl", "pm", "lua", "sh", "bash", "zsh", "ps1", "bat", "ex", "exs", "erl", "hs",
     "ml", "clj", "dart", "zig", "nim", "r", "jl", "css", "scss", "sass", "less",
 ];
 /// Extensions and names of files at the top of a repository that tools read, and that tests name for other reasons.
-const PROJECT: &[&str] = &["md", "rst", "toml", "lock", "cfg", "ini", "mod", "sum"];
-const PACKAGES: &[&str] = &[
+const PROJECT_EXTENSIONS: &[&str] = &["md", "rst", "toml", "lock", "cfg", "ini", "mod", "sum"];
+const PROJECT_FILES: &[&str] = &[
     "package.json",
     "package-lock.json",
     "tsconfig.json",
@@ -56,7 +56,7 @@ pub(super) fn read_by_tests(
         .times
         .keys()
         .filter(|path| tests.is_match(path) && !is_data(path) && !is_changed(path));
-    for test in known.take(TESTS) {
+    for test in known.take(MAX_TESTS) {
         if open.is_empty() {
             break;
         }
@@ -172,7 +172,7 @@ pub(super) enum Anywhere {
 /// Checks whether a file holds code, by its extension.
 pub(super) fn is_code(path: &str) -> bool {
     let extension = path.rsplit('.').next().unwrap_or_default().to_lowercase();
-    CODE.contains(&extension.as_str())
+    CODE_EXTENSIONS.contains(&extension.as_str())
 }
 
 /// Checks whether a file holds data rather than code.
@@ -183,9 +183,9 @@ fn is_data(path: &str) -> bool {
         None | Some(("", _)) => false,
         Some((_, extension)) => {
             let extension = extension.to_lowercase();
-            let is_project =
-                name == path && (PROJECT.contains(&extension.as_str()) || PACKAGES.contains(&name));
-            !CODE.contains(&extension.as_str()) && !is_project
+            let is_project = name == path
+                && (PROJECT_EXTENSIONS.contains(&extension.as_str()) || PROJECT_FILES.contains(&name));
+            !CODE_EXTENSIONS.contains(&extension.as_str()) && !is_project
         }
     }
 }

@@ -236,10 +236,10 @@ pub(super) fn failed(run: &Run) -> Option<String> {
 
 /// End of an output, where test tools print failures.
 pub(super) fn tail(run: &Run) -> String {
-    const KEPT: usize = 600;
+    const MAX_TAIL_CHARS: usize = 600;
     let text = run.output.trim();
     let length = text.chars().count();
-    match text.char_indices().nth(length.saturating_sub(KEPT)) {
+    match text.char_indices().nth(length.saturating_sub(MAX_TAIL_CHARS)) {
         Some((start, _)) if start > 0 => format!("…{}", text.get(start..).unwrap_or_default()),
         _ => text.to_owned(),
     }
@@ -328,15 +328,18 @@ fn misfit(
 
 /// Paths up to a bound, in a form that shows control characters. Many are told by directory: `a/{b, c}`.
 pub(crate) fn some(paths: &[String]) -> String {
-    const SINGLE: usize = 10;
-    const SHOWN: usize = 100;
-    const LENGTH: usize = 3_000;
+    const MAX_SINGLE_PATHS: usize = 10;
+    const MAX_SHOWN_PATHS: usize = 100;
+    const MAX_TEXT_BYTES: usize = 3_000;
     let mut parts: Vec<String> = Vec::new();
     let (mut told, mut length) = (0_usize, 0_usize);
     let mut rest = paths;
-    while let Some(first) = rest.first().filter(|_| told < SHOWN && length < LENGTH) {
-        let directory = directory(first).filter(|_| paths.len() > SINGLE);
-        let same = rest.iter().take(SHOWN.saturating_sub(told));
+    while let Some(first) = rest
+        .first()
+        .filter(|_| told < MAX_SHOWN_PATHS && length < MAX_TEXT_BYTES)
+    {
+        let directory = directory(first).filter(|_| paths.len() > MAX_SINGLE_PATHS);
+        let same = rest.iter().take(MAX_SHOWN_PATHS.saturating_sub(told));
         let same = same.take_while(|path| directory.is_some() && self::directory(path) == directory);
         let count = same.count().max(1);
         let part = match directory {

@@ -13,11 +13,11 @@ use crate::store::job::Job;
 /// Mark of a deliverable that may be an empty file.
 const MAY_BE_EMPTY: &str = "allow_empty";
 /// Maximum bytes of a file that are searched for content.
-const READ: u32 = 64 << 10;
+const MAX_SEARCHED_BYTES: u32 = 64 << 10;
 /// Maximum entries of a directory that are searched for a file with content.
-const ENTRIES: usize = 2_000;
+const MAX_SEARCHED_ENTRIES: usize = 2_000;
 /// Names that look like files.
-const PRODUCTS: &[&str] = &[
+const PRODUCT_NAMES: &[&str] = &[
     "node.js",
     "next.js",
     "nuxt.js",
@@ -72,14 +72,18 @@ fn look(access: &Access<'_>, path: &str, may_be_empty: bool) -> Option<Presence>
 
 /// Checks whether a file of a job's repository has nothing but blanks and comments.
 pub(super) fn is_blank_file(access: &Access<'_>, path: &str) -> bool {
-    let read = access.workspace.read_at(&access.root.join(path), 0, READ);
+    let read = access
+        .workspace
+        .read_at(&access.root.join(path), 0, MAX_SEARCHED_BYTES);
     // A longer file than this has content, unless its beginning is all comments.
     read.is_ok_and(|bytes| is_blank(path, &String::from_utf8_lossy(&bytes)))
 }
 
 /// Checks whether a file has no letter and no digit.
 fn is_mute_file(access: &Access<'_>, path: &str) -> bool {
-    let read = access.workspace.read_at(&access.root.join(path), 0, READ);
+    let read = access
+        .workspace
+        .read_at(&access.root.join(path), 0, MAX_SEARCHED_BYTES);
     read.is_ok_and(|bytes| !evidence::says_something(&String::from_utf8_lossy(&bytes)))
 }
 
@@ -95,7 +99,7 @@ fn has_content(access: &Access<'_>, directory: &str) -> bool {
             seen = seen.saturating_add(1);
             match entry.kind {
                 FileKind::File if entry.size > 0 => return true,
-                FileKind::Directory if seen < ENTRIES => directories.push(entry.path),
+                FileKind::Directory if seen < MAX_SEARCHED_ENTRIES => directories.push(entry.path),
                 _ => {}
             }
         }
@@ -119,7 +123,7 @@ pub(crate) fn paths(text: &str) -> Vec<&str> {
             .trim_end_matches(['.', ':'])
             .trim_matches(quotes);
         let is_sure = place == 0 || is_quoted || word.contains('/');
-        let is_product = PRODUCTS.contains(&word.to_lowercase().as_str());
+        let is_product = PRODUCT_NAMES.contains(&word.to_lowercase().as_str());
         if is_sure && !is_product && is_path(word) && !found.contains(&word) {
             found.push(word);
         }

@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use crate::git::Git;
 
 /// Files that name dependencies.
-const FILES: [&str; 16] = [
+const DEPENDENCY_FILES: [&str; 16] = [
     "pyproject.toml",
     "setup.cfg",
     "setup.py",
@@ -43,7 +43,7 @@ const OTHER_NAMES: [(&str, &str); 12] = [
 pub(super) fn of(git: &Git<'_>, base: Option<&str>) -> BTreeSet<String> {
     let mut found = BTreeSet::new();
     let mut own = Vec::new();
-    for path in FILES {
+    for path in DEPENDENCY_FILES {
         let text = base.and_then(|base| git.text_in(base, path));
         let (names, project) = read(path, &text.unwrap_or_default());
         found.extend(names);

@@ -11,9 +11,9 @@ use super::{Need, delivered};
 use crate::access::{self, Access};
 
 /// Maximum size of a file that is checked against a schema or a pattern, in bytes.
-const CONTENT: usize = 1 << 20;
+const MAX_CONTENT_BYTES: usize = 1 << 20;
 /// Maximum bytes of a command's output that are read.
-const OUTPUT: u32 = 1 << 20;
+const MAX_OUTPUT_BYTES: u32 = 1 << 20;
 /// Learns a fact that a gate needs, unless it is known.
 pub(super) fn learn(access: &Result<Access<'_>, String>, need: Need<'_>, time: Duration, facts: &mut Facts) {
     match need {
@@ -74,7 +74,7 @@ fn content(access: &Access<'_>, path: &str) -> Result<String, String> {
         Presence::Directory => return Err("it is a directory".to_owned()),
         Presence::Other => return Err("it is a link or a special file".to_owned()),
     }
-    let bytes = access.workspace.read(&access.root.join(path), CONTENT);
+    let bytes = access.workspace.read(&access.root.join(path), MAX_CONTENT_BYTES);
     let bytes = bytes.map_err(|err| err.to_string())?;
     String::from_utf8(bytes).map_err(|_| "it is not UTF-8".to_owned())
 }
@@ -85,7 +85,7 @@ fn run(workspace: &Workspace<'_>, words: &[String], time: Duration) -> Result<Ru
     let command = Command::new(program.as_str())
         .args(arguments.iter().cloned())
         .timeout(time)
-        .output_limit(OUTPUT);
+        .output_limit(MAX_OUTPUT_BYTES);
     let outcome = workspace.run(&command).map_err(|err| err.to_string())?;
     let mut output = outcome.stdout.text().into_owned();
     let errors = outcome.stderr.text();

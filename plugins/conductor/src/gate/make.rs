@@ -9,7 +9,7 @@ use super::runners::Runner;
 use crate::git::Git;
 
 /// Names of the file of targets, in the order in which make looks for them.
-const FILES: [&str; 3] = ["GNUmakefile", "makefile", "Makefile"];
+const MAKEFILE_NAMES: [&str; 3] = ["GNUmakefile", "makefile", "Makefile"];
 
 /// Paths that make takes for targets which it runs for some commands, by the files as they were in a commit.
 pub(super) fn targets(git: &Git<'_>, base: Option<&str>, commands: &[Runner]) -> BTreeSet<String> {
@@ -22,7 +22,9 @@ pub(super) fn targets(git: &Git<'_>, base: Option<&str>, commands: &[Runner]) ->
     {
         let place = call.directory.clone();
         let text = texts.entry(place).or_insert_with(|| {
-            let names = FILES.iter().map(|name| format!("{}{name}", call.directory));
+            let names = MAKEFILE_NAMES
+                .iter()
+                .map(|name| format!("{}{name}", call.directory));
             let read = |path: String| base.and_then(|base| git.text_in(base, &path));
             let mut texts = names.filter_map(read);
             texts.next().unwrap_or_default()
@@ -35,7 +37,7 @@ pub(super) fn targets(git: &Git<'_>, base: Option<&str>, commands: &[Runner]) ->
 
 /// Checks whether a path is the file of targets.
 pub(super) fn is_file(path: &str) -> bool {
-    FILES.contains(&path)
+    MAKEFILE_NAMES.contains(&path)
 }
 
 /// Checks whether words are those of a call of make.
@@ -113,7 +115,8 @@ fn first_target(text: &str) -> Option<String> {
 /// Lines of a text without comments and without the rules whose names nothing reaches.
 fn kept(text: &str, reached: &BTreeSet<String>) -> Vec<String> {
     let is_free = |name: &str| name.chars().all(is_plain) && !reached.contains(name);
-    let is_free = |name: &str| is_free(name) && !FILES.iter().any(|file| file.eq_ignore_ascii_case(name));
+    let is_free =
+        |name: &str| is_free(name) && !MAKEFILE_NAMES.iter().any(|file| file.eq_ignore_ascii_case(name));
     let mut kept = Vec::new();
     let mut is_skipped = false;
     for line in text.lines() {

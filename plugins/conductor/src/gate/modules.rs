@@ -10,9 +10,9 @@ use super::runners::Runner;
 use crate::git::Git;
 
 /// Directories on the path of many projects, besides the top.
-const SOURCES: [&str; 3] = ["src", "lib", "python"];
+const SOURCE_FOLDERS: [&str; 3] = ["src", "lib", "python"];
 /// Modules of Python's standard library. A new file of such a name stands in the module's place.
-const STANDARD: &str = "\
+const STANDARD_MODULES: &str = "\
     abc argparse array ast asyncio atexit base64 bdb binascii bisect builtins bz2 cProfile calendar \
     cmath cmd code codecs codeop collections colorsys compileall concurrent configparser contextlib \
     contextvars copy copyreg csv ctypes curses dataclasses datetime dbm decimal difflib dis doctest \
@@ -29,7 +29,7 @@ const STANDARD: &str = "\
     urllib uuid warnings wave weakref webbrowser wsgiref xml xmlrpc zipfile zipimport zlib zoneinfo";
 
 /// Modules that test runners of Python import, with those that they import themselves if they are there.
-const RUNNERS: &str = "\
+const RUNNER_MODULES: &str = "\
     argcomplete attr attrs behave chardet colorama coverage ddt distlib elementpath exceptiongroup execnet \
     filelock freezegun hypothesis importlib_metadata iniconfig jinja2 lxml markupsafe more_itertools nose nose2 \
     nox numpy packaging parameterized pexpect pip pkg_resources platformdirs pluggy psutil ptyprocess py pygments \
@@ -86,7 +86,7 @@ impl<'o> Known<'o> {
     pub(super) fn other(&self, module: &Module<'_>) -> Option<&'o str> {
         let rank = |root: &str| match root {
             "" => 1,
-            root if SOURCES.contains(&root) && !self.first.contains(root) => 0,
+            root if SOURCE_FOLDERS.contains(&root) && !self.first.contains(root) => 0,
             _ => 2,
         };
         let is_test = module.name.starts_with("test_") || module.name.ends_with("_test");
@@ -102,7 +102,7 @@ impl<'o> Known<'o> {
 /// Checks whether a new file takes the place of a module of Python's standard library or of a test runner, wherever
 /// the command runs.
 pub(super) fn shadows(path: &str) -> bool {
-    let roots = SOURCES.map(str::to_owned);
+    let roots = SOURCE_FOLDERS.map(str::to_owned);
     path.ends_with(".py")
         && module(path, &roots.into_iter().collect()).is_some_and(|module| stands_for(&module, path))
 }
@@ -125,7 +125,7 @@ pub(super) fn stands_for(module: &Module<'_>, path: &str) -> bool {
     let name = module.name;
     let is_private = name.starts_with('_') && module.root.is_empty() && !is_usual_test(path);
     is_standard(name)
-        || RUNNERS.split_whitespace().any(|known| known == name)
+        || RUNNER_MODULES.split_whitespace().any(|known| known == name)
         || name.starts_with("pytest_")
         || is_private
 }
@@ -137,7 +137,7 @@ pub(super) fn roots(
     old: &BTreeSet<&str>,
     scripts: &BTreeSet<String>,
 ) -> BTreeSet<String> {
-    let mut roots: BTreeSet<String> = SOURCES.map(str::to_owned).into_iter().collect();
+    let mut roots: BTreeSet<String> = SOURCE_FOLDERS.map(str::to_owned).into_iter().collect();
     // Python looks into the directory of the script that it runs first.
     let named = scene
         .commands
@@ -199,7 +199,7 @@ pub(super) fn first(scene: &Scene<'_, '_>) -> BTreeSet<String> {
         });
         words.any(|word| word.trim_start_matches("./").trim_end_matches('/') == *root)
     };
-    SOURCES
+    SOURCE_FOLDERS
         .iter()
         .filter(|root| is_named(root))
         .map(|root| (*root).to_owned())
@@ -218,16 +218,16 @@ pub(super) fn is_installed(git: &Git<'_>, name: &str) -> bool {
 
 /// Checks whether a command names Python or a runner of its tests.
 pub(super) fn runs_python(runner: &Runner) -> bool {
-    const WORDS: [&str; 9] = [
+    const PYTHON_PROGRAMS: [&str; 9] = [
         "python", "py.test", "pytest", "tox", "nox", "unittest", "poetry", "pdm", "hatch",
     ];
-    let names = |word: &String| word == "uv" || WORDS.iter().any(|known| word.contains(known));
+    let names = |word: &String| word == "uv" || PYTHON_PROGRAMS.iter().any(|known| word.contains(known));
     runner.words.iter().any(names)
 }
 
 /// Checks whether a module is one of Python's standard library.
 fn is_standard(name: &str) -> bool {
-    STANDARD.split_whitespace().any(|known| known == name)
+    STANDARD_MODULES.split_whitespace().any(|known| known == name)
 }
 
 #[cfg(test)]

@@ -12,10 +12,10 @@ use crate::git::look::Look;
 use crate::store::job::Baseline;
 
 /// Maximum files whose tests are read in one look.
-const FILES: usize = 500;
+const MAX_FILES: usize = 500;
 
 /// Forms of a definition of a test, by extension. The first group that matches is its name.
-const FORMS: &[(&[&str], &[&str])] = &[
+const TEST_FORMS: &[(&[&str], &[&str])] = &[
     (&["py"], &[r"(?m)^\s*(?:async\s+)?def\s+(test\w*)"]),
     (
         &["rs"],
@@ -54,7 +54,7 @@ const FORMS: &[(&[&str], &[&str])] = &[
 /// Names of the tests that a text defines, each as often as it does.
 pub(super) fn names(path: &str, text: &str) -> Vec<String> {
     let extension = path.rsplit_once('.').map_or("", |(_, extension)| extension);
-    let forms = FORMS.iter().filter(|(all, _)| all.contains(&extension));
+    let forms = TEST_FORMS.iter().filter(|(all, _)| all.contains(&extension));
     let forms = forms
         .flat_map(|(_, forms)| *forms)
         .filter_map(|form| Regex::new(form).ok());
@@ -78,7 +78,7 @@ fn may_define(path: &str) -> bool {
 pub(crate) fn uncommitted(git: &Git<'_>, look: &Look) -> BTreeMap<String, Vec<String>> {
     let there = look.hashes.iter().filter(|(_, hash)| !hash.is_empty());
     let paths = there.map(|(path, _)| path).filter(|path| may_define(path));
-    let found = paths.take(FILES).map(|path| {
+    let found = paths.take(MAX_FILES).map(|path| {
         let text = git.text_now(path).unwrap_or_default();
         (path.clone(), names(path, &text))
     });
@@ -89,7 +89,7 @@ pub(crate) fn uncommitted(git: &Git<'_>, look: &Look) -> BTreeMap<String, Vec<St
 pub(super) fn gone(git: &Git<'_>, since: Option<&Baseline>, facts: &GitFacts) -> Vec<String> {
     let Some(since) = since else { return Vec::new() };
     let changed = facts.changed.iter().filter(|change| may_define(&change.path));
-    let changed: Vec<&Change> = changed.take(FILES).collect();
+    let changed: Vec<&Change> = changed.take(MAX_FILES).collect();
     let mut now: Vec<String> = Vec::new();
     for change in &changed {
         let text = git.text_now(&change.path).unwrap_or_default();

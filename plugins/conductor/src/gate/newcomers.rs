@@ -18,14 +18,14 @@ use crate::git::Git;
 use crate::git::look::Look;
 
 /// Endings of modules that Python imports.
-pub(super) const MODULES: [&str; 4] = ["py", "pyc", "so", "pyd"];
+pub(super) const MODULE_EXTENSIONS: [&str; 4] = ["py", "pyc", "so", "pyd"];
 /// Names of files in which programs start, which nothing imports.
-const STARTS: [&str; 8] = ["main", "app", "cli", "manage", "wsgi", "asgi", "setup", "server"];
+const START_NAMES: [&str; 8] = ["main", "app", "cli", "manage", "wsgi", "asgi", "setup", "server"];
 /// Maximum number of files of a nested repository that are looked at.
-const NESTED: usize = 2_000;
+const MAX_NESTED_FILES: usize = 2_000;
 
 /// Globs of settings that begin with a dot and have nothing to do with runs of tests.
-const HARMLESS: &[&str] = &[
+const HARMLESS_GLOBS: &[&str] = &[
     "**/.git{ignore,attributes,keep,modules}",
     "**/.{keep,nojekyll,mailmap,htaccess,DS_Store,nvmrc,browserslistrc,node-red}",
     "**/.{docker,npm,helm,prettier,eslint,gcloud,vercel,slug}ignore",
@@ -41,9 +41,9 @@ const HARMLESS: &[&str] = &[
     "**/.*.sw[a-p]",
 ];
 
-/// Matcher of [`HARMLESS`], made once a call.
-static QUIET: LazyLock<GlobSet> = LazyLock::new(|| {
-    let globs: Vec<String> = HARMLESS.iter().map(|glob| (*glob).to_owned()).collect();
+/// Matcher of [`HARMLESS_GLOBS`], made once a call.
+static HARMLESS_MATCHER: LazyLock<GlobSet> = LazyLock::new(|| {
+    let globs: Vec<String> = HARMLESS_GLOBS.iter().map(|glob| (*glob).to_owned()).collect();
     glob_set(&globs)
 });
 
@@ -127,7 +127,10 @@ pub(super) fn found(scene: &Scene<'_, '_>, new: &BTreeSet<&String>) -> BTreeMap<
                 format!("make treats it as the target {target} and then skips the commands of that target");
             add(shown, form, Kind::Target, why);
         }
-        let is_module = form.rsplit('.').next().is_some_and(|end| MODULES.contains(&end));
+        let is_module = form
+            .rsplit('.')
+            .next()
+            .is_some_and(|end| MODULE_EXTENSIONS.contains(&end));
         let Some(module) = is_module.then(|| module(form, &roots)).flatten() else {
             continue;
         };
@@ -163,7 +166,8 @@ pub(super) fn found(scene: &Scene<'_, '_>, new: &BTreeSet<&String>) -> BTreeMap<
         let has_main = fresh.contains(format!("{name}/__main__.py").as_str());
         // A link may lead to anything.
         let is_link = shown.as_str() != *path && !shown.ends_with('/');
-        let is_alone = module.root.is_empty() && !is_usual_test(path) && !STARTS.contains(&name) && !is_link;
+        let is_alone =
+            module.root.is_empty() && !is_usual_test(path) && !START_NAMES.contains(&name) && !is_link;
         // A name with another dot is none that Python imports.
         let is_name = name_of(path).matches('.').count() < 2;
         let is_needed = reading.imported.contains(name) || has_main || !is_name;
@@ -184,7 +188,7 @@ pub(super) fn found(scene: &Scene<'_, '_>, new: &BTreeSet<&String>) -> BTreeMap<
 /// Paths that a change stands for: those of the files in a nested repository, and the package that a link may be.
 fn forms(git: &Git<'_>, path: &str) -> Vec<String> {
     if path.ends_with('/') {
-        return git.files_below(path.trim_end_matches('/'), NESTED);
+        return git.files_below(path.trim_end_matches('/'), MAX_NESTED_FILES);
     }
     let is_link = || git.is_link(path);
     match !name_of(path).contains('.') && is_link() {
@@ -229,7 +233,7 @@ fn setting(path: &str) -> Option<String> {
     let is_dotted = path
         .split('/')
         .any(|part| part.starts_with('.') && part.len() > 1);
-    (is_dotted && !QUIET.is_match(path)).then(|| "tools read such files as settings".to_owned())
+    (is_dotted && !HARMLESS_MATCHER.is_match(path)).then(|| "tools read such files as settings".to_owned())
 }
 
 /// Checks whether a file may take part in a run of tests, by its path alone: code, what decides how tests run, and
@@ -238,7 +242,9 @@ pub(crate) fn may_take_part(path: &str) -> bool {
     let name = name_of(path);
     let extension = name.rsplit_once('.').map(|(_, extension)| extension);
     let is_found = match extension {
-        Some(extension) => MODULES.contains(&extension) || matches!(extension, "mk" | "env" | "json"),
+        Some(extension) => {
+            MODULE_EXTENSIONS.contains(&extension) || matches!(extension, "mk" | "env" | "json")
+        }
         // At the top it may be a program that a build makes.
         None => path.contains('/') || name.to_lowercase().ends_with("file"),
     };

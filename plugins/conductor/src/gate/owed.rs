@@ -21,7 +21,7 @@ const VERBS: [&str; 30] = [
     "merg", "fix", "mend", "pin", "put", "edit", "drop", "refactor",
 ];
 /// Words that turn a sentence into its opposite, or into one about something else.
-const NOT: [&str; 16] = [
+const NEGATIONS: [&str; 16] = [
     "not",
     "no",
     "never",
@@ -40,7 +40,7 @@ const NOT: [&str; 16] = [
     "avoid",
 ];
 /// Words for tests.
-const TESTS: [&str; 5] = ["test", "tests", "spec", "specs", "suite"];
+const TEST_WORDS: [&str; 5] = ["test", "tests", "spec", "specs", "suite"];
 
 /// State when the last step ended that judges tests, for the step after one that does not.
 pub(super) fn judged(since: Option<&Baseline>, gates: &[Gate], next: &Baseline) -> Option<Box<Baseline>> {
@@ -254,7 +254,7 @@ fn words(sentence: &str) -> Vec<String> {
 
 /// Checks whether a sentence wants work to be done: it has a verb for it, and nothing that denies it.
 fn is_work(words: &[String]) -> bool {
-    let is_not = words.iter().any(|word| NOT.contains(&word.as_str()));
+    let is_not = words.iter().any(|word| NEGATIONS.contains(&word.as_str()));
     !is_not
         && words
             .iter()
@@ -282,7 +282,7 @@ fn named_tests(step: &StepSpec, tests: &globset::GlobSet) -> Vec<String> {
 fn writes_tests(step: &StepSpec) -> bool {
     sentences(step).any(|sentence| {
         let words = words(&sentence);
-        let is_test = |word: &String| TESTS.contains(&word.as_str());
+        let is_test = |word: &String| TEST_WORDS.contains(&word.as_str());
         // Of "a test runner" the runner is meant, of "the tests need" the code.
         let follows = |at: usize| words.get(at + 1).map(String::as_str);
         let is_meant = |at: usize| {

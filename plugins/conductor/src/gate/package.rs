@@ -8,11 +8,11 @@ use super::commands;
 use super::runners::Runner;
 
 /// Keys that decide how tests run.
-const KEYS: [&str; 10] = [
+const TEST_KEYS: [&str; 10] = [
     "jest", "vitest", "mocha", "ava", "tap", "nyc", "babel", "imports", "type", "wireit",
 ];
 /// Keys of dependencies by name. A version is nobody's setting, but another place is.
-const DEPENDENCIES: [&str; 5] = [
+const DEPENDENCY_KEYS: [&str; 5] = [
     "dependencies",
     "devDependencies",
     "peerDependencies",
@@ -20,7 +20,7 @@ const DEPENDENCIES: [&str; 5] = [
     "resolutions",
 ];
 /// Programs that run scripts of a `package.json`.
-const PROGRAMS: [&str; 14] = [
+const SCRIPT_RUNNERS: [&str; 14] = [
     "npm",
     "yarn",
     "pnpm",
@@ -37,7 +37,7 @@ const PROGRAMS: [&str; 14] = [
     "npm-run-all2",
 ];
 /// Scripts that run by themselves when packages are installed.
-const BY_THEMSELVES: [&str; 3] = ["install", "prepare", "dependencies"];
+const INSTALL_SCRIPTS: [&str; 3] = ["install", "prepare", "dependencies"];
 
 /// Parts that differ between two texts of a `package.json` and may change how these commands run tests.
 pub(super) fn differing(old: &str, new: &str, commands: &[Runner]) -> Vec<String> {
@@ -47,12 +47,12 @@ pub(super) fn differing(old: &str, new: &str, commands: &[Runner]) -> Vec<String
             false => vec!["the whole file, which is not a JSON object".to_owned()],
         };
     };
-    let mut found: Vec<String> = KEYS
+    let mut found: Vec<String> = TEST_KEYS
         .iter()
         .filter(|key| old.get(**key) != new.get(**key))
         .map(|key| (*key).to_owned())
         .collect();
-    for table in DEPENDENCIES {
+    for table in DEPENDENCY_KEYS {
         let (before, after) = (entries(&old, table), entries(&new, table));
         let moved = after
             .iter()
@@ -102,7 +102,7 @@ fn is_reached(name: &str, commands: &[Runner]) -> bool {
         .unwrap_or(name);
     if [name, plain]
         .iter()
-        .any(|name| BY_THEMSELVES.contains(name) || name.starts_with("prepublish"))
+        .any(|name| INSTALL_SCRIPTS.contains(name) || name.starts_with("prepublish"))
     {
         return true;
     }
@@ -130,7 +130,7 @@ fn runs_scripts(commands: &[Runner]) -> bool {
     all.any(|words| {
         let program = words.first().map_or("", |program| commands::name_of(program));
         let is_of_node = program == "node" && words.iter().any(|word| word.starts_with("--run"));
-        is_of_node || PROGRAMS.contains(&program)
+        is_of_node || SCRIPT_RUNNERS.contains(&program)
     })
 }
 

@@ -3,19 +3,19 @@
 use std::collections::BTreeSet;
 use std::ops::Bound;
 
-use super::newcomers::MODULES;
+use super::newcomers::MODULE_EXTENSIONS;
 use super::runners::Runner;
 use super::{commands, is_usual_test};
 
 /// Extensions in the order in which Node and Jest look for a module that is named without one. The first is the name
 /// itself.
-const NODE: &[&str] = &[
+const NODE_ORDER: &[&str] = &[
     "", "js", "mjs", "cjs", "jsx", "ts", "mts", "cts", "tsx", "json", "node",
 ];
 /// The order of Vite and Vitest.
-const VITE: &[&str] = &["", "mjs", "js", "mts", "ts", "jsx", "tsx", "json"];
+const VITE_ORDER: &[&str] = &["", "mjs", "js", "mts", "ts", "jsx", "tsx", "json"];
 /// The order of runners that prefer TypeScript.
-const TYPED: &[&str] = &[
+const TYPESCRIPT_ORDER: &[&str] = &[
     "", "tsx", "ts", "mts", "cts", "jsx", "js", "mjs", "cjs", "json", "node",
 ];
 /// Programs of JavaScript that take the order of Node.
@@ -37,9 +37,9 @@ const NODE_PROGRAMS: [&str; 15] = [
     "playwright",
 ];
 /// Extensions of headers, which C looks for beside the file that includes them first.
-const HEADERS: [&str; 5] = ["h", "hh", "hpp", "hxx", "inc"];
+const HEADER_EXTENSIONS: [&str; 5] = ["h", "hh", "hpp", "hxx", "inc"];
 /// Extensions of languages whose test sources come before the others on the class path.
-const CLASSES: [&str; 4] = ["java", "kt", "scala", "groovy"];
+const JVM_EXTENSIONS: [&str; 4] = ["java", "kt", "scala", "groovy"];
 
 /// Orders in which the runners of some commands look for modules of JavaScript.
 #[derive(Debug, Default)]
@@ -55,9 +55,9 @@ impl Orders {
             .collect();
         let has = |names: &[&str]| names.iter().any(|name| words.contains(*name));
         let known = [
-            (has(&NODE_PROGRAMS), NODE),
-            (has(&["vite", "vitest"]), VITE),
-            (has(&["tsx", "ts-node", "bun", "bunx", "deno"]), TYPED),
+            (has(&NODE_PROGRAMS), NODE_ORDER),
+            (has(&["vite", "vitest"]), VITE_ORDER),
+            (has(&["tsx", "ts-node", "bun", "bunx", "deno"]), TYPESCRIPT_ORDER),
         ];
         Orders(
             known
@@ -69,7 +69,7 @@ impl Orders {
 
     /// Orders of all runners.
     fn all() -> Orders {
-        Orders(vec![NODE, VITE, TYPED])
+        Orders(vec![NODE_ORDER, VITE_ORDER, TYPESCRIPT_ORDER])
     }
 }
 
@@ -125,7 +125,12 @@ fn package(path: &str, old: &BTreeSet<&str>) -> Option<String> {
 /// A manifest that tells which file of a directory is loaded, and how.
 fn manifest(path: &str, old: &BTreeSet<&str>) -> Option<String> {
     let (directory, _) = split(path);
-    let is_script = |path: &&str| NODE.iter().skip(1).any(|end| path.ends_with(&format!(".{end}")));
+    let is_script = |path: &&str| {
+        NODE_ORDER
+            .iter()
+            .skip(1)
+            .any(|end| path.ends_with(&format!(".{end}")))
+    };
     let script = direct(directory, old)
         .find(is_script)
         .filter(|_| !directory.is_empty())?;
@@ -136,7 +141,7 @@ fn manifest(path: &str, old: &BTreeSet<&str>) -> Option<String> {
 fn python(path: &str, old: &BTreeSet<&str>) -> Option<String> {
     let (directory, name) = split(path);
     let (stem, extension) = (stem(name), name.rsplit('.').next().unwrap_or_default());
-    if !MODULES.contains(&extension) {
+    if !MODULE_EXTENSIONS.contains(&extension) {
         return None;
     }
     if extension != "py" {
@@ -180,7 +185,7 @@ fn twin(path: &str, old: &BTreeSet<&str>) -> Option<String> {
     let (_, name) = split(path);
     let extension = name.rsplit_once('.').map_or("", |(_, extension)| extension);
     let is_old = |path: &String| old.contains(path.as_str());
-    if CLASSES.contains(&extension) && path.contains("src/test/") {
+    if JVM_EXTENSIONS.contains(&extension) && path.contains("src/test/") {
         return Some(path.replacen("src/test/", "src/main/", 1)).filter(is_old);
     }
     if extension == "rb" {
@@ -188,7 +193,7 @@ fn twin(path: &str, old: &BTreeSet<&str>) -> Option<String> {
         let is_first = matches!(first, "test" | "spec");
         return is_first.then(|| format!("lib/{rest}")).filter(is_old);
     }
-    if HEADERS.contains(&extension) && is_usual_test(path) {
+    if HEADER_EXTENSIONS.contains(&extension) && is_usual_test(path) {
         let is_same = |other: &&&str| split(other).1 == name && !is_usual_test(other);
         return old.iter().find(is_same).map(|other| (*other).to_owned());
     }

@@ -7,9 +7,9 @@ use super::is_usual_test;
 use super::newcomers::{Candidate, Scene};
 
 /// Maximum number of files that are searched for imports of new modules.
-const SEARCHED: usize = 3_000;
+const MAX_SEARCHED_FILES: usize = 3_000;
 /// Names and extensions of files that name modules to run or to package.
-const PROJECT: [&str; 7] = [
+const PROJECT_FILES: [&str; 7] = [
     "Makefile",
     "Dockerfile",
     "Procfile",
@@ -18,7 +18,7 @@ const PROJECT: [&str; 7] = [
     "noxfile.py",
     "tasks.py",
 ];
-const SETTINGS: [&str; 8] = ["toml", "cfg", "ini", "conf", "yml", "yaml", "json", "service"];
+const PROJECT_EXTENSIONS: [&str; 8] = ["toml", "cfg", "ini", "conf", "yml", "yaml", "json", "service"];
 
 /// Names of new modules that other files need.
 #[derive(Debug, Default)]
@@ -39,7 +39,7 @@ pub(super) fn read<'m>(
 ) -> Reading<'m> {
     let mut reading = Reading::default();
     let is_read = |path: &&String| path.ends_with(".py") || is_project(path);
-    for reader in scene.look.times.keys().filter(is_read).take(SEARCHED) {
+    for reader in scene.look.times.keys().filter(is_read).take(MAX_SEARCHED_FILES) {
         let is_own = |candidate: &&Candidate<'_>| {
             let inside = format!("{}/", candidate.module.name);
             candidate.path == reader || reader.starts_with(&inside)
@@ -49,7 +49,7 @@ pub(super) fn read<'m>(
         let runs = scripts.contains(reader) && !is_usual_test(reader);
         for candidate in modules.iter().filter(|candidate| !is_own(candidate)) {
             let name = candidate.module.name;
-            if !reader.ends_with(".py") || PROJECT.contains(&reader.as_str()) {
+            if !reader.ends_with(".py") || PROJECT_FILES.contains(&reader.as_str()) {
                 if has_word(&text, name) {
                     reading.imported.insert(name);
                 }
@@ -72,7 +72,7 @@ pub(super) fn read<'m>(
 fn is_project(path: &str) -> bool {
     let name = name_of(path);
     let extension = name.rsplit_once('.').map_or("", |(_, extension)| extension);
-    PROJECT.contains(&name) || (SETTINGS.contains(&extension) && !name.contains("lock"))
+    PROJECT_FILES.contains(&name) || (PROJECT_EXTENSIONS.contains(&extension) && !name.contains("lock"))
 }
 
 /// Checks whether code imports a module only if it is there.

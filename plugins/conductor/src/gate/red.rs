@@ -15,13 +15,13 @@ use crate::git::look::Look;
 use crate::store::job::{Baseline, Runs};
 
 /// Maximum files whose text is compared with that of the last run that passed.
-const COMPARED: usize = 50;
+const MAX_COMPARED_FILES: usize = 50;
 /// Maximum changed files that are searched for tests beside code.
-const SEARCHED: usize = 200;
+const MAX_SEARCHED_FILES: usize = 200;
 /// Extensions of files that hold no code.
-const DOCUMENTS: [&str; 5] = ["md", "txt", "rst", "adoc", "log"];
+const DOCUMENT_EXTENSIONS: [&str; 5] = ["md", "txt", "rst", "adoc", "log"];
 /// Marks of tests that stand in the same file as the code that they test.
-const INLINE: [&str; 6] = [
+const INLINE_TEST_MARKS: [&str; 6] = [
     "#[test]",
     "#[cfg(test)]",
     "::test]",
@@ -109,11 +109,11 @@ pub(super) fn between(
             .collect();
         let has_tests = |path: &&&String| {
             let text = git.text_now(path).unwrap_or_default();
-            INLINE.iter().any(|mark| text.contains(mark))
+            INLINE_TEST_MARKS.iter().any(|mark| text.contains(mark))
         };
         let inline = code
             .iter()
-            .take(SEARCHED)
+            .take(MAX_SEARCHED_FILES)
             .filter(has_tests)
             .map(|path| (*path).clone());
         let base = runs.passed.as_deref();
@@ -126,7 +126,7 @@ pub(super) fn between(
         };
         let idle = code
             .iter()
-            .take(COMPARED)
+            .take(MAX_COMPARED_FILES)
             .filter(|_| failed.is_some())
             .filter(is_idle);
         found.insert(
@@ -167,7 +167,8 @@ fn is_code(path: &str) -> bool {
     let extension = path
         .rsplit_once('.')
         .map(|(_, extension)| extension.to_lowercase());
-    !is_usual_test(path) && !extension.is_some_and(|extension| DOCUMENTS.contains(&extension.as_str()))
+    !is_usual_test(path)
+        && !extension.is_some_and(|extension| DOCUMENT_EXTENSIONS.contains(&extension.as_str()))
 }
 
 /// Reason why a failing run shows no missing work: code changed since the tests passed, and no test did.

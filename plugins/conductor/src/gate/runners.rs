@@ -8,9 +8,9 @@ use super::commands::{self, SHELLS};
 use crate::git::Git;
 
 /// Levels of scripts that are followed.
-const LEVELS: usize = 2;
+const MAX_SCRIPT_LEVELS: usize = 2;
 /// Maximum commands in all.
-const COMMANDS: usize = 2_000;
+const MAX_COMMANDS: usize = 2_000;
 /// Programs that run scripts of a `package.json`.
 const PACKAGE_RUNNERS: [&str; 4] = ["npm", "yarn", "pnpm", "bun"];
 
@@ -45,11 +45,11 @@ pub(super) fn followed(git: &Git<'_>, base: Option<&str>, commands: &[Runner]) -
     };
     let mut all = commands.to_vec();
     let mut from = 0;
-    for _ in 0..LEVELS {
+    for _ in 0..MAX_SCRIPT_LEVELS {
         let level: Vec<Runner> = all.iter().skip(from).cloned().collect();
         from = all.len();
         for called in level.iter().flat_map(|runner| called(runner, &mut texts)) {
-            if all.len() < COMMANDS && !all.contains(&called) {
+            if all.len() < MAX_COMMANDS && !all.contains(&called) {
                 all.push(called);
             }
         }

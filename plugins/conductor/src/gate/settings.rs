@@ -80,7 +80,7 @@ enum Form {
 }
 
 /// Files with settings of tests among others: globs and the form.
-const MIXED: &[(&[&str], Form)] = &[
+const MIXED_SETTINGS: &[(&[&str], Form)] = &[
     (
         &["**/deno.{json,jsonc}"],
         Form::Json(&["tasks", "test", "imports", "importMap", "exclude"]),
@@ -155,13 +155,13 @@ const MIXED: &[(&[&str], Form)] = &[
     ),
 ];
 
-/// Matchers of [`MIXED`], made once a call.
-static PLACES: LazyLock<Vec<GlobSet>> =
-    LazyLock::new(|| MIXED.iter().map(|(globs, _)| matcher(globs)).collect());
+/// Matchers of [`MIXED_SETTINGS`], made once a call.
+static MIXED_SETTINGS_MATCHERS: LazyLock<Vec<GlobSet>> =
+    LazyLock::new(|| MIXED_SETTINGS.iter().map(|(globs, _)| matcher(globs)).collect());
 
 /// Settings of tests in a file that has others as well; `None` for other files.
 pub(super) fn of(path: &str, text: &str) -> Option<String> {
-    let mut forms = PLACES.iter().zip(MIXED);
+    let mut forms = MIXED_SETTINGS_MATCHERS.iter().zip(MIXED_SETTINGS);
     let (_, (_, form)) = forms.find(|(place, _)| place.is_match(path))?;
     Some(match form {
         Form::Json(keys) => json(text, keys),
@@ -257,7 +257,7 @@ fn blocks(text: &str, begin: &str, but: &str) -> String {
 }
 
 fn maven(text: &str) -> String {
-    const WORDS: [&str; 5] = [
+    const TEST_PROPERTIES: [&str; 5] = [
         "skipTests",
         "skipITs",
         "maven.test",
@@ -271,7 +271,7 @@ fn maven(text: &str) -> String {
     let plugins = plugins.filter(|plugin| plugin.contains("surefire") || plugin.contains("failsafe"));
     let lines = text
         .lines()
-        .filter(|line| WORDS.iter().any(|word| line.contains(word)));
+        .filter(|line| TEST_PROPERTIES.iter().any(|word| line.contains(word)));
     let kept: Vec<&str> = plugins.flat_map(str::lines).chain(lines).map(str::trim).collect();
     kept.join("\n")
 }

@@ -115,14 +115,16 @@ fn newcomers(git: &GitFacts, known: &[String]) -> Option<(String, String)> {
 
 /// Checks whether a file decides how tests run, by its path.
 pub(super) fn is_setting(path: &str) -> bool {
-    SETTINGS.is_match(path) || PACKAGES.is_match(path)
+    TEST_SETTINGS_MATCHER.is_match(path) || TEST_PACKAGES_MATCHER.is_match(path)
 }
 
 /// Matcher of [`TEST_SETTINGS`], made once a call.
-static SETTINGS: LazyLock<GlobSet> = LazyLock::new(|| set_of(TEST_SETTINGS.iter().copied(), Case::Ignored));
+static TEST_SETTINGS_MATCHER: LazyLock<GlobSet> =
+    LazyLock::new(|| set_of(TEST_SETTINGS.iter().copied(), Case::Ignored));
 
 /// Matcher of [`TEST_PACKAGES`], made once a call.
-static PACKAGES: LazyLock<GlobSet> = LazyLock::new(|| set_of(TEST_PACKAGES.iter().copied(), Case::Told));
+static TEST_PACKAGES_MATCHER: LazyLock<GlobSet> =
+    LazyLock::new(|| set_of(TEST_PACKAGES.iter().copied(), Case::Told));
 
 fn paths_of(git: &GitFacts, wanted: impl Fn(&Change) -> bool) -> Vec<String> {
     let changed = git.changed.iter().filter(|change| wanted(change));

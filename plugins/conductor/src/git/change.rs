@@ -12,7 +12,7 @@ use crate::gate::known::{Change, GitFacts};
 use crate::store::job::Baseline;
 
 /// Options of a diff that shows every change as text, whatever attributes say.
-const DIFF: [&str; 6] = [
+const DIFF_OPTIONS: [&str; 6] = [
     "--no-renames",
     "--text",
     "--no-ext-diff",
@@ -120,7 +120,7 @@ impl Git<'_> {
         let mut names = BTreeMap::new();
         match base {
             Some(base) => {
-                let arguments = [&["diff", "--name-status"], DIFF.as_slice(), &[base]].concat();
+                let arguments = [&["diff", "--name-status"], DIFF_OPTIONS.as_slice(), &[base]].concat();
                 for page in self.pages(&arguments, &["HEAD", base])? {
                     for entry in parse_name_status(&page).entries {
                         if let Some(path) = self.inside(&entry.path) {
@@ -181,7 +181,7 @@ impl Git<'_> {
             .filter(|side| !side.starts_with('-'))
             .collect();
         let base = revisions.first().copied().unwrap_or("HEAD");
-        let arguments = [&["diff", "--numstat"], DIFF.as_slice(), sides].concat();
+        let arguments = [&["diff", "--numstat"], DIFF_OPTIONS.as_slice(), sides].concat();
         for page in self.pages(&arguments, &[&["HEAD"], revisions.as_slice()].concat())? {
             for entry in parse_numstat(&page).entries {
                 let Some(path) = self.inside(&entry.path) else {

@@ -11,11 +11,11 @@ use crate::error::GitFault;
 use crate::store::job::Baseline;
 
 /// Options of a list of blobs that a commit or the index has in place of others.
-const RAW: [&str; 5] = ["--raw", "-z", "--abbrev=64", "--no-renames", "--no-relative"];
+const RAW_OPTIONS: [&str; 5] = ["--raw", "-z", "--abbrev=64", "--no-renames", "--no-relative"];
 /// Maximum paths in one run of `git ls-tree`.
-const CHUNK: usize = 500;
+const PATHS_PER_RUN: usize = 500;
 /// Maximum commits of which each is compared with the baseline to count lines. Of more, all their lines add up.
-const COMMITS: usize = 100;
+const MAX_COMPARED_COMMITS: usize = 100;
 
 /// A path that a commit or the index changes.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -73,7 +73,7 @@ impl Git<'_> {
     /// Raw differences of all commits of a range.
     fn raw_of(&self, range: &str, commits: &[String]) -> Result<Vec<Vec<u8>>, GitFault> {
         let log = ["log", "--reverse", "--root", "-c", "--format="];
-        match self.run(&[log.as_slice(), &RAW, &[range, "--"]].concat()) {
+        match self.run(&[log.as_slice(), &RAW_OPTIONS, &[range, "--"]].concat()) {
             Ok(printed) => return Ok(vec![printed]),
             Err(GitFault::TooMuch { .. }) => {}
             Err(fault) => return Err(fault),
@@ -81,7 +81,7 @@ impl Git<'_> {
         let mut pages = Vec::new();
         let tree = ["diff-tree", "--no-commit-id", "-r", "-c", "--root"];
         for commit in commits {
-            let words = [tree.as_slice(), &RAW, &[commit.as_str()]].concat();
+            let words = [tree.as_slice(), &RAW_OPTIONS, &[commit.as_str()]].concat();
             pages.extend(self.pages(&words, &[commit])?);
         }
         Ok(pages)
@@ -92,7 +92,7 @@ impl Git<'_> {
         if head.is_none() {
             return Ok(BTreeMap::new());
         }
-        let words = [["diff", "--cached"].as_slice(), &RAW, &["HEAD"]].concat();
+        let words = [["diff", "--cached"].as_slice(), &RAW_OPTIONS, &["HEAD"]].concat();
         let pages = self.pages(&words, &["HEAD"])?;
         let entries = pages.iter().flat_map(|page| self.entries(page));
         Ok(entries.map(|entry| (entry.path, entry.blob)).collect())
@@ -122,7 +122,7 @@ impl Git<'_> {
     ) -> Result<BTreeMap<String, (String, String)>, GitFault> {
         let mut blobs = BTreeMap::new();
         let paths: Vec<String> = paths.into_iter().map(|path| self.pathspec(path)).collect();
-        for chunk in paths.chunks(CHUNK) {
+        for chunk in paths.chunks(PATHS_PER_RUN) {
             let mut words = vec!["ls-tree", "-r", "-z", "--full-name", commit, "--"];
             words.extend(chunk.iter().map(String::as_str));
             let printed = self.run(&words)?;
@@ -147,7 +147,7 @@ impl Git<'_> {
     /// Paths that a commit gives other content than a commit before it. An old commit that is made anew has none.
     pub(super) fn touched(&self, commit: &str, base: Option<&str>) -> Result<Vec<String>, GitFault> {
         let tree = ["diff-tree", "--no-commit-id", "-r", "-m", "--root"];
-        let printed = self.beginning(&[tree.as_slice(), &RAW, &[commit]].concat())?;
+        let printed = self.beginning(&[tree.as_slice(), &RAW_OPTIONS, &[commit]].concat())?;
         let entries = self.entries(&printed);
         let before = match base {
             Some(base) if base != commit => {
@@ -167,7 +167,7 @@ impl Git<'_> {
     /// Most lines by which the index or a commit differs from the baseline, for each path.
     pub(super) fn held_lines(&self, base: &str, held: &Held) -> Result<BTreeMap<String, u64>, GitFault> {
         let mut most = self.counts(&["--cached", base], Some(""))?;
-        let one_by_one = held.commits.len() <= COMMITS;
+        let one_by_one = held.commits.len() <= MAX_COMPARED_COMMITS;
         for commit in &held.commits {
             let parent = format!("{commit}^");
             let from = match one_by_one || self.commit(&parent)?.is_none() {

@@ -16,9 +16,9 @@ use crate::gate::newcomers::may_take_part;
 use crate::store::job::Baseline;
 
 /// Paths in one run of `git hash-object`.
-const CHUNK: usize = 500;
+const PATHS_PER_RUN: usize = 500;
 /// Maximum files of a nested repository whose content is hashed. Of larger ones, size and time count.
-const NESTED: usize = 5_000;
+const MAX_NESTED_FILES: usize = 5_000;
 
 /// State of a work tree.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -216,7 +216,7 @@ impl Git<'_> {
             };
             hashes.insert(path.clone(), told);
         }
-        for chunk in files.chunks(CHUNK) {
+        for chunk in files.chunks(PATHS_PER_RUN) {
             let specs: Vec<String> = chunk.iter().map(|path| self.pathspec(path)).collect();
             let found = self.hash_objects(&specs)?;
             hashes.extend(chunk.iter().map(|path| (*path).clone()).zip(found));
@@ -277,11 +277,11 @@ impl Git<'_> {
         let mut text = String::new();
         let (plain, odd): (Vec<_>, Vec<_>) = files
             .iter()
-            .partition(|entry| entry.kind == FileKind::File && files.len() <= NESTED);
+            .partition(|entry| entry.kind == FileKind::File && files.len() <= MAX_NESTED_FILES);
         for entry in odd {
             let _ = write!(text, "{} {} {}\0", entry.path, entry.size, entry.modified_ms);
         }
-        for chunk in plain.chunks(CHUNK) {
+        for chunk in plain.chunks(PATHS_PER_RUN) {
             let specs: Vec<String> = chunk.iter().map(|entry| entry.path.clone()).collect();
             for (path, hash) in specs.iter().zip(self.hash_objects(&specs)?) {
                 let _ = write!(text, "{path} {hash}\0");

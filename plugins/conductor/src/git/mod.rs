@@ -22,15 +22,15 @@ use crate::access::{self, Access};
 use crate::error::GitFault;
 
 /// Longest output that is read, in bytes of each stream.
-const OUTPUT: u32 = 1 << 20;
+const MAX_OUTPUT_BYTES: u32 = 1 << 20;
 /// Longest time one command takes.
 const GIT_TIMEOUT: Duration = Duration::from_secs(20);
 
 /// Settings of commands that read: names that differ in case are two files, and commits have the parents that they
 /// name.
-const CLOSELY: [&str; 4] = ["-c", "core.ignoreCase=false", "-c", "core.commitGraph=false"];
+const EXACT_SETTINGS: [&str; 4] = ["-c", "core.ignoreCase=false", "-c", "core.commitGraph=false"];
 /// Commands that write, for which the repository's own settings hold.
-const WRITING: [&str; 8] = [
+const WRITING_COMMANDS: [&str; 8] = [
     "add", "branch", "commit", "reset", "restore", "rm", "switch", "tag",
 ];
 
@@ -119,7 +119,7 @@ impl<'a> Git<'a> {
             .args(arguments.iter().copied())
             .stdin(stdin)
             .timeout(GIT_TIMEOUT)
-            .output_limit(OUTPUT);
+            .output_limit(MAX_OUTPUT_BYTES);
         self.workspace.run(&command).map_err(|err| match err {
             ProcessError::Denied(_) | ProcessError::UnknownWorkspace(_) | ProcessError::NotStarted(_) => {
                 GitFault::Unavailable(err.to_string())
@@ -318,8 +318,10 @@ impl<'a> Git<'a> {
 }
 
 fn closely(arguments: &[&str]) -> &'static [&'static str] {
-    let writes = arguments.first().is_some_and(|name| WRITING.contains(name));
-    if writes { &[] } else { &CLOSELY }
+    let writes = arguments
+        .first()
+        .is_some_and(|name| WRITING_COMMANDS.contains(name));
+    if writes { &[] } else { &EXACT_SETTINGS }
 }
 
 fn name_of(arguments: &[&str]) -> String {

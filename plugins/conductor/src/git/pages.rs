@@ -7,7 +7,7 @@ use super::Git;
 use crate::error::GitFault;
 
 /// Maximum paths in one run of Git, so that no argument list gets too long.
-const PATHS: usize = 1_000;
+const PATHS_PER_RUN: usize = 1_000;
 
 impl Git<'_> {
     /// Outputs of a command about the job's repository. If one output would be too large, the command runs for
@@ -25,7 +25,11 @@ impl Git<'_> {
     ) -> Result<Vec<Vec<u8>>, GitFault> {
         let mut pages = Vec::new();
         // Groups of paths that are still to list; the last one is next.
-        let mut groups: Vec<Vec<String>> = paths.chunks(PATHS).rev().map(<[String]>::to_vec).collect();
+        let mut groups: Vec<Vec<String>> = paths
+            .chunks(PATHS_PER_RUN)
+            .rev()
+            .map(<[String]>::to_vec)
+            .collect();
         while let Some(group) = groups.pop() {
             let mut words = arguments.to_vec();
             words.push("--");
@@ -40,7 +44,7 @@ impl Git<'_> {
                     if parts.is_empty() {
                         return Err(fault);
                     }
-                    let size = parts.len().div_ceil(2).min(PATHS);
+                    let size = parts.len().div_ceil(2).min(PATHS_PER_RUN);
                     groups.extend(parts.chunks(size).rev().map(<[String]>::to_vec));
                 }
                 Err(fault) => return Err(fault),

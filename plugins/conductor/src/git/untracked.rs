@@ -15,13 +15,13 @@ use crate::gate::newcomers::{may_take_part, names_plugin};
 use crate::store::job::Baseline;
 
 /// Lists untracked files; the options say which are left out.
-const OTHERS: [&str; 4] = ["ls-files", "-z", "--others", "--full-name"];
+const LIST_UNTRACKED: [&str; 4] = ["ls-files", "-z", "--others", "--full-name"];
 /// Leaves out what a `.gitignore` of the work tree ignores, and nothing else.
 const BY_GITIGNORE: &str = "--exclude-per-directory=.gitignore";
 /// Directories that test tools create with a `.gitignore` of their own.
-const CACHES: [&str; 3] = [".pytest_cache", ".mypy_cache", ".ruff_cache"];
+const CACHE_FOLDERS: [&str; 3] = [".pytest_cache", ".mypy_cache", ".ruff_cache"];
 /// Names of what builds and tools create. A step may begin to ignore these, as every project does that is set up.
-const BUILT: [&str; 24] = [
+const PRODUCT_NAMES: [&str; 24] = [
     ".cache",
     ".coverage",
     ".DS_Store",
@@ -48,7 +48,7 @@ const BUILT: [&str; 24] = [
     "venv",
 ];
 /// Maximum files of a directory that are listed, if a step began to ignore the directory. A larger one is one path.
-const LISTED: usize = 1_000;
+const MAX_LISTED_FILES: usize = 1_000;
 
 /// Files that Git does not track.
 #[derive(Debug, Default)]
@@ -64,10 +64,10 @@ pub(super) struct Untracked {
 impl Git<'_> {
     /// Untracked files, by the ignore rules at HEAD and those when the step began.
     pub(super) fn untracked(&self, since: Option<&Baseline>) -> Result<Untracked, GitFault> {
-        let shown = self.paths(&[OTHERS.as_slice(), &["--exclude-standard"]].concat())?;
+        let shown = self.paths(&[LIST_UNTRACKED.as_slice(), &["--exclude-standard"]].concat())?;
         let shown: BTreeSet<String> = shown.into_iter().collect();
         let mut all: BTreeSet<String> = shown.clone();
-        all.extend(self.paths(&[OTHERS.as_slice(), &[BY_GITIGNORE]].concat())?);
+        all.extend(self.paths(&[LIST_UNTRACKED.as_slice(), &[BY_GITIGNORE]].concat())?);
         let (open, late) = self.ignored_without_commit(since)?;
         let late: BTreeSet<String> = late.into_iter().filter(|path| !all.contains(path)).collect();
         all.extend(open);
@@ -82,9 +82,14 @@ impl Git<'_> {
         &self,
         since: Option<&Baseline>,
     ) -> Result<(Vec<String>, Vec<String>), GitFault> {
-        let listed =
-            self.paths(&[OTHERS.as_slice(), &["--ignored", "--directory", BY_GITIGNORE]].concat())?;
-        let is_cache = |path: &String| path.split('/').any(|name| CACHES.contains(&name));
+        let listed = self.paths(
+            &[
+                LIST_UNTRACKED.as_slice(),
+                &["--ignored", "--directory", BY_GITIGNORE],
+            ]
+            .concat(),
+        )?;
+        let is_cache = |path: &String| path.split('/').any(|name| CACHE_FOLDERS.contains(&name));
         let listed: Vec<String> = listed.into_iter().filter(|path| !is_cache(path)).collect();
         let (mut open, mut late) = (Vec::new(), Vec::new());
         let [without, mut of_step, mut of_job] = self.uncommitted_rules(&listed, since)?;
@@ -93,7 +98,7 @@ impl Git<'_> {
         open.extend(files);
         if !directories.is_empty() {
             let directories = directories.iter().map(|path| self.pathspec(path)).collect();
-            let pages = self.pages_of(&OTHERS, &["HEAD"], directories)?;
+            let pages = self.pages_of(&LIST_UNTRACKED, &["HEAD"], directories)?;
             // A rule such as `*.pyc` ignores all files of a directory, and not the directory.
             let [without, step, job] = self.uncommitted_rules(&self.listed(&pages), since)?;
             open.extend(without);
@@ -102,7 +107,7 @@ impl Git<'_> {
         }
         for path in of_step {
             let files = self.listed_in(&path)?;
-            match files.len() > LISTED {
+            match files.len() > MAX_LISTED_FILES {
                 true => late.push(path),
                 false => late.extend(files.into_iter().filter(|path| !self.is_of_install(path))),
             }
@@ -124,7 +129,7 @@ impl Git<'_> {
         if !path.ends_with('/') {
             return Ok(vec![path.to_owned()]);
         }
-        let pages = self.pages_of(&OTHERS, &["HEAD"], vec![self.pathspec(path)])?;
+        let pages = self.pages_of(&LIST_UNTRACKED, &["HEAD"], vec![self.pathspec(path)])?;
         Ok(self.listed(&pages))
     }
 
@@ -187,7 +192,7 @@ impl Git<'_> {
 /// Checks whether a path is what a build or a tool creates. Python loads a compiled module outside of `__pycache__` like
 /// its source.
 pub(crate) fn is_built(path: &str) -> bool {
-    path.ends_with(".log") || path.split('/').any(|name| BUILT.contains(&name))
+    path.ends_with(".log") || path.split('/').any(|name| PRODUCT_NAMES.contains(&name))
 }
 
 /// Committed texts of `.gitignore` files, read once each.

@@ -15,11 +15,11 @@ use crate::error::GitFault;
 use crate::store::job::Baseline;
 
 /// Paths in one run of `git hash-object`.
-const PATHS: usize = 4_000;
+const PATHS_PER_RUN: usize = 4_000;
 /// Bytes of files in one run, and of one file. Of a larger file, size and time count.
-const RUN: u64 = 64 << 20;
+const MAX_RUN_BYTES: u64 = 64 << 20;
 /// Bytes of files in one look. Of the files after those, size and time count.
-const ALL: u64 = 1 << 30;
+const MAX_LOOK_BYTES: u64 = 1 << 30;
 
 impl Git<'_> {
     /// Tracked files whose bytes are not those of the index, with their hashes. `known` paths are left out: they were
@@ -146,11 +146,15 @@ impl<'p> Runs<'p> {
     /// Adds a file. False if it is too large.
     fn take(&mut self, path: &'p String, size: u64) -> bool {
         let (last, total) = (self.last.saturating_add(size), self.total.saturating_add(size));
-        if size > RUN || total > ALL {
+        if size > MAX_RUN_BYTES || total > MAX_LOOK_BYTES {
             return false;
         }
         self.total = total;
-        match self.all.last_mut().filter(|run| last <= RUN && run.len() < PATHS) {
+        match self
+            .all
+            .last_mut()
+            .filter(|run| last <= MAX_RUN_BYTES && run.len() < PATHS_PER_RUN)
+        {
             Some(run) => {
                 self.last = last;
                 run.push(path);

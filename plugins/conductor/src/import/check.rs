@@ -6,7 +6,10 @@ use conductor_repo::describe::MAX_DESCRIPTION;
 use serde_json::Value;
 use tollgate_sdk::{Id, ToolError};
 
-use crate::arguments::{BLOCK, BLOCKS, ENTRY, EVIDENCE, PATH, STEPS, TITLE, clip};
+use crate::arguments::{
+    MAX_BLOCK_BYTES, MAX_CONTEXT_BYTES, MAX_ENTRY_CHARS, MAX_EVIDENCE_BYTES, MAX_PATH_CHARS, MAX_STEPS,
+    MAX_TITLE_CHARS, clip,
+};
 use crate::error::{Reason, Refusals};
 use crate::export::Bundle;
 use crate::model::{
@@ -41,8 +44,8 @@ fn check_job(bundle: &Bundle, refusals: &mut Refusals) {
             clip(job.id.as_str())
         )));
     }
-    refusals.text("bundle.job.title", &job.title, TITLE);
-    refusals.text("bundle.job.goal", &job.goal, ENTRY);
+    refusals.text("bundle.job.title", &job.title, MAX_TITLE_CHARS);
+    refusals.text("bundle.job.goal", &job.goal, MAX_ENTRY_CHARS);
     refusals.tags("bundle.job.tags", &job.tags);
     job.plan.check("bundle.job.plan.", refusals);
     job.plan.check_size(refusals);
@@ -64,7 +67,7 @@ fn check_job(bundle: &Bundle, refusals: &mut Refusals) {
 /// The chain must be one that the job's status allows.
 fn check_steps(bundle: &Bundle, refusals: &mut Refusals) {
     let steps = &bundle.steps;
-    refusals.at_most("bundle.steps", steps.len(), STEPS, "steps");
+    refusals.at_most("bundle.steps", steps.len(), MAX_STEPS, "steps");
     let ids: BTreeSet<&str> = steps.iter().map(|step| step.step_id.as_str()).collect();
     if ids.len() < steps.len() || steps.iter().any(|step| !is_step(&step.step_id)) {
         refusals.add(Reason::Bundle(
@@ -75,8 +78,16 @@ fn check_steps(bundle: &Bundle, refusals: &mut Refusals) {
         step.spec.check(&format!("bundle.steps[{place}]"), refusals);
         if let Some(approval) = &step.approval {
             let field = format!("bundle.steps[{place}].approval");
-            refusals.text(&format!("{field}.approved_by"), &approval.approved_by, TITLE);
-            refusals.optional_text(&format!("{field}.note"), approval.note.as_deref(), ENTRY);
+            refusals.text(
+                &format!("{field}.approved_by"),
+                &approval.approved_by,
+                MAX_TITLE_CHARS,
+            );
+            refusals.optional_text(
+                &format!("{field}.note"),
+                approval.note.as_deref(),
+                MAX_ENTRY_CHARS,
+            );
         }
     }
     let done = steps
@@ -232,38 +243,43 @@ fn is_id(prefix: &str, text: &str) -> bool {
 
 /// Checks whether an id is `S` and a number without leading zeros.
 fn is_step(id: &StepId) -> bool {
-    const HIGHEST: usize = 99_999;
-    let number = id.number().filter(|number| (1..=HIGHEST).contains(number));
+    const MAX_NUMBER: usize = 99_999;
+    let number = id.number().filter(|number| (1..=MAX_NUMBER).contains(number));
     number.is_some_and(|number| StepId::nth(number) == *id)
 }
 
 fn check_records(bundle: &Bundle, refusals: &mut Refusals) {
     for (place, attempt) in bundle.attempts.iter().enumerate() {
         let field = format!("bundle.attempts[{place}]");
-        refusals.text(&format!("{field}.summary"), &attempt.summary, ENTRY);
+        refusals.text(&format!("{field}.summary"), &attempt.summary, MAX_ENTRY_CHARS);
         let evidence = Value::Object(attempt.evidence.clone());
-        refusals.json(&format!("{field}.evidence"), &evidence, EVIDENCE);
+        refusals.json(&format!("{field}.evidence"), &evidence, MAX_EVIDENCE_BYTES);
         let looked_up = serde_json::json!([attempt.commands, attempt.notes]);
-        refusals.json(&format!("{field}.commands"), &looked_up, EVIDENCE);
+        refusals.json(&format!("{field}.commands"), &looked_up, MAX_EVIDENCE_BYTES);
     }
     for (place, mistake) in bundle.mistakes.iter().enumerate() {
         let field = format!("bundle.mistakes[{place}]");
-        refusals.text(&format!("{field}.title"), &mistake.title, TITLE);
+        refusals.text(&format!("{field}.title"), &mistake.title, MAX_TITLE_CHARS);
         refusals.text(
             &format!("{field}.avoid_next_time"),
             &mistake.avoid_next_time,
-            ENTRY,
+            MAX_ENTRY_CHARS,
         );
         refusals.tags(&format!("{field}.tags"), &mistake.tags);
     }
     let mut total = 0_usize;
     for (place, block) in bundle.context.iter().enumerate() {
         let field = format!("bundle.context[{place}]");
-        refusals.at_most(&format!("{field}.content"), block.content.len(), BLOCK, "bytes");
+        refusals.at_most(
+            &format!("{field}.content"),
+            block.content.len(),
+            MAX_BLOCK_BYTES,
+            "bytes",
+        );
         refusals.tags(&format!("{field}.tags"), &block.tags);
         total = total.saturating_add(block.content.len());
     }
-    refusals.at_most("bundle.context", total, BLOCKS, "bytes");
+    refusals.at_most("bundle.context", total, MAX_CONTEXT_BYTES, "bytes");
     let open = bundle
         .batches
         .iter()
@@ -282,11 +298,11 @@ fn check_repository(bundle: &Bundle, refusals: &mut Refusals) {
     }
     for (path, text) in &repository.descriptions {
         let length = text.chars().count();
-        if length == 0 || length > MAX_DESCRIPTION || text.contains('\n') || path.len() > PATH {
+        if length == 0 || length > MAX_DESCRIPTION || text.contains('\n') || path.len() > MAX_PATH_CHARS {
             let fault = format!("the description of {} is not one short line", clip(path));
             refusals.add(Reason::Bundle(fault));
         }
     }
     let map = repository.map.as_ref().map_or(0, String::len);
-    refusals.at_most("bundle.repository.map", map, BLOCK, "bytes");
+    refusals.at_most("bundle.repository.map", map, MAX_BLOCK_BYTES, "bytes");
 }

@@ -10,7 +10,7 @@ use schemars::JsonSchema;
 use serde::Serialize;
 use tollgate_sdk::{Cx, Db, DbError, Id, ToolError};
 
-use crate::arguments::{ENTRY, clip_to};
+use crate::arguments::{MAX_ENTRY_CHARS, clip_to};
 use crate::digest::digest;
 use crate::export::Bundle;
 use crate::model::{BlockType, JobId, LogType, StepStatus};
@@ -19,9 +19,9 @@ use crate::state::Status;
 use crate::store::{attempt, batch, context, description, job, log, mistake, short_id, snapshot, step};
 
 /// Beginning of the log entry of an imported job.
-pub(crate) const IMPORTED: &str = "imported from a bundle";
+pub(crate) const IMPORT_LOG_PREFIX: &str = "imported from a bundle";
 /// Note on submissions that a bundle has as accepted.
-pub(crate) const ELSEWHERE: &str = "imported: this host did not judge this submission";
+pub(crate) const IMPORT_NOTE: &str = "imported: this host did not judge this submission";
 /// Maximum number of a step that a bundle may claim to have had.
 const LAST_STEP: u32 = 90_000;
 
@@ -105,11 +105,11 @@ fn mark(bundle: &mut Bundle, given: &JobId) -> String {
     let mut count = 0_usize;
     for attempt in accepted {
         count = count.saturating_add(1);
-        attempt.notes.retain(|note| note != ELSEWHERE);
-        attempt.notes.insert(0, ELSEWHERE.to_owned());
+        attempt.notes.retain(|note| note != IMPORT_NOTE);
+        attempt.notes.insert(0, IMPORT_NOTE.to_owned());
     }
     format!(
-        "{IMPORTED} as {}: the job's id in the bundle is {given}; this host did not judge its {count} accepted submissions",
+        "{IMPORT_LOG_PREFIX} as {}: the job's id in the bundle is {given}; this host did not judge its {count} accepted submissions",
         bundle.job.status
     )
 }
@@ -131,7 +131,10 @@ fn allowed(cx: &Cx<'_>, bundle: &Bundle, given: &JobId) -> Result<Option<String>
         digest(&text)
     );
     let who = person::allows(cx, &change, "job_import")?;
-    Ok(Some(clip_to(&format!("plan changed by {who}: {change}"), ENTRY)))
+    Ok(Some(clip_to(
+        &format!("plan changed by {who}: {change}"),
+        MAX_ENTRY_CHARS,
+    )))
 }
 
 /// Removes approvals of steps that are not done, and identities: a bundle is a file that anybody can write, and

@@ -14,9 +14,9 @@ use crate::export::{Bundle, FORMAT, VERSION};
 use crate::root::Root;
 
 /// Maximum bytes of a file: the parts read must fit into the memory of a component.
-const FILE: u64 = 16 << 20;
+const MAX_FILE_BYTES: u64 = 16 << 20;
 /// Maximum unknown keys that an error lists.
-const KEYS: usize = 20;
+const MAX_LISTED_KEYS: usize = 20;
 
 /// Format and version of a bundle.
 #[derive(Deserialize)]
@@ -94,8 +94,8 @@ impl Pieces<'_> {
         let Source { workspace, path } = self.source;
         let piece = workspace.read_at(path, self.offset, MAX_READ)?;
         self.offset += u64::try_from(piece.len()).unwrap_or(u64::MAX);
-        if self.offset > FILE {
-            let fault = format!("is a file of more than {FILE} bytes");
+        if self.offset > MAX_FILE_BYTES {
+            let fault = format!("is a file of more than {MAX_FILE_BYTES} bytes");
             return Err(Reason::argument("path", fault).into());
         }
         Ok(piece)
@@ -148,11 +148,11 @@ fn read<'de, D: Deserializer<'de>>(whole: D) -> Result<Bundle, ToolError> {
     if unknown.is_empty() {
         return Ok(bundle);
     }
-    let more = match unknown.len().saturating_sub(KEYS) {
+    let more = match unknown.len().saturating_sub(MAX_LISTED_KEYS) {
         0 => String::new(),
         more => format!(" and {more} more"),
     };
-    unknown.truncate(KEYS);
+    unknown.truncate(MAX_LISTED_KEYS);
     let fault = format!("the bundle has unknown keys: {}{more}", unknown.join(", "));
     Err(Reason::Bundle(fault).into())
 }

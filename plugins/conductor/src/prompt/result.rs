@@ -85,7 +85,7 @@ pub(super) fn commit(material: &Material<'_>) -> Option<String> {
 /// Checks whether a step wants a commit even if no file changes.
 fn always_commits(step: &StepSpec) -> bool {
     step.strict_git
-        || step.required_evidence.contains_key(evidence::COMMIT)
+        || step.required_evidence.contains_key(evidence::COMMIT_KEY)
         || step.parsed_gates().contains(&Gate::CommitExists)
 }
 

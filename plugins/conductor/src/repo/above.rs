@@ -9,11 +9,11 @@ use tollgate_sdk::Command;
 use crate::access::Access;
 
 /// Name of ignore files.
-const NAME: &str = ".gitignore";
+const IGNORE_FILE: &str = ".gitignore";
 /// Path of the rules of a whole repository, below its top.
-const EXCLUDE: &str = ".git/info/exclude";
+const EXCLUDE_FILE: &str = ".git/info/exclude";
 /// Maximum bytes of an ignore file.
-const BYTES: u32 = 256 << 10;
+const MAX_IGNORE_FILE_BYTES: u32 = 256 << 10;
 
 /// Ignore files of the directories above a repository, up to the top of Git's.
 pub(super) fn ignore_files(access: &Access<'_>) -> Above {
@@ -36,13 +36,13 @@ pub(super) fn ignore_files(access: &Access<'_>) -> Above {
         return Above::default();
     }
     if prefix.is_empty()
-        && let Some(content) = read(access, &path(&directories, top, EXCLUDE))
+        && let Some(content) = read(access, &path(&directories, top, EXCLUDE_FILE))
     {
         files.push(("exclude".to_owned(), content));
     }
     for depth in top..directories.len() {
-        if let Some(content) = read(access, &path(&directories, depth, NAME)) {
-            let source = path(below, depth.saturating_sub(top), NAME);
+        if let Some(content) = read(access, &path(&directories, depth, IGNORE_FILE)) {
+            let source = path(below, depth.saturating_sub(top), IGNORE_FILE);
             files.push((format!("{prefix}{source}"), content));
         }
     }
@@ -62,7 +62,7 @@ fn outside(access: &Access<'_>) -> (String, Vec<(String, Vec<u8>)>) {
     let parts: Vec<&str> = prefix.split('/').filter(|part| !part.is_empty()).collect();
     let mut files = Vec::new();
     for depth in 0..parts.len() {
-        let source = path(&parts, depth, NAME);
+        let source = path(&parts, depth, IGNORE_FILE);
         if let Some(content) = git(access, &["cat-file", "-p", &format!("HEAD:{source}")]) {
             files.push((source, content));
         }
@@ -76,7 +76,7 @@ fn git(access: &Access<'_>, arguments: &[&str]) -> Option<Vec<u8>> {
     let command = Command::new("git")
         .args(["--no-optional-locks", "--no-replace-objects"])
         .args(arguments.iter().copied())
-        .output_limit(BYTES);
+        .output_limit(MAX_IGNORE_FILE_BYTES);
     let outcome = access.workspace.run(&command).ok()?;
     (outcome.succeeded() && !outcome.stdout.is_cut()).then_some(outcome.stdout.bytes)
 }
@@ -92,5 +92,5 @@ fn exists(access: &Access<'_>, path: &str) -> bool {
 }
 
 fn read(access: &Access<'_>, path: &str) -> Option<Vec<u8>> {
-    access.workspace.read_at(path, 0, BYTES).ok()
+    access.workspace.read_at(path, 0, MAX_IGNORE_FILE_BYTES).ok()
 }

@@ -8,7 +8,7 @@ use crate::error::GitFault;
 use crate::git::Git;
 
 /// Maximum commits read. A file that none of them touched is older than the oldest.
-const COMMITS: &str = "--max-count=2000";
+const MAX_COUNT_OPTION: &str = "--max-count=2000";
 
 impl Git<'_> {
     /// Files below the job's repository that are tracked although `.gitignore` excludes them, among the entries
@@ -42,7 +42,7 @@ impl Git<'_> {
             "log",
             "-z",
             "--no-renames",
-            COMMITS,
+            MAX_COUNT_OPTION,
             "--format=format:%x01%ct",
             "--name-only",
         ])?;

@@ -17,16 +17,16 @@ use tollgate_sdk::DbError;
 use crate::store::part::Buckets;
 
 /// Number of buckets for facts.
-const SHARES: u32 = 64;
+const SHARE_COUNT: u32 = 64;
 /// Bucket of data that is not a list.
-pub(crate) const HEAD: u32 = SHARES;
+pub(crate) const HEAD_BUCKET: u32 = SHARE_COUNT;
 /// First of the buckets for files; all files of a directory are in the same one. Old snapshots have their files
-/// in the buckets before [`HEAD`], by path.
-const DIRECTORIES: u32 = HEAD + 1;
+/// in the buckets before [`HEAD_BUCKET`], by path.
+const FIRST_FILE_BUCKET: u32 = HEAD_BUCKET + 1;
 /// Bucket of the directory table. Missing in old snapshots, whose files are by path.
-pub(crate) const TABLE: u32 = DIRECTORIES + SHARES;
+pub(crate) const TABLE_BUCKET: u32 = FIRST_FILE_BUCKET + SHARE_COUNT;
 /// Bucket of the ignore files above the repository. Missing or empty if there are none.
-pub(crate) const ABOVE: u32 = TABLE + 1;
+pub(crate) const ABOVE_BUCKET: u32 = TABLE_BUCKET + 1;
 
 /// All files of a stored snapshot.
 #[derive(Debug, Clone, Default, PartialEq)]
@@ -79,23 +79,23 @@ pub(crate) struct KeptFile {
 
 impl Head {
     pub(crate) fn of_buckets(buckets: &Buckets) -> Result<Option<Head>, DbError> {
-        buckets.get(&HEAD).map(|bytes| decode(bytes)).transpose()
+        buckets.get(&HEAD_BUCKET).map(|bytes| decode(bytes)).transpose()
     }
 
     /// Bucket in which it is stored.
     pub(crate) fn bucket(&self) -> Result<(u32, Vec<u8>), DbError> {
-        Ok((HEAD, encode(self)?))
+        Ok((HEAD_BUCKET, encode(self)?))
     }
 }
 
 impl Table {
     pub(crate) fn of_buckets(buckets: &Buckets) -> Result<Option<Table>, DbError> {
-        buckets.get(&TABLE).map(|bytes| decode(bytes)).transpose()
+        buckets.get(&TABLE_BUCKET).map(|bytes| decode(bytes)).transpose()
     }
 
     /// Bucket in which it is stored.
     pub(crate) fn bucket(&self) -> Result<(u32, Vec<u8>), DbError> {
-        Ok((TABLE, encode(self)?))
+        Ok((TABLE_BUCKET, encode(self)?))
     }
 
     /// Directories with their summaries.
@@ -113,7 +113,7 @@ impl Known {
         let mut directories: Vec<Vec<KeptFile>> = Vec::new();
         for (_, bytes) in buckets
             .iter()
-            .filter(|(bucket, _)| ![HEAD, TABLE, ABOVE].contains(bucket))
+            .filter(|(bucket, _)| ![HEAD_BUCKET, TABLE_BUCKET, ABOVE_BUCKET].contains(bucket))
         {
             let mut files = files_in(bytes)?.into_iter().peekable();
             while let Some(first) = files.next() {
@@ -173,11 +173,11 @@ pub(crate) fn above_bucket(above: &Above) -> Result<(u32, Vec<u8>), DbError> {
         true => Vec::new(),
         false => encode(above)?,
     };
-    Ok((ABOVE, bytes))
+    Ok((ABOVE_BUCKET, bytes))
 }
 
 fn above_from(buckets: &Buckets) -> Result<Above, DbError> {
-    match buckets.get(&ABOVE) {
+    match buckets.get(&ABOVE_BUCKET) {
         Some(bytes) if !bytes.is_empty() => decode(bytes),
         _ => Ok(Above::default()),
     }
@@ -208,12 +208,12 @@ impl Summary {
 
 /// Bucket of a directory's files.
 pub(crate) fn share(directory: &str) -> u32 {
-    DIRECTORIES + Digest::of(directory.as_bytes()).share(SHARES)
+    FIRST_FILE_BUCKET + Digest::of(directory.as_bytes()).share(SHARE_COUNT)
 }
 
 /// All buckets that hold or held files.
 pub(crate) fn all_shares() -> impl Iterator<Item = u32> {
-    (0..TABLE).filter(|bucket| *bucket != HEAD)
+    (0..TABLE_BUCKET).filter(|bucket| *bucket != HEAD_BUCKET)
 }
 
 /// Files of one bucket.
@@ -234,7 +234,7 @@ pub(crate) fn bucket_of(files: &[(&FileRecord, u32)]) -> Result<Vec<u8>, DbError
 
 /// Beginning of each bucket of facts: a length that no list has, then the version of the facts. Buckets of earlier
 /// versions begin with the length of their list.
-const FACTS: [u8; 6] = [0xff, 0xff, 0xff, 0xff, 0xff, facts::VERSION];
+const FACTS_HEADER: [u8; 6] = [0xff, 0xff, 0xff, 0xff, 0xff, facts::VERSION];
 
 /// Facts in these buckets.
 pub(crate) fn book_from(buckets: &Buckets) -> Result<FactBook, DbError> {
@@ -248,7 +248,7 @@ pub(crate) fn book_from(buckets: &Buckets) -> Result<FactBook, DbError> {
 /// Adds the facts of one bucket. Facts of another version are left out, so that the next update of the map reads
 /// their files again.
 pub(crate) fn add_facts(bytes: &[u8], book: &mut FactBook) -> Result<(), DbError> {
-    let Some(bytes) = bytes.strip_prefix(FACTS.as_slice()) else {
+    let Some(bytes) = bytes.strip_prefix(FACTS_HEADER.as_slice()) else {
         return Ok(());
     };
     for (digest, reading, facts) in decode::<Vec<(Digest, String, Facts)>>(bytes)? {
@@ -259,12 +259,12 @@ pub(crate) fn add_facts(bytes: &[u8], book: &mut FactBook) -> Result<(), DbError
 
 /// Buckets of changed facts.
 pub(crate) fn changed_facts(book: &FactBook, learned: &Learned) -> Result<Buckets, DbError> {
-    let changed = book.changed().map(|digest| digest.share(SHARES));
+    let changed = book.changed().map(|digest| digest.share(SHARE_COUNT));
     let changed: BTreeSet<u32> = changed.chain(learned.shares.keys().copied()).collect();
     let mut shares: BTreeMap<u32, Vec<(Digest, &str, &Facts)>> =
         changed.into_iter().map(|share| (share, Vec::new())).collect();
     for (digest, reading, facts) in book.rows() {
-        if let Some(share) = shares.get_mut(&digest.share(SHARES)) {
+        if let Some(share) = shares.get_mut(&digest.share(SHARE_COUNT)) {
             share.push((digest, reading, facts));
         }
     }
@@ -303,7 +303,7 @@ impl Learned {
             return;
         }
         if let Ok(row) = encode(&(digest, reading, Facts::read(&file.path, bytes))) {
-            let (rows, written) = self.shares.entry(digest.share(SHARES)).or_default();
+            let (rows, written) = self.shares.entry(digest.share(SHARE_COUNT)).or_default();
             *rows += 1;
             written.extend(row);
         }
@@ -347,12 +347,12 @@ pub(crate) struct KeptAges {
 
 /// Ages in these buckets.
 pub(crate) fn ages_from(buckets: &Buckets) -> Result<Option<KeptAges>, DbError> {
-    buckets.get(&HEAD).map(|bytes| decode(bytes)).transpose()
+    buckets.get(&HEAD_BUCKET).map(|bytes| decode(bytes)).transpose()
 }
 
 /// Bucket of ages.
 pub(crate) fn ages_to(ages: &KeptAges) -> Result<Buckets, DbError> {
-    Ok(Buckets::from([(HEAD, encode(ages)?)]))
+    Ok(Buckets::from([(HEAD_BUCKET, encode(ages)?)]))
 }
 
 fn directory_of(files: &[KeptFile]) -> &str {
@@ -361,7 +361,7 @@ fn directory_of(files: &[KeptFile]) -> &str {
 
 /// Bytes of facts, with their version.
 fn encode_facts(value: &impl Serialize) -> Result<Vec<u8>, DbError> {
-    let mut bytes = FACTS.to_vec();
+    let mut bytes = FACTS_HEADER.to_vec();
     bytes.extend(encode(value)?);
     Ok(bytes)
 }

@@ -13,7 +13,7 @@ use crate::store::part::{self, Kind};
 use crate::store::{description, job};
 
 /// Limits of maps.
-pub(crate) const LIMITS: Limits = Limits::DEFAULT;
+pub(crate) const MAP_LIMITS: Limits = Limits::DEFAULT;
 
 /// Data about a repository.
 pub(crate) struct Knowledge {
@@ -52,7 +52,7 @@ impl Knowledge {
             return Ok(None);
         };
         let book = kept::book_from(&facts)?;
-        let mut unread = book.unread(&known.snapshot, &LIMITS);
+        let mut unread = book.unread(&known.snapshot, &MAP_LIMITS);
         if book.is_empty() && unread.next().is_some() {
             return Ok(None);
         }
@@ -80,7 +80,7 @@ impl Knowledge {
 
     /// Number of files added or changed since the last update of the map, whose imports are unknown.
     pub(crate) fn unread(&self) -> usize {
-        self.book.unread(&self.known.snapshot, &LIMITS).count()
+        self.book.unread(&self.known.snapshot, &MAP_LIMITS).count()
     }
 
     /// Files without a description.

@@ -7,7 +7,7 @@ use conductor_repo::language::is_manifest;
 use conductor_repo::path::{self, show};
 
 /// Maximum number of lines of a tree.
-const LINES: usize = 80;
+const MAX_LINES: usize = 80;
 /// Maximum number of files to read first.
 const KEY_FILES: usize = 20;
 
@@ -22,16 +22,16 @@ pub(crate) fn tree<'a>(directories: impl Iterator<Item = (&'a str, usize)>, root
     }
     let all = upper.len() + roots.len();
     let mut text = String::new();
-    for (directory, files) in upper.iter().take(LINES) {
+    for (directory, files) in upper.iter().take(MAX_LINES) {
         let indent = if directory.contains('/') { "  " } else { "" };
         let name = directory.rsplit_once('/').map_or(*directory, |(_, name)| name);
         let _ = writeln!(text, "{indent}{}/ {files}", show(name));
     }
-    for file in roots.iter().take(LINES.saturating_sub(upper.len())) {
+    for file in roots.iter().take(MAX_LINES.saturating_sub(upper.len())) {
         let _ = writeln!(text, "{}", show(file));
     }
-    if all > LINES {
-        let _ = writeln!(text, "… and {} more", all - LINES);
+    if all > MAX_LINES {
+        let _ = writeln!(text, "… and {} more", all - MAX_LINES);
     }
     text
 }

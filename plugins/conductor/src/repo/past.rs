@@ -30,8 +30,8 @@ enum Files {
 impl Kept {
     /// Loads the data of a job.
     pub(crate) fn load(db: &Db<'_>, job: &JobId) -> Result<Option<Kept>, DbError> {
-        let two = part::some(db, job, Kind::Files, &[kept::HEAD, kept::TABLE])?;
-        match two.contains_key(&kept::TABLE) {
+        let two = part::some(db, job, Kind::Files, &[kept::HEAD_BUCKET, kept::TABLE_BUCKET])?;
+        match two.contains_key(&kept::TABLE_BUCKET) {
             true => Kept::of_buckets(&two),
             false if two.is_empty() => Ok(None),
             false => Kept::of_buckets(&part::load(db, job, Kind::Files)?),

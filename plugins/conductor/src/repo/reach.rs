@@ -65,9 +65,11 @@ fn lone(access: &Access<'_>, map: &RepoMap) -> BTreeSet<String> {
     let settings = map
         .files
         .iter()
-        .filter(|file| file.size <= SETTING as u64 && is_setting(file.language, &file.path));
+        .filter(|file| file.size <= MAX_SETTINGS_BYTES as u64 && is_setting(file.language, &file.path));
     let texts = settings.filter_map(|file| {
-        let read = access.workspace.read(&access.root.join(&file.path), SETTING);
+        let read = access
+            .workspace
+            .read(&access.root.join(&file.path), MAX_SETTINGS_BYTES);
         Some(without_comments(&String::from_utf8_lossy(&read.ok()?)))
     });
     for text in commands.chain(texts) {
@@ -88,7 +90,7 @@ fn without_comments(text: &str) -> String {
 }
 
 /// Maximum bytes of a file that is read for the names of programs.
-const SETTING: usize = 256 << 10;
+const MAX_SETTINGS_BYTES: usize = 256 << 10;
 
 /// Checks whether a file is for readers, so that what it names is not started by it.
 fn is_prose(path: &str) -> bool {

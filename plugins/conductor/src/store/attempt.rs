@@ -10,7 +10,7 @@ use tollgate_sdk::{Db, DbError, Timestamp, params};
 
 use super::to_json;
 use crate::entity;
-use crate::import::ELSEWHERE;
+use crate::import::IMPORT_NOTE;
 use crate::model::{AttemptId, Claim, JobId, StepId};
 
 /// A submission for a step.
@@ -53,7 +53,7 @@ pub(crate) struct Attempt {
 impl Attempt {
     /// Checks whether a bundle brought the submission, so that no gate was checked here.
     pub(crate) fn is_judged_elsewhere(&self) -> bool {
-        self.notes.iter().any(|note| note == ELSEWHERE)
+        self.notes.iter().any(|note| note == IMPORT_NOTE)
     }
 }
 
@@ -141,7 +141,7 @@ pub(crate) fn commits(db: &Db<'_>, job: &JobId, but: &StepId) -> Result<Vec<(Str
 
 /// Steps of a job that a bundle brought as accepted.
 pub(crate) fn accepted_elsewhere(db: &Db<'_>, job: &JobId) -> Result<BTreeSet<StepId>, DbError> {
-    let begin = format!("[\"{ELSEWHERE}");
+    let begin = format!("[\"{IMPORT_NOTE}");
     let length = u32::try_from(begin.chars().count()).unwrap_or(u32::MAX);
     db.query(
         "SELECT DISTINCT step_id FROM conductor_attempts \

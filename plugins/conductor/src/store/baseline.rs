@@ -7,14 +7,14 @@ use super::to_json;
 use crate::model::JobId;
 
 /// Bytes of JSON that the column of the job holds.
-const COLUMN: usize = 256 << 10;
+const MAX_COLUMN_BYTES: usize = 256 << 10;
 /// Bytes of one piece. A value holds at most 1 MB.
-const PIECE: usize = 256 << 10;
+const PIECE_BYTES: usize = 256 << 10;
 
 /// Text for the column of the job: the baseline, or what tells that it is in pieces.
 pub(super) fn column(baseline: &Baseline) -> Result<String, DbError> {
     let json = to_json(baseline)?;
-    match json.len() <= COLUMN {
+    match json.len() <= MAX_COLUMN_BYTES {
         true => Ok(json),
         false => to_json(&Baseline {
             commit: baseline.commit.clone(),
@@ -33,10 +33,10 @@ pub(super) fn keep(db: &Db<'_>, job: &JobId, baseline: Option<&Baseline>) -> Res
         return Ok(());
     };
     let json = to_json(baseline)?;
-    if json.len() <= COLUMN {
+    if json.len() <= MAX_COLUMN_BYTES {
         return Ok(());
     }
-    for (piece, content) in (0_u32..).zip(json.as_bytes().chunks(PIECE)) {
+    for (piece, content) in (0_u32..).zip(json.as_bytes().chunks(PIECE_BYTES)) {
         db.execute(
             "INSERT INTO conductor_baselines (job_id, piece, content) VALUES (?1, ?2, ?3)",
             params![job, piece, content],

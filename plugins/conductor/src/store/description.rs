@@ -7,7 +7,7 @@ use crate::entity;
 use crate::model::JobId;
 
 /// Rows per query.
-const PAGE: u32 = 2_000;
+const PAGE_ROWS: u32 = 2_000;
 
 /// All descriptions of the files of a job's repository. Lines that came with an imported job hold for that job
 /// alone, and go before the shared ones.
@@ -27,13 +27,13 @@ fn read(db: &Db<'_>, place: &str, all: &mut Descriptions) -> Result<(), DbError>
         let rows = db.query(
             "SELECT path, description FROM conductor_file_notes WHERE place = ?1 AND path > ?2 \
              ORDER BY path LIMIT ?3",
-            params![place, after, PAGE],
+            params![place, after, PAGE_ROWS],
         )?;
         for row in &rows {
             after = row.get(0)?;
             all.insert(after.clone(), row.get(1)?);
         }
-        if rows.len() < PAGE as usize {
+        if rows.len() < PAGE_ROWS as usize {
             return Ok(());
         }
     }

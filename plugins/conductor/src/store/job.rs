@@ -9,7 +9,7 @@ use tollgate_sdk::{Db, DbError, Timestamp, Value, params};
 
 use super::{baseline, gone, to_json};
 use crate::entity;
-use crate::import::IMPORTED;
+use crate::import::IMPORT_LOG_PREFIX;
 use crate::model::{JobId, StepId};
 use crate::plan::Plan;
 use crate::policy::{Policies, PolicyChanges};
@@ -243,7 +243,7 @@ pub(crate) fn neighbour_with_map(db: &Db<'_>, id: &JobId) -> Result<Option<JobId
 }
 
 /// Tables whose rows belong to a job.
-const OF_JOBS: [&str; 9] = [
+const JOB_TABLES: [&str; 9] = [
     "conductor_steps",
     "conductor_attempts",
     "conductor_contexts",
@@ -264,7 +264,7 @@ pub(crate) fn delete(db: &Db<'_>, id: &JobId) -> Result<(), DbError> {
          ON CONFLICT (id) DO NOTHING",
         params![id],
     )?;
-    for table in OF_JOBS {
+    for table in JOB_TABLES {
         db.execute(&format!("DELETE FROM {table} WHERE job_id = ?1"), params![id])?;
     }
     for table in ["conductor_lessons", "conductor_file_notes"] {
@@ -391,8 +391,8 @@ pub(crate) fn list(
             offset,
             time,
             id,
-            u32::try_from(IMPORTED.chars().count()).unwrap_or(u32::MAX),
-            IMPORTED,
+            u32::try_from(IMPORT_LOG_PREFIX.chars().count()).unwrap_or(u32::MAX),
+            IMPORT_LOG_PREFIX,
         ],
     )
 }
@@ -401,7 +401,7 @@ pub(crate) fn list(
 mod tests {
     use std::collections::BTreeSet;
 
-    use super::OF_JOBS;
+    use super::JOB_TABLES;
 
     #[test]
     fn a_job_is_deleted_from_every_table_that_refers_to_it() {
@@ -422,6 +422,6 @@ mod tests {
                 }
             }
         }
-        assert_eq!(tables, BTreeSet::from(OF_JOBS));
+        assert_eq!(tables, BTreeSet::from(JOB_TABLES));
     }
 }

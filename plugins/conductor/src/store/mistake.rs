@@ -53,7 +53,7 @@ const COLUMNS: &str = "id, nullif(job_id, ?1), related_step_id, attempt_id, titl
     avoid_next_time, tags_json, at, automatic";
 
 /// Repository of the job `?1`, or the job itself.
-const PLACE: &str = "coalesce((SELECT repo_root FROM conductor_jobs WHERE id = ?1), ?1)";
+const PLACE_SQL: &str = "coalesce((SELECT repo_root FROM conductor_jobs WHERE id = ?1), ?1)";
 
 /// Stores a mistake in the memory of a job's repository.
 pub(crate) fn insert(db: &Db<'_>, job: &JobId, mistake: &Mistake) -> Result<(), DbError> {
@@ -126,7 +126,7 @@ pub(crate) fn before(
 ) -> Result<Vec<Mistake>, DbError> {
     db.query_as(
         &format!(
-            "SELECT {COLUMNS} FROM conductor_lessons WHERE (job_id = ?1 OR place = {PLACE}) \
+            "SELECT {COLUMNS} FROM conductor_lessons WHERE (job_id = ?1 OR place = {PLACE_SQL}) \
              AND (?3 IS NULL OR number < (SELECT number FROM conductor_lessons WHERE id = ?3)) \
              ORDER BY number DESC LIMIT ?2"
         ),

@@ -27,11 +27,11 @@ fn to_json(value: &impl Serialize) -> Result<String, DbError> {
 
 /// Reads all rows of a query in pages, because one result may not hold all of them.
 fn in_pages<T>(page: impl Fn(u32, u32) -> Result<Vec<T>, DbError>) -> Result<Vec<T>, DbError> {
-    const ROWS: u32 = 20;
+    const PAGE_ROWS: u32 = 20;
     let mut all = Vec::new();
-    for offset in (0..).step_by(ROWS as usize) {
-        let rows = page(offset, ROWS)?;
-        let last = rows.len() < ROWS as usize;
+    for offset in (0..).step_by(PAGE_ROWS as usize) {
+        let rows = page(offset, PAGE_ROWS)?;
+        let last = rows.len() < PAGE_ROWS as usize;
         all.extend(rows);
         if last {
             break;
@@ -47,8 +47,8 @@ pub(crate) fn short_id<I: Id>(
 ) -> Result<I, DbError> {
     const ALPHABET: &[u8; 32] = b"0123456789ABCDEFGHJKMNPQRSTVWXYZ";
     /// Tries per length. If all are taken, the next length is used.
-    const TRIES: usize = 3;
-    for length in (4..=26).flat_map(|length| [length; TRIES]) {
+    const TRIES_PER_LENGTH: usize = 3;
+    for length in (4..=26).flat_map(|length| [length; TRIES_PER_LENGTH]) {
         let seed = cx.new_id::<Seed>().0;
         let digest = Sha256::digest(seed.as_bytes());
         let letters = digest

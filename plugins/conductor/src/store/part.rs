@@ -8,9 +8,9 @@ use crate::entity;
 use crate::model::JobId;
 
 /// Maximum bytes of one row. A value holds at most 1 MB.
-const PIECE: usize = 256 << 10;
+const PIECE_BYTES: usize = 256 << 10;
 /// Rows per query. A result holds at most 4 MiB.
-const AT_ONCE: u32 = 8;
+const PAGE_ROWS: u32 = 8;
 
 text_enum! {
     /// Kinds of records.
@@ -60,7 +60,7 @@ fn read(
             "SELECT bucket, piece, content FROM conductor_parts \
              WHERE job_id = ?1 AND kind = ?2 AND (bucket, piece) > (?3, ?4) AND bucket <= ?5 \
              ORDER BY bucket, piece LIMIT ?6",
-            params![job, kind, after.0, after.1, last, AT_ONCE],
+            params![job, kind, after.0, after.1, last, PAGE_ROWS],
         )?;
         let found = rows.len();
         for row in rows {
@@ -68,7 +68,7 @@ fn read(
             let content: Vec<u8> = row.get(2)?;
             buckets.entry(after.0).or_default().extend(content);
         }
-        if found < AT_ONCE as usize {
+        if found < PAGE_ROWS as usize {
             return Ok(());
         }
     }
@@ -94,7 +94,7 @@ pub(crate) fn put_all(db: &Db<'_>, job: &JobId, kind: Kind, changed: &Buckets) -
 pub(crate) fn put(db: &Db<'_>, job: &JobId, kind: Kind, bucket: u32, content: &[u8]) -> Result<(), DbError> {
     entity::part(job, kind.as_str());
     let mut pieces = 0_u32;
-    for piece in content.chunks(PIECE) {
+    for piece in content.chunks(PIECE_BYTES) {
         db.execute(
             "INSERT INTO conductor_parts (job_id, kind, bucket, piece, content) VALUES (?1, ?2, ?3, ?4, ?5) \
              ON CONFLICT (job_id, kind, bucket, piece) DO UPDATE SET content = excluded.content",
@@ -127,7 +127,14 @@ mod tests {
         let call = CallInfo::default();
         let cx = Cx::new(session.backend(), &call);
         // As many pieces as are asked for at once, and one more or less.
-        let sizes = [1, PIECE, 7 * PIECE, 8 * PIECE, 8 * PIECE + 1, 20 * PIECE];
+        let sizes = [
+            1,
+            PIECE_BYTES,
+            7 * PIECE_BYTES,
+            8 * PIECE_BYTES,
+            8 * PIECE_BYTES + 1,
+            20 * PIECE_BYTES,
+        ];
         let of = |size: usize| (0..=u8::MAX).cycle().take(size).collect::<Vec<u8>>();
         let all: Buckets = (3..).zip(sizes.map(of)).collect();
         cx.transaction(|db| {

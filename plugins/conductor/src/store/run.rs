@@ -7,7 +7,7 @@ use crate::entity;
 use crate::model::{JobId, StepId};
 
 /// Most earlier sightings of a failure that a run is compared with.
-const SIGHTINGS: u32 = 200;
+const MAX_SIGHTINGS: u32 = 200;
 
 /// A run of a registered test.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -60,6 +60,6 @@ pub(crate) fn sightings(db: &Db<'_>, job: &JobId, command: &str, failure: &str) 
     db.query_as(
         "SELECT command, failure_fingerprint, detail_fingerprint, state FROM conductor_runs \
          WHERE job_id = ?1 AND command = ?2 AND failure_fingerprint = ?3 ORDER BY number DESC LIMIT ?4",
-        params![job, command, failure, SIGHTINGS],
+        params![job, command, failure, MAX_SIGHTINGS],
     )
 }

@@ -32,7 +32,7 @@ pub(crate) struct Step {
 }
 
 /// Key of the agreed step in the column of the spec.
-const AGREED: &str = "agreed";
+const AGREED_KEY: &str = "agreed";
 
 /// A person's approval of a step.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
@@ -76,7 +76,7 @@ impl Step {
         let mut all = serde_json::to_value(&self.spec).map_err(internal)?;
         let agreed = serde_json::to_value(agreed).map_err(internal)?;
         if let Some(all) = all.as_object_mut() {
-            all.insert(AGREED.to_owned(), agreed);
+            all.insert(AGREED_KEY.to_owned(), agreed);
         }
         to_json(&all)
     }
@@ -88,7 +88,7 @@ impl TryFrom<Row> for Step {
     fn try_from(row: Row) -> Result<Step, DbError> {
         let mut column: Map<String, Value> = row.json(4)?;
         let read = |value: Value| serde_json::from_value(value).map_err(|_| DbError::Internal);
-        let agreed = column.remove(AGREED).map(read).transpose()?;
+        let agreed = column.remove(AGREED_KEY).map(read).transpose()?;
         let approval = row.get::<Option<String>>(3)?.map(|_| row.json(3)).transpose()?;
         Ok(Step {
             agreed: agreed.map(Box::new),

@@ -6,7 +6,7 @@ use tollgate_sdk::{Cx, Db, Effect, NextCall, Tier, Tool, ToolError};
 
 use super::conductor::{baseline, check_root, questions};
 use super::{editable, save};
-use crate::arguments::ENTRY;
+use crate::arguments::MAX_ENTRY_CHARS;
 use crate::error::{Reason, Refusals};
 use crate::interview::Interview;
 use crate::model::JobId;
@@ -245,7 +245,7 @@ impl Answers {
         let mut keys = later.answered();
         let mut refusals = Refusals::default();
         later.check(&format!("{field}."), &mut refusals);
-        refusals.optional_text(&format!("{field}.goal"), goal.as_deref(), ENTRY);
+        refusals.optional_text(&format!("{field}.goal"), goal.as_deref(), MAX_ENTRY_CHARS);
         check_root(cx, &format!("{field}.repo_root"), root.as_deref(), &mut refusals);
         keys.extend(goal.as_ref().map(|_| "goal"));
         keys.extend(root.as_ref().map(|_| "repo_root"));

@@ -5,7 +5,7 @@ use serde::{Deserialize, Serialize};
 use tollgate_sdk::{Cx, Effect, Hints, Tool, ToolError};
 
 use super::{after, conflict, find_job, find_step};
-use crate::arguments::{ENTRY, TITLE};
+use crate::arguments::{MAX_ENTRY_CHARS, MAX_TITLE_CHARS};
 use crate::asked;
 use crate::error::{Reason, Refusals};
 use crate::model::{JobId, LogType, StepId, StepStatus};
@@ -66,7 +66,7 @@ pub(crate) struct StepApprove {
     job_id: JobId,
     step_id: StepId,
     /// Name of the person who approves.
-    #[schemars(length(min = 1, max = TITLE))]
+    #[schemars(length(min = 1, max = MAX_TITLE_CHARS))]
     approved_by: String,
     /// Comment of the person, kept with the approval. Default none.
     note: Option<String>,
@@ -81,8 +81,8 @@ impl Tool for StepApprove {
 
     fn run(self, cx: &Cx<'_>) -> Result<ApprovalState, ToolError> {
         let mut refusals = Refusals::default();
-        refusals.text("approved_by", &self.approved_by, TITLE);
-        refusals.optional_text("note", self.note.as_deref(), ENTRY);
+        refusals.text("approved_by", &self.approved_by, MAX_TITLE_CHARS);
+        refusals.optional_text("note", self.note.as_deref(), MAX_ENTRY_CHARS);
         refusals.finish()?;
         let mut step = open_step(cx, &self.job_id, &self.step_id)?;
         let unchanged = step
@@ -137,7 +137,7 @@ impl Tool for StepRevokeApproval {
 
     fn run(self, cx: &Cx<'_>) -> Result<ApprovalState, ToolError> {
         let mut refusals = Refusals::default();
-        refusals.optional_text("reason", self.reason.as_deref(), ENTRY);
+        refusals.optional_text("reason", self.reason.as_deref(), MAX_ENTRY_CHARS);
         refusals.finish()?;
         let mut step = open_step(cx, &self.job_id, &self.step_id)?;
         let unchanged = step.approval.take().is_none();

@@ -15,7 +15,7 @@ use crate::import::{self, Imported, read};
 use crate::model::JobId;
 
 /// Maximum bytes of content in one reply. JSON escapes lengthen the content, and a reply holds 1 MiB.
-const PART: usize = 300 << 10;
+const PART_BYTES: usize = 300 << 10;
 
 /// Export a job with all its records: `md` to read, `json` for job_import, `zip_manifest` as the files of an
 /// archive. Large exports are split into parts.
@@ -164,7 +164,7 @@ impl Part {
     /// Appends text. Parts are as long as possible and end between characters.
     fn push(&mut self, mut text: &str) {
         loop {
-            let room = PART - self.length;
+            let room = PART_BYTES - self.length;
             let (piece, rest) = text.split_at(text.floor_char_boundary(room));
             self.length += piece.len();
             if self.number == self.wanted {
@@ -195,10 +195,10 @@ impl io::Write for Part {
 fn file_part(files: Vec<File>, wanted: u32) -> (u32, String, Vec<File>) {
     let mut parts: Vec<Vec<File>> = Vec::new();
     let mut size = usize::MAX;
-    for file in files.into_iter().flat_map(|file| pieces(file, PART)) {
+    for file in files.into_iter().flat_map(|file| pieces(file, PART_BYTES)) {
         size = size.saturating_add(file.content.len());
         match parts.last_mut() {
-            Some(part) if size <= PART => part.push(file),
+            Some(part) if size <= PART_BYTES => part.push(file),
             _ => {
                 size = file.content.len();
                 parts.push(vec![file]);
@@ -250,8 +250,13 @@ mod tests {
 
     #[test]
     fn pieces_are_long_whole_and_cut_between_characters() {
-        let text = format!("b{}", "aö€😀\n".repeat(PART / 5));
-        for text in [text, "a".repeat(PART - 2), "a".repeat(PART - 1), String::new()] {
+        let text = format!("b{}", "aö€😀\n".repeat(PART_BYTES / 5));
+        for text in [
+            text,
+            "a".repeat(PART_BYTES - 2),
+            "a".repeat(PART_BYTES - 1),
+            String::new(),
+        ] {
             let json = serde_json::to_string(&text).unwrap();
             let parts = Part::of_json(&text, 0).unwrap().end();
             assert_eq!(parts.1, "", "none is wanted");
@@ -262,8 +267,8 @@ mod tests {
                     piece.1
                 })
                 .collect();
-            assert_eq!(pieces.len(), json.len().div_ceil(PART));
-            assert!(pieces.iter().all(|piece| piece.len() <= PART));
+            assert_eq!(pieces.len(), json.len().div_ceil(PART_BYTES));
+            assert!(pieces.iter().all(|piece| piece.len() <= PART_BYTES));
             assert!(pieces.concat() == json);
         }
         assert_eq!(Part::of("", 1).end(), (1, String::new()));

@@ -7,7 +7,7 @@ use tollgate_sdk::{Cx, Db, DbError, Effect, Hints, Tier, Tool, ToolError};
 
 use super::answer::{Answers, any_object};
 use super::{find_job, planned, standing};
-use crate::arguments::{ENTRY, PATH, TITLE, tidy_tags};
+use crate::arguments::{MAX_ENTRY_CHARS, MAX_PATH_CHARS, MAX_TITLE_CHARS, tidy_tags};
 use crate::error::{Reason, Refusals};
 use crate::interview::{Interview, Question, interview};
 use crate::listed::with_calls;
@@ -29,13 +29,13 @@ use crate::{mistakes, suggest};
 #[serde(deny_unknown_fields)]
 pub(crate) struct ConductorInit {
     /// Short title, for example CSV export.
-    #[schemars(length(min = 1, max = TITLE))]
+    #[schemars(length(min = 1, max = MAX_TITLE_CHARS))]
     title: String,
     /// Goal of the job, in one sentence.
-    #[schemars(length(min = 1, max = ENTRY))]
+    #[schemars(length(min = 1, max = MAX_ENTRY_CHARS))]
     goal: String,
     /// Registered workspace, or a path in one.
-    #[schemars(length(min = 1, max = PATH))]
+    #[schemars(length(min = 1, max = MAX_PATH_CHARS))]
     repo_root: Option<String>,
     /// Policies that differ from the defaults.
     policies: Option<PolicyChanges>,
@@ -115,14 +115,14 @@ const INSTRUCTIONS: &str = "Ask the user what you do not know, and confirm sugge
     job_set_ready, which lists what is missing.";
 
 /// Maximum number of lessons in a reply.
-const LESSONS: usize = 5;
+const MAX_LESSONS: usize = 5;
 
 /// Lessons that other jobs left on a job's repository.
 fn lessons(db: &Db<'_>, job: &JobId) -> Result<Vec<String>, DbError> {
     let known = mistake::latest(db, job, 100)?;
     let taught = known.iter().filter(|mistake| !mistake.lesson.is_empty());
     Ok(taught
-        .take(LESSONS)
+        .take(MAX_LESSONS)
         .map(|mistake| mistakes::advice(mistake).line())
         .collect())
 }
@@ -176,8 +176,8 @@ impl ConductorInit {
 
     fn check(&self, cx: &Cx<'_>) -> Result<(), ToolError> {
         let mut refusals = Refusals::default();
-        refusals.text("title", &self.title, TITLE);
-        refusals.text("goal", &self.goal, ENTRY);
+        refusals.text("title", &self.title, MAX_TITLE_CHARS);
+        refusals.text("goal", &self.goal, MAX_ENTRY_CHARS);
         refusals.tags("tags", &self.tags);
         check_root(cx, "repo_root", self.repo_root.as_deref(), &mut refusals);
         if let Some(policies) = &self.policies {
@@ -192,7 +192,7 @@ pub(super) fn check_root(cx: &Cx<'_>, field: &str, root: Option<&str>, refusals:
     let Some(root) = root else {
         return;
     };
-    refusals.text(field, root, PATH);
+    refusals.text(field, root, MAX_PATH_CHARS);
     if Root::parse(root).is_none() {
         let fault = format!(
             "must be the name of a workspace, or a path in one without `..` ({})",

@@ -6,7 +6,7 @@ use serde::{Deserialize, Deserializer, Serialize};
 use tollgate_sdk::{Cx, Effect, Hints, ParseTextError, Tool, ToolError};
 
 use super::find_job;
-use crate::arguments::{BLOCK, BLOCKS, TEXT, clip_to, tidy_tags};
+use crate::arguments::{MAX_BLOCK_BYTES, MAX_CONTEXT_BYTES, MAX_TEXT_CHARS, clip_to, tidy_tags};
 use crate::error::{Reason, Refusals};
 use crate::model::{BlockType, ContextId, JobId};
 use crate::page::{self, Cursor};
@@ -18,8 +18,8 @@ use crate::store::{job, short_id};
 
 /// Refuses content that is blank or too large.
 fn check_content(refusals: &mut Refusals, content: &str) {
-    refusals.text("content", content, BLOCK);
-    refusals.at_most("content", content.len(), BLOCK, "bytes");
+    refusals.text("content", content, MAX_BLOCK_BYTES);
+    refusals.at_most("content", content.len(), MAX_BLOCK_BYTES, "bytes");
 }
 
 /// Refuses blocks that are together too large to be exported.
@@ -31,7 +31,7 @@ fn check_total(cx: &Cx<'_>, job: &JobId, more: usize, less: usize) -> Result<(),
     refusals.at_most(
         "content",
         total,
-        BLOCKS,
+        MAX_CONTEXT_BYTES,
         "bytes together with the job's other blocks",
     );
     refusals.finish()
@@ -116,7 +116,7 @@ impl Tool for ContextAddBlock {
 }
 
 /// Characters of a block's content in a line of the log.
-const SHOWN: usize = 300;
+const MAX_LOGGED_CHARS: usize = 300;
 
 /// Refuses to store or change research while a job is executed: it shapes the prompts, so it belongs to planning.
 fn check_research(job: &Job, kinds: &[BlockType]) -> Result<(), ToolError> {
@@ -159,8 +159,8 @@ fn note_change(cx: &Cx<'_>, job: &Job, block: &mut Block, before: &str) -> Resul
         "plan changed: {}, the context of {}: {:?} becomes {:?}",
         block.context_id,
         naming.join(", "),
-        clip_to(before, SHOWN),
-        clip_to(&block.content, SHOWN)
+        clip_to(before, MAX_LOGGED_CHARS),
+        clip_to(&block.content, MAX_LOGGED_CHARS)
     );
     super::lifecycle::note(cx, &cx.db, job, &line)
 }
@@ -331,7 +331,7 @@ impl Tool for ContextDeleteBlock {
 pub(crate) struct ContextSearch {
     job_id: JobId,
     /// Keywords; a block matches if its text or tags contain at least one.
-    #[schemars(length(min = 1, max = TEXT))]
+    #[schemars(length(min = 1, max = MAX_TEXT_CHARS))]
     query: String,
     /// Only blocks of this type. Default: all types.
     #[schemars(extend("x-accepts" = super::any_text()))]
@@ -363,7 +363,7 @@ impl Tool for ContextSearch {
 
     fn run(self, cx: &Cx<'_>) -> Result<Found, ToolError> {
         let mut refusals = Refusals::default();
-        refusals.text("query", &self.query, TEXT);
+        refusals.text("query", &self.query, MAX_TEXT_CHARS);
         let limit = refusals.limit(self.limit, 10);
         let skipped = page::skipped(&mut refusals, self.cursor.as_ref(), None);
         refusals.finish()?;

@@ -5,7 +5,7 @@ use serde::{Deserialize, Serialize};
 use tollgate_sdk::{Cx, Effect, Event as Record, Hints, Tool, ToolError};
 
 use super::{after, find_job};
-use crate::arguments::{ENTRY, clip};
+use crate::arguments::{MAX_ENTRY_CHARS, clip};
 use crate::error::Refusals;
 use crate::model::JobId;
 use crate::state::{Event, Status};
@@ -47,7 +47,7 @@ impl Tool for JobDelete {
 
     fn run(self, cx: &Cx<'_>) -> Result<DeletedJob, ToolError> {
         let mut refusals = Refusals::default();
-        refusals.optional_text("reason", self.reason.as_deref(), ENTRY);
+        refusals.optional_text("reason", self.reason.as_deref(), MAX_ENTRY_CHARS);
         refusals.finish()?;
         let job = find_job(&cx.db, &self.job_id)?;
         after(&job, Event::Delete)?;

@@ -154,9 +154,9 @@ pub(crate) struct Telling {
 
 impl Telling {
     /// Maximum number of research blocks that rules are taken from, of mistakes searched, and of decisions.
-    const BLOCKS: u32 = 20;
-    const MISTAKES: u32 = 200;
-    const DECISIONS: u32 = 20;
+    const MAX_BLOCKS: u32 = 20;
+    const MAX_MISTAKES: u32 = 200;
+    const MAX_DECISIONS: u32 = 20;
 
     /// Reads the facts from the database.
     pub(crate) fn gather(
@@ -178,9 +178,9 @@ impl Telling {
                 ));
             }
         }
-        let research = context::of_type(db, &job.id, BlockType::Research, Telling::BLOCKS)?;
+        let research = context::of_type(db, &job.id, BlockType::Research, Telling::MAX_BLOCKS)?;
         let rejected = attempt::last(db, &job.id, &step.step_id)?.filter(|last| !last.accepted);
-        let newest = mistake::latest(db, &job.id, Telling::MISTAKES)?;
+        let newest = mistake::latest(db, &job.id, Telling::MAX_MISTAKES)?;
         let mut relevant: Vec<&Mistake> = match job.effective().inject_mistakes_every_step {
             true => mistakes::relevant(&newest, &step.step_id, &step.spec),
             false => Vec::new(),
@@ -209,7 +209,7 @@ impl Telling {
             db,
             &job.id,
             log::Filter::of_type(LogType::Decision),
-            Telling::DECISIONS,
+            Telling::MAX_DECISIONS,
         )?;
         let first_line = |text: String| text.lines().next().unwrap_or_default().to_owned();
         let mut accepted = Vec::new();

@@ -14,7 +14,7 @@ use crate::store::job::Job;
 use crate::submission::is_hash;
 
 /// Maximum number of paths in one reply.
-const SHOWN: usize = 500;
+const MAX_SHOWN_PATHS: usize = 500;
 
 impl From<GitFault> for ToolError {
     fn from(fault: GitFault) -> ToolError {
@@ -70,7 +70,7 @@ impl Tool for GitStatus {
         let status = git.status()?;
         let total = status.entries.len();
         let mut changes = status.entries;
-        changes.truncate(SHOWN);
+        changes.truncate(MAX_SHOWN_PATHS);
         Ok(StatusView {
             detached: status.head.branch.is_none(),
             branch: status.head.branch,
@@ -157,7 +157,7 @@ impl Tool for GitDiffSummary {
         let lines = files
             .iter()
             .fold(0_u64, |sum, file| sum.saturating_add(file.lines));
-        files.truncate(SHOWN);
+        files.truncate(MAX_SHOWN_PATHS);
         Ok(DiffView {
             since,
             files,

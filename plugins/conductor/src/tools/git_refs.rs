@@ -6,7 +6,7 @@ use tollgate_kit::git::lines;
 use tollgate_sdk::{Cx, Effect, Hints, Tool, ToolError};
 
 use super::git::job_of;
-use crate::arguments::TITLE;
+use crate::arguments::MAX_TITLE_CHARS;
 use crate::error::{GitFault, Reason, Refusals};
 use crate::git::Git;
 use crate::model::JobId;
@@ -162,7 +162,7 @@ impl Tool for GitTag {
         refusals.at_most(
             "name",
             self.name.as_deref().unwrap_or_default().len(),
-            TITLE,
+            MAX_TITLE_CHARS,
             "characters",
         );
         refusals.finish()?;

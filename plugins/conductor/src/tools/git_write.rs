@@ -8,7 +8,7 @@ use tollgate_sdk::{Cx, Effect, Event, Tool, ToolError};
 
 use super::current;
 use super::git::job_of;
-use crate::arguments::{ENTRY, PATH};
+use crate::arguments::{MAX_ENTRY_CHARS, MAX_PATH_CHARS};
 use crate::entity;
 use crate::error::{GitFault, Reason, Refusals};
 use crate::git::Git;
@@ -30,7 +30,7 @@ const MAX_PATHS: usize = 500;
 pub(crate) struct GitCommit {
     job_id: JobId,
     /// Summary of the changes for the message. Required unless defer_reason is given.
-    #[schemars(length(min = 1, max = ENTRY))]
+    #[schemars(length(min = 1, max = MAX_ENTRY_CHARS))]
     summary: Option<String>,
     /// Files or directories to commit, relative to the repository.
     #[serde(default)]
@@ -38,7 +38,7 @@ pub(crate) struct GitCommit {
     /// Step that the commit belongs to. Default: the current step.
     step_id: Option<StepId>,
     /// Reason to defer the commit. Do not combine with summary or paths.
-    #[schemars(length(min = 1, max = ENTRY))]
+    #[schemars(length(min = 1, max = MAX_ENTRY_CHARS))]
     defer_reason: Option<String>,
     /// Author name, if the Git configuration has none. Requires author_email.
     author_name: Option<String>,
@@ -86,8 +86,8 @@ impl Tool for GitCommit {
 impl GitCommit {
     fn check(&self) -> Result<(), ToolError> {
         let mut refusals = Refusals::default();
-        refusals.optional_text("defer_reason", self.defer_reason.as_deref(), ENTRY);
-        refusals.optional_text("summary", self.summary.as_deref(), ENTRY);
+        refusals.optional_text("defer_reason", self.defer_reason.as_deref(), MAX_ENTRY_CHARS);
+        refusals.optional_text("summary", self.summary.as_deref(), MAX_ENTRY_CHARS);
         if self.defer_reason.is_some() {
             if self.summary.is_some() || !self.paths.is_empty() {
                 refusals.add(Reason::argument(
@@ -121,7 +121,7 @@ impl GitCommit {
 
     fn check_paths(&self, refusals: &mut Refusals) {
         for path in &self.paths {
-            if !stays_inside(path) || path.len() > PATH {
+            if !stays_inside(path) || path.len() > MAX_PATH_CHARS {
                 refusals.add(Reason::Git(GitFault::Path {
                     path: crate::arguments::clip(path),
                     fault: "leads out of the repository".to_owned(),

@@ -9,7 +9,7 @@ use super::steps::StepLine;
 use super::{after, current, find_job, find_step, planned, save, standing};
 use crate::error::{Reason, Refusals};
 use crate::freeze::{self, Change};
-use crate::import::IMPORTED;
+use crate::import::IMPORT_LOG_PREFIX;
 use crate::interview::interview;
 use crate::model::{JobId, StepId};
 use crate::page::{self, Cursor};
@@ -23,7 +23,7 @@ use crate::store::{batch, log, mistake};
 use crate::workspaces::WorkspaceLine;
 
 /// Maximum changes of a plan that are shown.
-const SHOWN: u32 = 200;
+const MAX_SHOWN_CHANGES: u32 = 200;
 
 /// Show a job: status, plan, effective policies and steps. On request, also one step in full and the latest
 /// submissions.
@@ -136,8 +136,8 @@ impl Tool for JobGet {
             attempts,
             mistakes: mistakes.into_iter().map(|mistake| mistake.title).collect(),
             open_batch: batch::open(&cx.db, &job.id)?,
-            plan_changes: log::own(&cx.db, &job.id, "plan changed", SHOWN)?,
-            imported: log::own(&cx.db, &job.id, IMPORTED, 1)?.pop(),
+            plan_changes: log::own(&cx.db, &job.id, "plan changed", MAX_SHOWN_CHANGES)?,
+            imported: log::own(&cx.db, &job.id, IMPORT_LOG_PREFIX, 1)?.pop(),
             required_open: match job.status {
                 Status::Planning => interview(&standing(&job, planned(&steps)), false).required_open,
                 _ => Vec::new(),

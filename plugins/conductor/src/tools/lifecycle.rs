@@ -7,7 +7,7 @@ use tollgate_sdk::{Cx, Db, Effect, Hints, NextCall, Tier, Tool, ToolError};
 use super::execute::{Running, Telling, attempts_left};
 use super::{after, conflict, current, find_job, job_call, planned, save};
 use crate::access;
-use crate::arguments::ENTRY;
+use crate::arguments::MAX_ENTRY_CHARS;
 use crate::error::Refusals;
 use crate::gate::agreed::{self, Agreement};
 use crate::gate::delivered;
@@ -209,7 +209,7 @@ pub(crate) struct Moved {
 /// Changes the status of a job and logs the reason.
 fn shift(cx: &Cx<'_>, id: &JobId, event: Event, reason: Option<String>) -> Result<Moved, ToolError> {
     let mut refusals = Refusals::default();
-    refusals.optional_text("reason", reason.as_deref(), ENTRY);
+    refusals.optional_text("reason", reason.as_deref(), MAX_ENTRY_CHARS);
     refusals.finish()?;
     let mut job = find_job(&cx.db, id)?;
     let from = job.status;
@@ -303,7 +303,7 @@ impl Tool for JobResume {
 pub(crate) struct JobFail {
     job_id: JobId,
     /// Reason for giving up the job, kept in the job's log.
-    #[schemars(length(min = 1, max = ENTRY))]
+    #[schemars(length(min = 1, max = MAX_ENTRY_CHARS))]
     reason: String,
 }
 

@@ -9,7 +9,7 @@ use serde_json::Value;
 use tollgate_sdk::{Cx, Db, DbError, Effect, Tool, ToolError};
 
 use super::{find_job, known_step};
-use crate::arguments::{ENTRY, TEXT};
+use crate::arguments::{MAX_ENTRY_CHARS, MAX_TEXT_CHARS};
 use crate::error::{Reason, Refusals};
 use crate::model::{JobId, LogId, LogType, StepId};
 use crate::page::{self, Cursor};
@@ -26,7 +26,7 @@ use crate::submission::is_hash;
 pub(crate) struct DevlogAppend {
     job_id: JobId,
     /// Text of the entry, for example "Write a header row".
-    #[schemars(length(min = 1, max = TEXT))]
+    #[schemars(length(min = 1, max = MAX_TEXT_CHARS))]
     content: String,
     /// Type of the entry. Default DEVLOG.
     #[schemars(extend("x-accepts" = super::any_text()))]
@@ -45,7 +45,7 @@ impl Tool for DevlogAppend {
 
     fn run(self, cx: &Cx<'_>) -> Result<LogEntry, ToolError> {
         let mut refusals = Refusals::default();
-        refusals.text("content", &self.content, TEXT);
+        refusals.text("content", &self.content, MAX_TEXT_CHARS);
         if self.commit_hash.as_deref().is_some_and(|hash| !is_hash(hash)) {
             refusals.add(Reason::argument("commit_hash", "is not a commit hash"));
         }
@@ -254,7 +254,7 @@ pub(crate) fn markdown(heading: &str, title: &str, entries: &[LogEntry], tests: 
 pub(crate) struct DecisionRecord {
     job_id: JobId,
     /// Decision, in one or two sentences.
-    #[schemars(length(min = 1, max = ENTRY))]
+    #[schemars(length(min = 1, max = MAX_ENTRY_CHARS))]
     decision: String,
     /// Reasons for the decision. Default none.
     rationale: Option<String>,
@@ -273,9 +273,9 @@ impl Tool for DecisionRecord {
 
     fn run(self, cx: &Cx<'_>) -> Result<LogEntry, ToolError> {
         let mut refusals = Refusals::default();
-        refusals.text("decision", &self.decision, ENTRY);
-        refusals.optional_text("rationale", self.rationale.as_deref(), TEXT);
-        refusals.texts("alternatives", &self.alternatives, ENTRY);
+        refusals.text("decision", &self.decision, MAX_ENTRY_CHARS);
+        refusals.optional_text("rationale", self.rationale.as_deref(), MAX_TEXT_CHARS);
+        refusals.texts("alternatives", &self.alternatives, MAX_ENTRY_CHARS);
         refusals.finish()?;
         let job = find_job(&cx.db, &self.job_id)?;
         known_step(&cx.db, &job.id, self.step_id.as_ref())?;

@@ -15,13 +15,13 @@ use super::{find_job, job_call};
 use crate::error::{Reason, Refusals};
 use crate::model::JobId;
 use crate::repo::kept::{self, Known};
-use crate::repo::knowledge::{Knowledge, LIMITS};
+use crate::repo::knowledge::{Knowledge, MAP_LIMITS};
 use crate::repo::survey::{self, Before, Look};
 use crate::store::description;
 use crate::store::part::{self, Kind};
 
 /// Maximum number of list entries in one reply.
-const SHOWN: usize = 50;
+const MAX_SHOWN_ENTRIES: usize = 50;
 
 /// Create or update the map of the job's repository: take a snapshot, read the imports of files that no snapshot has
 /// read (Rust, Python, JavaScript and TypeScript, Go, Java, C and C++), find entry points. Then call repo_map_query or
@@ -48,12 +48,12 @@ impl Tool for RepoMapUpdate {
             Ok::<_, ToolError>((job, before, facts))
         })?;
         let root = root_of(&job)?;
-        let look = survey::look(cx, root, before, &LIMITS)?;
+        let look = survey::look(cx, root, before, &MAP_LIMITS)?;
         let mut book = kept::book_from(&facts)?;
         look.learned.add_to(&mut book)?;
         let access = survey::open(cx, Some(root))?;
         let known = look.known()?;
-        let completed = book.complete(&access, &known.snapshot, &LIMITS);
+        let completed = book.complete(&access, &known.snapshot, &MAP_LIMITS);
         let completed = completed.map_err(|err| Reason::Repository(err.to_string()))?;
         book.retain(&known.snapshot);
         self.store(cx, look, known, book, completed)
@@ -95,7 +95,12 @@ impl RepoMapUpdate {
             files: map.files.len(),
             read: read + completed as u64,
             languages: languages(&map),
-            entry_points: map.entry_points.iter().take(SHOWN).map(EntryLine::new).collect(),
+            entry_points: map
+                .entry_points
+                .iter()
+                .take(MAX_SHOWN_ENTRIES)
+                .map(EntryLine::new)
+                .collect(),
             entry_points_total: map.entry_points.len(),
             missing_imports: missing(&map),
             stale_candidates: map.stale.len(),
@@ -118,7 +123,7 @@ fn languages(map: &RepoMap) -> Vec<LanguageLine> {
 }
 
 fn missing(map: &RepoMap) -> Vec<String> {
-    let missing = map.graph.missing.iter().take(SHOWN);
+    let missing = map.graph.missing.iter().take(MAX_SHOWN_ENTRIES);
     missing
         .map(|missing| format!("{}:{}: {}", show(&missing.path), missing.line, missing.import))
         .collect()

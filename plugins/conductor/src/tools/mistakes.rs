@@ -5,7 +5,7 @@ use serde::{Deserialize, Serialize};
 use tollgate_sdk::{Cx, Effect, Tool, ToolError};
 
 use super::{find_job, known_step};
-use crate::arguments::{ENTRY, TITLE, tidy_tags};
+use crate::arguments::{MAX_ENTRY_CHARS, MAX_TITLE_CHARS, tidy_tags};
 use crate::error::{Reason, Refusals};
 use crate::model::{AttemptId, JobId, MistakeId, StepId};
 use crate::page::{self, Cursor};
@@ -22,7 +22,7 @@ pub(crate) struct MistakeRecord {
     /// Lesson learned: what to do instead next time.
     lesson: String,
     /// Short name of the mistake. Required without attempt_id.
-    #[schemars(length(min = 1, max = TITLE))]
+    #[schemars(length(min = 1, max = MAX_TITLE_CHARS))]
     title: Option<String>,
     /// Description of what happened. Required without attempt_id.
     what_happened: Option<String>,
@@ -71,12 +71,12 @@ impl Tool for MistakeRecord {
 impl MistakeRecord {
     fn check(&self) -> Result<(), ToolError> {
         let mut refusals = Refusals::default();
-        refusals.text("lesson", &self.lesson, ENTRY / 2);
+        refusals.text("lesson", &self.lesson, MAX_ENTRY_CHARS / 2);
         for (field, text, most) in [
-            ("title", &self.title, TITLE),
-            ("what_happened", &self.what_happened, ENTRY / 2),
-            ("why", &self.why, ENTRY / 2),
-            ("avoid_next_time", &self.avoid_next_time, ENTRY / 2),
+            ("title", &self.title, MAX_TITLE_CHARS),
+            ("what_happened", &self.what_happened, MAX_ENTRY_CHARS / 2),
+            ("why", &self.why, MAX_ENTRY_CHARS / 2),
+            ("avoid_next_time", &self.avoid_next_time, MAX_ENTRY_CHARS / 2),
         ] {
             match text {
                 Some(text) => refusals.text(field, text, most),
@@ -162,7 +162,7 @@ pub(crate) struct Mistakes {
 }
 
 /// Number of mistakes that are searched at a time.
-const SEARCHED: u32 = 200;
+const BATCH_MISTAKES: u32 = 200;
 
 impl Tool for MistakeList {
     const NAME: &'static str = "mistake_list";
@@ -184,8 +184,8 @@ impl Tool for MistakeList {
         let tag = self.tag.map(|tag| tag.trim().to_lowercase());
         let mut mistakes = Vec::new();
         while mistakes.len() <= limit {
-            let found = mistake::before(&cx.db, &job.id, before.as_ref(), SEARCHED)?;
-            let is_end = found.len() < SEARCHED as usize;
+            let found = mistake::before(&cx.db, &job.id, before.as_ref(), BATCH_MISTAKES)?;
+            let is_end = found.len() < BATCH_MISTAKES as usize;
             before = found.last().map(|last| last.mistake_id.clone());
             mistakes.extend(found.into_iter().filter(|mistake| {
                 tag.as_ref().is_none_or(|tag| mistake.tags.contains(tag))

@@ -12,7 +12,7 @@ use tollgate_sdk::{Cx, Db, Effect, Hints, NextCall, Tool, ToolError};
 
 use super::{find_job, job_call};
 use crate::access;
-use crate::arguments::{ENTRY, PATH, clip};
+use crate::arguments::{MAX_ENTRY_CHARS, MAX_PATH_CHARS, clip};
 use crate::error::{Reason, Refusals};
 use crate::model::JobId;
 use crate::repo::kept::Known;
@@ -24,9 +24,9 @@ use crate::store::part::{self, Kind};
 use crate::store::snapshot::SnapshotRecord;
 
 /// Maximum number of paths of one kind in one reply.
-const SHOWN: usize = 100;
+const MAX_SHOWN_PATHS: usize = 100;
 /// Maximum number of descriptions in one call.
-const AT_ONCE: usize = 500;
+const MAX_DESCRIPTIONS: usize = 500;
 
 /// Take a snapshot of the job's repository: every file that .gitignore does not exclude, by content, and the
 /// changes since the last snapshot. Reads only files whose size or time changed, and records their imports for
@@ -37,10 +37,10 @@ const AT_ONCE: usize = 500;
 pub(crate) struct RepoSnapshot {
     job_id: JobId,
     /// Name of a registered workspace, or a path inside one. Only for a job without repo_root.
-    #[schemars(length(min = 1, max = PATH))]
+    #[schemars(length(min = 1, max = MAX_PATH_CHARS))]
     repo_root: Option<String>,
     /// Note stored with the snapshot. Default none.
-    #[schemars(length(min = 1, max = ENTRY))]
+    #[schemars(length(min = 1, max = MAX_ENTRY_CHARS))]
     notes: Option<String>,
     /// Maximum number of files. Default 50,000.
     #[schemars(range(min = 1, max = 50_000))]
@@ -133,7 +133,7 @@ impl Tool for RepoSnapshot {
 impl RepoSnapshot {
     fn check(&self, cx: &Cx<'_>) -> Result<(), ToolError> {
         let mut refusals = Refusals::default();
-        refusals.optional_text("notes", self.notes.as_deref(), ENTRY);
+        refusals.optional_text("notes", self.notes.as_deref(), MAX_ENTRY_CHARS);
         super::conductor::check_root(cx, "repo_root", self.repo_root.as_deref(), &mut refusals);
         for (name, value, most) in [
             ("max_entries", self.max_entries, 50_000),
@@ -204,7 +204,7 @@ fn view(
     descriptions: &describe::Descriptions,
 ) -> SnapshotView {
     let mut new = knowledge::undescribed(look.new_files(), descriptions);
-    new.truncate(SHOWN);
+    new.truncate(MAX_SHOWN_PATHS);
     SnapshotView {
         changed: look.diff().map(changed),
         new_without_description: new,
@@ -224,8 +224,8 @@ fn view(
 }
 
 fn changed(diff: &Diff) -> ChangedPaths {
-    let shown = |paths: &[String]| paths.iter().take(SHOWN).cloned().collect();
-    let renamed = diff.renamed.iter().take(SHOWN);
+    let shown = |paths: &[String]| paths.iter().take(MAX_SHOWN_PATHS).cloned().collect();
+    let renamed = diff.renamed.iter().take(MAX_SHOWN_PATHS);
     ChangedPaths {
         added: shown(&diff.added),
         removed: shown(&diff.removed),
@@ -238,7 +238,7 @@ fn changed(diff: &Diff) -> ChangedPaths {
 
 /// Problems of a walk as text.
 pub(super) fn problems(problems: &[Problem]) -> Vec<String> {
-    let told = problems.iter().take(SHOWN).map(|problem| {
+    let told = problems.iter().take(MAX_SHOWN_PATHS).map(|problem| {
         let why = match &problem.what {
             Trouble::TooMany => "the snapshot is full; paths after it are missing",
             Trouble::TooDeep => "is nested too deep; its content is missing",
@@ -303,7 +303,7 @@ impl Tool for RepoFileDescriptionsUpdate {
         let all = description::all(&cx.db, &job.id)?;
         let lacking = known.undescribed(&all);
         let mut new = lacking.new;
-        new.truncate(SHOWN);
+        new.truncate(MAX_SHOWN_PATHS);
         Ok(Described {
             stored: self.descriptions.len(),
             removed,
@@ -324,8 +324,8 @@ impl RepoFileDescriptionsUpdate {
                 "is empty, and so is remove; pass at least one of them",
             ));
         }
-        refusals.at_most("descriptions", self.descriptions.len(), AT_ONCE, "paths");
-        refusals.at_most("remove", self.remove.len(), AT_ONCE, "paths");
+        refusals.at_most("descriptions", self.descriptions.len(), MAX_DESCRIPTIONS, "paths");
+        refusals.at_most("remove", self.remove.len(), MAX_DESCRIPTIONS, "paths");
         for path in self
             .remove
             .iter()

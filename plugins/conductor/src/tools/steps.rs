@@ -6,7 +6,7 @@ use tollgate_sdk::{Cx, Db, Effect, Hints, Tier, Tool, ToolError};
 
 use super::{editable, save};
 use crate::access;
-use crate::arguments::{ENTRY, STEPS, clip_to};
+use crate::arguments::{MAX_ENTRY_CHARS, MAX_STEPS, clip_to};
 use crate::checkpoint::with_checkpoints;
 use crate::edits::{Edit, apply};
 use crate::error::{Reason, Refusals};
@@ -110,7 +110,7 @@ pub(crate) fn number(cx: &Cx<'_>, specs: Vec<StepSpec>, job: &Job) -> Result<Vec
         access::has_tests(cx, job.repo_root.as_deref()),
     );
     let mut refusals = Refusals::default();
-    refusals.at_most("steps", specs.len(), STEPS, "steps with their checkpoints");
+    refusals.at_most("steps", specs.len(), MAX_STEPS, "steps with their checkpoints");
     refusals.finish()?;
     let numbered = (1..).zip(specs);
     Ok(numbered
@@ -126,7 +126,7 @@ pub(crate) fn number(cx: &Cx<'_>, specs: Vec<StepSpec>, job: &Job) -> Result<Vec
 pub(crate) struct PlanProposeSteps {
     job_id: JobId,
     /// Steps in order of execution.
-    #[schemars(length(min = 1, max = STEPS))]
+    #[schemars(length(min = 1, max = MAX_STEPS))]
     steps: Vec<StepSpec>,
 }
 
@@ -143,8 +143,8 @@ impl Tool for PlanProposeSteps {
         if self.steps.is_empty() {
             refusals.add(Reason::argument("steps", "is empty"));
         }
-        refusals.at_most("steps", self.steps.len(), STEPS, "steps");
-        for (place, step) in self.steps.iter().enumerate().take(STEPS) {
+        refusals.at_most("steps", self.steps.len(), MAX_STEPS, "steps");
+        for (place, step) in self.steps.iter().enumerate().take(MAX_STEPS) {
             step.check(&format!("steps[{place}]"), &mut refusals);
         }
         refusals.finish()?;
@@ -173,7 +173,7 @@ impl Tool for PlanProposeSteps {
 pub(crate) struct PlanRefineSteps {
     job_id: JobId,
     /// Edits, applied in this order.
-    #[schemars(length(min = 1, max = STEPS))]
+    #[schemars(length(min = 1, max = MAX_STEPS))]
     edits: Vec<Edit>,
 }
 
@@ -239,7 +239,7 @@ pub(crate) fn changed(cx: &Cx<'_>, job: &Job, changes: &[Change], tool: &str) ->
         }
     };
     for change in changes {
-        let line = clip_to(&format!("plan changed{by}: {}", change.line), ENTRY);
+        let line = clip_to(&format!("plan changed{by}: {}", change.line), MAX_ENTRY_CHARS);
         super::lifecycle::note(cx, &cx.db, job, &line)?;
     }
     Ok(!by.is_empty())
@@ -248,7 +248,10 @@ pub(crate) fn changed(cx: &Cx<'_>, job: &Job, changes: &[Change], tool: &str) ->
 /// Logs what is taken out of the plan of a job that has not started. That needs no person, but leaves a trace.
 pub(crate) fn taken(cx: &Cx<'_>, db: &Db<'_>, job: &Job, changes: &[Change]) -> Result<(), ToolError> {
     for change in changes {
-        let line = clip_to(&format!("plan changed before the start: {}", change.line), ENTRY);
+        let line = clip_to(
+            &format!("plan changed before the start: {}", change.line),
+            MAX_ENTRY_CHARS,
+        );
         super::lifecycle::note(cx, db, job, &line)?;
     }
     Ok(())

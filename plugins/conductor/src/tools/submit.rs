@@ -9,10 +9,10 @@ use tollgate_sdk::{Cx, Db, DbError, Effect, NextCall, Tier, Tool, ToolError};
 
 use super::execute::attempts_left;
 use super::{after, conflict, current, find_job, internal, job_call};
-use crate::arguments::{ENTRY, EVIDENCE};
+use crate::arguments::{MAX_ENTRY_CHARS, MAX_EVIDENCE_BYTES};
 use crate::error::{Reason, Refusals};
-use crate::evidence::COMMIT;
-use crate::gate::commit::{Rules, SUMMARY};
+use crate::evidence::COMMIT_KEY;
+use crate::gate::commit::{Rules, SUMMARY_MARK};
 use crate::gate::delivered;
 use crate::gate::facts::{self, Aftermath, Asked};
 use crate::gate::learn;
@@ -41,7 +41,7 @@ pub(crate) struct JobSubmitStepResult {
     /// MET only if every criterion holds; otherwise PARTIAL or NOT_MET.
     model_claim: Claim,
     /// Summary of the work done.
-    #[schemars(length(min = 1, max = ENTRY))]
+    #[schemars(length(min = 1, max = MAX_ENTRY_CHARS))]
     summary: String,
     /// Evidence in the format of the prompt.
     #[serde(default)]
@@ -113,7 +113,7 @@ impl Tool for JobSubmitStepResult {
     fn run(mut self, cx: &Cx<'_>) -> Result<Submitted, ToolError> {
         self.check()?;
         // A plan may want the hash as evidence, where it means the same.
-        let told = self.evidence.get(COMMIT).and_then(Value::as_str);
+        let told = self.evidence.get(COMMIT_KEY).and_then(Value::as_str);
         self.commit_hash = self.commit_hash.or_else(|| told.map(str::to_owned));
         let standing = cx.transaction(|db| self.standing(&db))?;
         let (verdict, mut looked_up, aftermath) = self.judge(cx, &standing);
@@ -147,10 +147,14 @@ impl Tool for JobSubmitStepResult {
 impl JobSubmitStepResult {
     fn check(&self) -> Result<(), ToolError> {
         let mut refusals = Refusals::default();
-        refusals.text("summary", &self.summary, ENTRY);
-        refusals.json("evidence", &Value::Object(self.evidence.clone()), EVIDENCE);
+        refusals.text("summary", &self.summary, MAX_ENTRY_CHARS);
+        refusals.json(
+            "evidence",
+            &Value::Object(self.evidence.clone()),
+            MAX_EVIDENCE_BYTES,
+        );
         let line = self.devlog_line.as_deref().unwrap_or_default();
-        refusals.at_most("devlog_line", line.chars().count(), ENTRY, "characters");
+        refusals.at_most("devlog_line", line.chars().count(), MAX_ENTRY_CHARS, "characters");
         refusals.finish()
     }
 
@@ -347,7 +351,7 @@ fn rules(db: &Db<'_>, job: &Job, steps: &[Step], current: &Step) -> Result<Rules
     let mut named: Vec<&Step> = steps.iter().filter(named).collect();
     named.reverse();
     let fill = |step: &Step| {
-        let summary = SUMMARY.to_string();
+        let summary = SUMMARY_MARK.to_string();
         super::git_write::fill(
             &template,
             job.id.as_str(),

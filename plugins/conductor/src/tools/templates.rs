@@ -8,7 +8,7 @@ use tollgate_sdk::{Cx, Db, DbError, Effect, Hints, Tool, ToolError};
 
 use super::steps::{Chain, number};
 use super::{editable, find_job, save};
-use crate::arguments::{ENTRIES, ENTRY, TITLE};
+use crate::arguments::{MAX_ENTRIES, MAX_ENTRY_CHARS, MAX_TITLE_CHARS};
 use crate::checkpoint::is_inserted;
 use crate::error::{Reason, Refusals};
 use crate::model::JobId;
@@ -128,7 +128,7 @@ impl Tool for TemplateApply {
         let mut refusals = Refusals::default();
         for name in &wanted {
             match self.variables.get(name) {
-                Some(value) => refusals.text(&format!("variables.{name}"), value, ENTRY),
+                Some(value) => refusals.text(&format!("variables.{name}"), value, MAX_ENTRY_CHARS),
                 None => refusals.add(Reason::VariableMissing(name.clone())),
             }
         }
@@ -180,7 +180,7 @@ pub(crate) struct TemplateSave {
     #[schemars(length(min = 1, max = 40))]
     name: String,
     /// Purpose of the template, in one sentence.
-    #[schemars(length(min = 1, max = TITLE))]
+    #[schemars(length(min = 1, max = MAX_TITLE_CHARS))]
     summary: String,
     /// Variables, each with the text that it replaces, for example {"feature": "CSV export"}.
     #[serde(default)]
@@ -250,8 +250,8 @@ impl TemplateSave {
                 "must consist of lower-case letters, digits and `_`",
             ));
         }
-        refusals.text("summary", &self.summary, TITLE);
-        refusals.at_most("variables", self.variables.len(), ENTRIES, "variables");
+        refusals.text("summary", &self.summary, MAX_TITLE_CHARS);
+        refusals.at_most("variables", self.variables.len(), MAX_ENTRIES, "variables");
         for (name, text) in &self.variables {
             if !is_name(name) {
                 refusals.add(Reason::argument(
@@ -259,7 +259,7 @@ impl TemplateSave {
                     "is not a valid name of a variable",
                 ));
             }
-            refusals.text(&format!("variables.{name}"), text, ENTRY);
+            refusals.text(&format!("variables.{name}"), text, MAX_ENTRY_CHARS);
         }
         let done = steps
             .iter()

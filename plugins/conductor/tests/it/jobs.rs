@@ -9,8 +9,8 @@ use tollgate_sdk::{GitAccess, Tier};
 
 use crate::harness::{git, no_faults, repository};
 
-/// Most characters of a prompt: well under 900 tokens.
-const LONGEST: usize = 3_200;
+/// Most bytes of a prompt: well under 900 tokens.
+const MAX_PROMPT_BYTES: usize = 3_200;
 
 /// A job that is planned, and the files that each of its steps changes.
 struct Plan {
@@ -69,7 +69,11 @@ impl Play {
     fn prompt(&mut self) -> Value {
         let reply = self.call("job_next_step_prompt", json!({}));
         let prompt = reply["prompt"].as_str().unwrap();
-        assert!(prompt.len() <= LONGEST, "{} characters: {prompt}", prompt.len());
+        assert!(
+            prompt.len() <= MAX_PROMPT_BYTES,
+            "{} characters: {prompt}",
+            prompt.len()
+        );
         assert!(!prompt.contains("None"), "{prompt}");
         self.log += prompt;
         self.log += "\n";
@@ -426,7 +430,11 @@ fn a_refactoring_from_a_template() {
     let bundle: Value = serde_json::from_str(exported["content"].as_str().unwrap()).unwrap();
     for prompt in bundle["prompts"].as_array().unwrap() {
         let prompt = prompt.as_str().unwrap();
-        assert!(prompt.len() <= LONGEST, "{} characters: {prompt}", prompt.len());
+        assert!(
+            prompt.len() <= MAX_PROMPT_BYTES,
+            "{} characters: {prompt}",
+            prompt.len()
+        );
         play.log += prompt;
         play.log += "\n";
     }

@@ -7,7 +7,7 @@ use memchr::memmem::Finder;
 use super::symbols::{Symbol, symbols};
 use super::{Facts, Import, Lines, What, last_of};
 
-static WORDS: LazyLock<[Finder<'_>; 4]> =
+static KEYWORDS: LazyLock<[Finder<'_>; 4]> =
     LazyLock::new(|| ["include", "import", "main", "Main"].map(Finder::new));
 
 /// Reads a C or C++ source.
@@ -16,7 +16,7 @@ pub(super) fn read(text: &str) -> Facts {
     let mut lines = Lines::new(text);
     let mut depth = 0_usize;
     let mut tokens = symbols(text).peekable();
-    let last = last_of(text, &*WORDS);
+    let last = last_of(text, &*KEYWORDS);
     while let Some((symbol, written, at)) = tokens.next() {
         if at > last {
             break;

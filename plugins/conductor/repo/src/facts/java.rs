@@ -10,7 +10,7 @@ use super::{Facts, Import, Lines, What};
 const MAX_NAMES: usize = 500;
 
 /// Annotations of classes that a container finds by itself.
-const REGISTERING: [&str; 34] = [
+const CONTAINER_ANNOTATIONS: [&str; 34] = [
     "SpringBootApplication",
     "Component",
     "Service",
@@ -78,7 +78,7 @@ pub(super) fn read(text: &str) -> Facts {
                 facts.runs |= tokens.peek().is_some_and(|next| next.0 == Symbol::OpenParen)
             }
             (Symbol::At, _) => {
-                let is_known = |next: &(Symbol, &str, usize)| REGISTERING.contains(&next.1);
+                let is_known = |next: &(Symbol, &str, usize)| CONTAINER_ANNOTATIONS.contains(&next.1);
                 facts.registers |= tokens.peek().is_some_and(is_known);
             }
             // After a dot there is a member, or part of a longer name.

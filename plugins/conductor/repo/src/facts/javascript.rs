@@ -38,7 +38,7 @@ const BUNDLE_BYTES: usize = 8_000;
 const BUNDLE_LINE: usize = 400;
 
 /// Beginnings of the code that bundlers put before modules.
-static BUNDLERS: LazyLock<[Finder<'_>; 6]> = LazyLock::new(|| {
+static BUNDLE_MARKS: LazyLock<[Finder<'_>; 6]> = LazyLock::new(|| {
     [
         "function(require,module,exports)",
         "function (require, module, exports)",
@@ -51,7 +51,8 @@ static BUNDLERS: LazyLock<[Finder<'_>; 6]> = LazyLock::new(|| {
 });
 
 /// Beginning of the first module of a bundle that may be small.
-static BROWSERIFY: LazyLock<Finder<'_>> = LazyLock::new(|| Finder::new("[function(require,module,exports)"));
+static BROWSERIFY_MARK: LazyLock<Finder<'_>> =
+    LazyLock::new(|| Finder::new("[function(require,module,exports)"));
 
 /// Size of the head in which a bundler leaves its mark.
 const BUNDLE_HEAD: usize = 8_000;
@@ -60,11 +61,11 @@ const BUNDLE_HEAD: usize = 8_000;
 pub(super) fn is_bundle(text: &str) -> bool {
     let bytes = text.as_bytes();
     if bytes.len() < BUNDLE_BYTES {
-        return BROWSERIFY.find(bytes).is_some();
+        return BROWSERIFY_MARK.find(bytes).is_some();
     }
     let lines = memchr::memchr_iter(b'\n', bytes).count() + 1;
     let head = bytes.get(..BUNDLE_HEAD).unwrap_or(bytes);
-    bytes.len() / lines > BUNDLE_LINE || BUNDLERS.iter().any(|mark| mark.find(head).is_some())
+    bytes.len() / lines > BUNDLE_LINE || BUNDLE_MARKS.iter().any(|mark| mark.find(head).is_some())
 }
 
 /// Position of the last literal that may name a file: nothing after it has to be read. Most files import at

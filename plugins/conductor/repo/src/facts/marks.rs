@@ -16,7 +16,7 @@ const HEAD_LINES: usize = 30;
 const MAX_MENTIONS: usize = 300;
 
 /// Beginnings of a comment that deprecates its own file.
-const DEPRECATED: [&str; 7] = [
+const DEPRECATION_WORDS: [&str; 7] = [
     "deprecated",
     "@deprecated",
     "obsolete",
@@ -27,7 +27,7 @@ const DEPRECATED: [&str; 7] = [
 ];
 
 /// Characters at the beginning of a comment, in any language.
-const MARKS: [char; 14] = [
+const COMMENT_MARKS: [char; 14] = [
     '/', '*', '#', '!', '"', '\'', '-', '<', '>', ';', '%', '_', ' ', '\t',
 ];
 
@@ -115,7 +115,7 @@ fn comments(head: &str) -> impl Iterator<Item = &str> {
         match line.bytes().next() {
             Some(b'"') => line.starts_with("\"\"\""),
             Some(b'\'') => line.starts_with("'''"),
-            first => first.is_some_and(|byte| !byte.is_ascii() || MARKS.contains(&char::from(byte))),
+            first => first.is_some_and(|byte| !byte.is_ascii() || COMMENT_MARKS.contains(&char::from(byte))),
         }
     })
 }
@@ -126,18 +126,18 @@ fn deprecation(line: &str) -> Option<String> {
     if words.starts_with("#![deprecated") {
         return Some(words.chars().take(200).collect());
     }
-    let bare = words.trim_start_matches(MARKS);
+    let bare = words.trim_start_matches(COMMENT_MARKS);
     if bare.len() == words.len() {
         return None;
     }
-    let says_so = DEPRECATED.iter().any(|start| {
+    let says_so = DEPRECATION_WORDS.iter().any(|start| {
         let said = bare
             .get(..start.len())
             .filter(|said| said.eq_ignore_ascii_case(start));
         let rest = said.and_then(|said| bare.get(said.len()..));
         rest.is_some_and(|rest| !rest.starts_with(|c: char| c.is_alphanumeric() || c == '_'))
     });
-    says_so.then(|| bare.trim_end_matches(MARKS).chars().take(200).collect())
+    says_so.then(|| bare.trim_end_matches(COMMENT_MARKS).chars().take(200).collect())
 }
 
 /// Words that look like the name of a source file. Searches for dots rather than words, because most text has
@@ -205,7 +205,7 @@ mod tests {
             };
             assert!(said("@generated").generated);
             assert!(said("Automatically generated: DO NOT EDIT").generated);
-            for word in DEPRECATED {
+            for word in DEPRECATION_WORDS {
                 let loud = word.to_uppercase();
                 assert_eq!(said(word).deprecated.as_deref(), Some(word));
                 assert_eq!(said(&loud).deprecated, Some(loud));

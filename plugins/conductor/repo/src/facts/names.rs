@@ -17,7 +17,7 @@ const MAX_NAMES: usize = 300;
 const MAX_LENGTH: usize = 200;
 
 /// Maximum number of words read after the name of a launcher.
-const WORDS: usize = 12;
+const LOOKAHEAD_WORDS: usize = 12;
 
 /// Programs that take a module by its name, without a dot in it.
 static LAUNCHERS: LazyLock<[Finder<'_>; 8]> = LazyLock::new(|| {
@@ -123,7 +123,11 @@ fn launched<'a>(text: &'a str, found: &mut BTreeSet<&'a str>) {
             let rest = text.get(at + launcher.needle().len()..).unwrap_or_default();
             let line = rest.lines().next().unwrap_or_default();
             let is_break = |c: char| !c.is_alphanumeric() && !matches!(c, '_' | '-' | '.' | ':' | '/');
-            for word in line.split(is_break).filter(|word| !word.is_empty()).take(WORDS) {
+            for word in line
+                .split(is_break)
+                .filter(|word| !word.is_empty())
+                .take(LOOKAHEAD_WORDS)
+            {
                 let name = word.split(':').next().unwrap_or_default();
                 let is_plain = name.chars().all(|c| c.is_alphanumeric() || c == '_');
                 if is_plain

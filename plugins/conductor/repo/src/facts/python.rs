@@ -90,7 +90,7 @@ pub(super) fn read(text: &str) -> Facts {
 }
 
 /// Packages whose applications a server imports by name.
-const SERVED: [&str; 12] = [
+const SERVED_PACKAGES: [&str; 12] = [
     "fastapi",
     "flask",
     "starlette",
@@ -106,7 +106,7 @@ const SERVED: [&str; 12] = [
 ];
 
 /// Constructors and factories of such applications.
-const APPLICATIONS: [&str; 14] = [
+const APPLICATION_FACTORIES: [&str; 14] = [
     "FastAPI",
     "Flask",
     "Starlette",
@@ -129,7 +129,10 @@ fn serves(text: &str, facts: &mut Facts) {
     let is_served = |import: &Import| match &import.what {
         What::Python { module, names, .. } => {
             let first = module.split('.').next().unwrap_or_default();
-            SERVED.contains(&first) || names.iter().any(|name| APPLICATIONS.contains(&name.as_str()))
+            SERVED_PACKAGES.contains(&first)
+                || names
+                    .iter()
+                    .any(|name| APPLICATION_FACTORIES.contains(&name.as_str()))
         }
         _ => false,
     };
@@ -155,7 +158,7 @@ fn is_application(line: &str) -> bool {
     let is_word = !name.is_empty() && name.chars().all(|c| c.is_alphanumeric() || c == '_');
     let called = value.trim_start().split_once('(').map(|(called, _)| called);
     let last = called.and_then(|called| called.rsplit('.').next());
-    is_word && last.is_some_and(|last| APPLICATIONS.contains(&last))
+    is_word && last.is_some_and(|last| APPLICATION_FACTORIES.contains(&last))
 }
 
 /// Position of the last `import` that is a word, or the end of `__import__` or the start of `import_module`.

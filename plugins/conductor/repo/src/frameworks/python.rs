@@ -7,7 +7,7 @@ use crate::path;
 use crate::resolve::Index;
 
 /// Modules of an application that Django and packages for it import by name.
-const DJANGO: [&str; 15] = [
+const DJANGO_MODULES: [&str; 15] = [
     "admin",
     "apps",
     "models",
@@ -84,6 +84,7 @@ fn is_django(path: &str) -> bool {
     let directory = path::parent(path);
     let folder = path::name(directory);
     let is_command = folder == "commands" && path::name(path::parent(directory)) == "management";
-    let is_module = DJANGO.contains(&path::stem(path)) || (folder == "models" && path::stem(path) != "base");
+    let is_module =
+        DJANGO_MODULES.contains(&path::stem(path)) || (folder == "models" && path::stem(path) != "base");
     is_module || is_command || (folder != "commands" && DJANGO_FOLDERS.contains(&folder))
 }

@@ -31,7 +31,7 @@ pub struct TsConfig {
     pub json: String,
 }
 
-const RESOLVED: [&str; 9] = [
+const RESOLVED_FIELDS: [&str; 9] = [
     "name", "type", "main", "module", "browser", "types", "exports", "imports", "source",
 ];
 
@@ -68,7 +68,7 @@ pub(super) fn read(text: &str) -> Option<Npm> {
     }
     npm.dependencies.sort();
     npm.dependencies.dedup();
-    root.retain(|key, _| RESOLVED.contains(&key.as_str()));
+    root.retain(|key, _| RESOLVED_FIELDS.contains(&key.as_str()));
     npm.json = Value::Object(root).to_string();
     Some(npm)
 }

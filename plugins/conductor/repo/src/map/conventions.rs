@@ -8,7 +8,7 @@ use crate::path;
 use crate::resolve::Index;
 
 /// Configuration files, with the subject of each.
-const RULES: [(&str, &str); 19] = [
+const RULE_FILES: [(&str, &str); 19] = [
     (".editorconfig", "editor settings"),
     (".clang-format", "C/C++ formatting"),
     (".eslintrc.json", "JavaScript lints"),
@@ -31,12 +31,12 @@ const RULES: [(&str, &str); 19] = [
 ];
 
 /// Minimum number of files that show a convention.
-const HABIT: usize = 5;
+const MIN_HABIT_FILES: usize = 5;
 
 /// Conventions, one sentence each.
 pub(super) fn find(index: &Index<'_>, run: &Run) -> Vec<String> {
     let mut found = Vec::new();
-    for (name, rules) in RULES {
+    for (name, rules) in RULE_FILES {
         if index.find(name).is_some() {
             found.push(format!("`{name}` configures {rules}."));
         }
@@ -81,7 +81,7 @@ fn names(index: &Index<'_>) -> Vec<String> {
             .filter(|(style, _)| **style != "lowercase" && **style != "mixed");
         if let Some((style, count)) = best.max_by_key(|(style, count)| (**count, **style))
             && (count + fits(style)) * 10 >= all * 9
-            && all >= HABIT
+            && all >= MIN_HABIT_FILES
         {
             found.push(format!("{} files are named in {style}.", language.name()));
         }
@@ -124,5 +124,5 @@ fn tests(index: &Index<'_>) -> Option<String> {
         "" => "Tests are beside the code that they test.".to_owned(),
         folder => format!("Tests are in `{folder}/`."),
     };
-    (all >= HABIT && count * 10 >= all * 8).then_some(habit)
+    (all >= MIN_HABIT_FILES && count * 10 >= all * 8).then_some(habit)
 }

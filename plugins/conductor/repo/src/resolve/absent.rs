@@ -13,7 +13,7 @@ use crate::manifest::Manifest;
 use crate::path;
 
 /// Endings of templates, from which a build makes a file of the same name without them.
-const TEMPLATES: [&str; 5] = [".in", ".cmake", ".tmpl", ".template", ".erb"];
+const TEMPLATE_EXTENSIONS: [&str; 5] = [".in", ".cmake", ".tmpl", ".template", ".erb"];
 
 /// Knowledge about files that are made rather than kept.
 pub(crate) struct Absent<'a> {
@@ -46,7 +46,9 @@ impl<'a> Absent<'a> {
                 let mentions = index.facts(file).into_iter().flat_map(|facts| &facts.mentions);
                 mentioned.extend(mentions.map(|word| path::name(word)));
             }
-            let template = TEMPLATES.iter().find_map(|ending| name.strip_suffix(ending));
+            let template = TEMPLATE_EXTENSIONS
+                .iter()
+                .find_map(|ending| name.strip_suffix(ending));
             made.extend(template.map(str::to_owned));
             if let Some(stem) = name.strip_suffix(".proto") {
                 let class = camel(stem);

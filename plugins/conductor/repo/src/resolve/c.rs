@@ -9,7 +9,7 @@ use super::{Index, Outcome};
 use crate::path;
 
 /// Headers of C and POSIX. A tree may have files of the same names without meaning them.
-const SYSTEM: [&str; 44] = [
+const SYSTEM_HEADERS: [&str; 44] = [
     "assert.h",
     "complex.h",
     "ctype.h",
@@ -75,7 +75,9 @@ impl<'a> Headers<'a> {
     }
 
     pub(super) fn resolve(&self, file: usize, include: &str, system: bool) -> Outcome {
-        if system && (SYSTEM.contains(&include) || !include.contains('.') || include.starts_with("sys/")) {
+        if system
+            && (SYSTEM_HEADERS.contains(&include) || !include.contains('.') || include.starts_with("sys/"))
+        {
             return Outcome::External(include.to_owned());
         }
         let directory = path::parent(self.index.path(file));
@@ -85,7 +87,7 @@ impl<'a> Headers<'a> {
             .or_else(|| self.nearest(directory, include))
         {
             Some(found) => Outcome::Files(vec![found]),
-            None if system || SYSTEM.contains(&include) => Outcome::External(include.to_owned()),
+            None if system || SYSTEM_HEADERS.contains(&include) => Outcome::External(include.to_owned()),
             None => Outcome::Missing,
         }
     }

@@ -11,7 +11,7 @@ use crate::language::Language;
 use crate::path;
 
 /// Extensions of a module's file.
-const ENDINGS: [&str; 3] = [".py", ".pyi", ".pyx"];
+const MODULE_EXTENSIONS: [&str; 3] = [".py", ".pyi", ".pyx"];
 
 /// Directories in which absolute names may start.
 pub(super) struct Roots<'a> {
@@ -172,9 +172,9 @@ impl<'a> Roots<'a> {
 
     fn module(&self, base: &str) -> Option<Module> {
         let is_directory = self.index.has_directory(base);
-        let as_package = ENDINGS.iter().filter(|_| is_directory);
+        let as_package = MODULE_EXTENSIONS.iter().filter(|_| is_directory);
         let as_package = as_package.map(|ending| path::below(base, &format!("__init__{ending}")));
-        let as_file = ENDINGS.iter().filter(|_| !base.is_empty());
+        let as_file = MODULE_EXTENSIONS.iter().filter(|_| !base.is_empty());
         let as_file = as_file.map(|ending| format!("{base}{ending}"));
         if let Some(file) = self.index.first(as_package.chain(as_file)) {
             return Some(Module::File(file));

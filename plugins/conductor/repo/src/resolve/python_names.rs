@@ -1,7 +1,7 @@
 //! Names of Python's standard library.
 
 /// Modules of the standard library of Python 3.8 to 3.14, by name.
-const MODULES: [&str; 223] = [
+const STANDARD_MODULES: [&str; 223] = [
     "__future__",
     "__main__",
     "_thread",
@@ -229,5 +229,5 @@ const MODULES: [&str; 223] = [
 
 /// Checks whether a module is part of Python.
 pub(super) fn is_standard(module: &str) -> bool {
-    MODULES.binary_search(&module).is_ok()
+    STANDARD_MODULES.binary_search(&module).is_ok()
 }

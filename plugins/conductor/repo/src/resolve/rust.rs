@@ -12,7 +12,7 @@ use crate::targets::{self, TargetKind};
 use tree::{ModuleFile, Modules};
 
 /// Crates that come with the compiler.
-const SYSROOT: [&str; 5] = ["std", "core", "alloc", "proc_macro", "test"];
+const SYSROOT_CRATES: [&str; 5] = ["std", "core", "alloc", "proc_macro", "test"];
 
 /// Maximum number of `use` renames followed for one path.
 const MAX_HOPS: usize = 8;

@@ -7,10 +7,10 @@ use super::{Content, Digest, Limits};
 use crate::tree::{Entry, Tree, TreeResult};
 
 /// Bytes per read. A host limits the size of one reply.
-const PIECE: u32 = 256 << 10;
+const READ_BYTES: u32 = 256 << 10;
 
 /// Number of leading bytes in which a zero byte makes a file binary.
-const SNIFFED: usize = 8_000;
+const SNIFFED_BYTES: usize = 8_000;
 
 /// Reads one file after the other into the same memory.
 #[derive(Default)]
@@ -96,7 +96,7 @@ impl Reader {
     fn ends<T: Tree + ?Sized>(&mut self, tree: &T, entry: &Entry) -> TreeResult<Digest> {
         let mut hasher = Hasher::new();
         hasher.write(&entry.size.to_be_bytes());
-        for offset in [0, entry.size.saturating_sub(u64::from(PIECE))] {
+        for offset in [0, entry.size.saturating_sub(u64::from(READ_BYTES))] {
             hasher.write(&self.piece(tree, entry, offset)?.unwrap_or_default());
         }
         Ok(Digest::finished(&hasher))
@@ -105,11 +105,11 @@ impl Reader {
 
 /// Size of the next piece, given the remaining bytes.
 pub(super) fn piece_limit(left: u64) -> u32 {
-    u32::try_from(left).map_or(PIECE, |left| left.min(PIECE))
+    u32::try_from(left).map_or(READ_BYTES, |left| left.min(READ_BYTES))
 }
 
 fn is_binary(head: &[u8]) -> bool {
-    head.get(..SNIFFED).unwrap_or(head).contains_str(b"\0")
+    head.get(..SNIFFED_BYTES).unwrap_or(head).contains_str(b"\0")
 }
 
 fn length(bytes: &[u8]) -> u64 {

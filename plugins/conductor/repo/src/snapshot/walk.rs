@@ -13,7 +13,7 @@ use crate::path;
 use crate::tree::{Entry, Kind, Listing, Tree, TreeError, TreeResult, Upcoming};
 
 /// Entries per request.
-const PAGE: u32 = 1_000;
+const PAGE_ENTRIES: u32 = 1_000;
 
 /// Maximum bytes read of an ignore file; real ones are far smaller.
 const IGNORE_BYTES: u32 = 256 << 10;
@@ -369,7 +369,7 @@ impl<'a, 'o, T: Tree + ?Sized> Walk<'a, 'o, T> {
 
     /// Request for listing a subdirectory of a directory at this depth.
     fn upcoming<'p>(&self, path: &'p str, depth: usize) -> Option<Upcoming<'p>> {
-        (depth < self.limits.depth).then(|| Upcoming::List(path, self.fingerprint(path), PAGE))
+        (depth < self.limits.depth).then(|| Upcoming::List(path, self.fingerprint(path), PAGE_ENTRIES))
     }
 
     fn expect(&self, next: &[Upcoming<'_>]) {
@@ -421,15 +421,15 @@ impl<'a, 'o, T: Tree + ?Sized> Walk<'a, 'o, T> {
     /// All entries of a directory, unless its fingerprint is the known one. Their number is limited by the
     /// capacity of the snapshot.
     fn entries(&mut self, directory: &str, known: Option<u64>) -> TreeResult<Option<Listing>> {
-        let Some(mut listing) = self.tree.list_unless(directory, known, PAGE)? else {
+        let Some(mut listing) = self.tree.list_unless(directory, known, PAGE_ENTRIES)? else {
             return Ok(None);
         };
         let entries = &mut listing.entries;
-        let page = usize::try_from(PAGE).unwrap_or(usize::MAX);
+        let page = usize::try_from(PAGE_ENTRIES).unwrap_or(usize::MAX);
         let mut is_last = entries.len() < page;
         while !is_last && entries.len() <= self.limits.entries {
             let after = entries.last().map(|entry| path::name(&entry.path).to_owned());
-            let next = self.tree.list(directory, after.as_deref(), PAGE)?;
+            let next = self.tree.list(directory, after.as_deref(), PAGE_ENTRIES)?;
             is_last = next.len() < page;
             entries.extend(next);
         }

@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet, HashMap};
 use foldhash::fast::FixedState;
 
 use super::names;
-use crate::entry::EXAMPLES;
+use crate::entry::EXAMPLE_FOLDERS;
 use crate::language::{self, Role};
 use crate::path;
 use crate::resolve::Index;
@@ -15,7 +15,7 @@ use crate::snapshot::Digest;
 const DUPLICATE_BYTES: u64 = 64;
 
 /// Manifests that make a directory a package of its own.
-const PACKAGES: [&str; 6] = [
+const PACKAGE_MANIFESTS: [&str; 6] = [
     "package.json",
     "Cargo.toml",
     "pyproject.toml",
@@ -80,13 +80,13 @@ fn counts(index: &Index<'_>, file: usize) -> bool {
 }
 
 fn is_example(path: &str) -> bool {
-    path::is_below_any(path, &EXAMPLES) || path::is_below_any(path, &["template", "templates"])
+    path::is_below_any(path, &EXAMPLE_FOLDERS) || path::is_below_any(path, &["template", "templates"])
 }
 
 /// Nearest directory with a manifest.
 fn package<'a>(index: &Index<'_>, path: &'a str) -> &'a str {
     let has = |directory: &&str| {
-        PACKAGES
+        PACKAGE_MANIFESTS
             .iter()
             .any(|name| index.find(&path::below(directory, name)).is_some())
     };

@@ -5,9 +5,9 @@ use std::borrow::Cow;
 use super::Reason;
 use crate::path;
 
-const BACKUPS: [&str; 9] = ["bak", "backup", "orig", "rej", "old", "save", "swp", "swo", "tmp"];
+const BACKUP_EXTENSIONS: [&str; 9] = ["bak", "backup", "orig", "rej", "old", "save", "swp", "swo", "tmp"];
 
-const ASIDE: [&str; 9] = [
+const OLD_WORDS: [&str; 9] = [
     "old",
     "bak",
     "backup",
@@ -19,9 +19,9 @@ const ASIDE: [&str; 9] = [
     "temp",
 ];
 
-const COPIES: [&str; 3] = ["copy", "kopie", "duplicate"];
+const COPY_WORDS: [&str; 3] = ["copy", "kopie", "duplicate"];
 
-const FOLDERS: [&str; 7] = [
+const OLD_FOLDERS: [&str; 7] = [
     "old",
     "backup",
     "backups",
@@ -38,7 +38,7 @@ pub(super) fn judge(path: &str) -> Option<Reason> {
         return Some(Reason::Backup { part: "~".to_owned() });
     }
     let extension = lower(path::extension(path));
-    if BACKUPS.contains(&extension.as_ref()) {
+    if BACKUP_EXTENSIONS.contains(&extension.as_ref()) {
         let part = format!(".{extension}");
         return Some(Reason::Backup { part });
     }
@@ -68,10 +68,10 @@ fn aside(stem: &str) -> Option<String> {
     if first == last {
         return None;
     }
-    if ASIDE.contains(&first) {
+    if OLD_WORDS.contains(&first) {
         return Some(first.to_owned());
     }
-    if ASIDE.contains(&last) || COPIES.contains(&last) || is_numbered(last) {
+    if OLD_WORDS.contains(&last) || COPY_WORDS.contains(&last) || is_numbered(last) {
         return Some(last.to_owned());
     }
     stem.starts_with("copy of ").then(|| "copy of".to_owned())
@@ -86,6 +86,6 @@ fn is_numbered(part: &str) -> bool {
 fn folder(path: &str) -> Option<String> {
     let mut parts = path::parent(path).split('/');
     parts
-        .find(|part| FOLDERS.contains(part))
+        .find(|part| OLD_FOLDERS.contains(part))
         .map(|part| format!("{part}/"))
 }

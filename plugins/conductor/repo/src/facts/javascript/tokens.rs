@@ -58,13 +58,13 @@ pub(crate) struct TokenAt<'a> {
 }
 
 /// Maximum number of tokens read after the last relevant word.
-const BEHIND: usize = 16;
+const LOOKAHEAD_TOKENS: usize = 16;
 
 /// All tokens up to `last` and a few more; bytes that match no rule are skipped.
 pub(crate) fn tokens(text: &str, last: usize) -> Vec<TokenAt<'_>> {
     let mut lexer = Token::lexer(text);
     let mut places = Vec::new();
-    let mut left = BEHIND;
+    let mut left = LOOKAHEAD_TOKENS;
     while let Some(token) = lexer.next() {
         let Ok(mut token) = token else {
             continue;

@@ -7,8 +7,8 @@ const LANES: usize = 64;
 type Window = [u8; LANES + 3];
 
 /// Stops of a reader of import keywords, and stops of a reader of items only.
-const IMPORTS: u8 = 1;
-const ITEMS: u8 = 2;
+const IMPORT_BIT: u8 = 1;
+const ITEM_BIT: u8 = 2;
 
 /// Keywords to search for.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -69,8 +69,8 @@ impl<'a> Stops<'a> {
             None => stops(&at_an_end(self.bytes, place)),
         };
         self.from = place;
-        self.imports = bits(&stops, IMPORTS);
-        self.items = bits(&stops, ITEMS);
+        self.imports = bits(&stops, IMPORT_BIT);
+        self.items = bits(&stops, ITEM_BIT);
     }
 }
 
@@ -131,7 +131,7 @@ fn stops(window: &Window) -> [u8; LANES] {
         let item = item | (is(byte, b'f') & is(second, b'n'));
         let is_letter = |byte: u8| u8::from(byte.wrapping_sub(b'a') < 26);
         let is_first = is_letter(*byte) & (is_letter(*before | 0x20) ^ 1);
-        *stop = (IMPORTS * (mark | (import & is_first))) | (ITEMS * (item & is_first));
+        *stop = (IMPORT_BIT * (mark | (import & is_first))) | (ITEM_BIT * (item & is_first));
     }
     stops
 }

@@ -7,7 +7,7 @@ use crate::path;
 use crate::resolve::Index;
 
 /// Beginnings of modules that a framework makes, such as SvelteKit's `$app/stores`.
-const VIRTUAL: [&str; 12] = [
+const VIRTUAL_PREFIXES: [&str; 12] = [
     "$app/",
     "$env/",
     "$service-worker",
@@ -80,7 +80,7 @@ fn rest_of<'s>(name: &str, specifier: &'s str) -> Option<&'s str> {
 
 /// Checks whether a framework makes the module when it builds.
 pub(super) fn is_virtual(specifier: &str) -> bool {
-    VIRTUAL.iter().any(|start| specifier.starts_with(start)) || specifier.ends_with("/$types")
+    VIRTUAL_PREFIXES.iter().any(|start| specifier.starts_with(start)) || specifier.ends_with("/$types")
 }
 
 /// Paths of a specifier by the habits of frameworks, in the package around a file: `@/x`, `~/x` and `$lib/x` are

@@ -14,7 +14,7 @@ use crate::manifest::Manifest;
 use crate::path;
 use crate::resolve::Index;
 
-const MODULES: &str = "/node_modules";
+const NODE_MODULES: &str = "/node_modules";
 
 /// Existing paths, contents of manifests, and directories of packages.
 #[derive(Clone, Default)]
@@ -71,7 +71,9 @@ impl Files {
 
     /// Real path of one below `/node_modules`; any other path is returned unchanged.
     pub(super) fn real(&self, path: &str) -> Option<String> {
-        let inside = path.strip_prefix(MODULES).and_then(|rest| rest.strip_prefix('/'));
+        let inside = path
+            .strip_prefix(NODE_MODULES)
+            .and_then(|rest| rest.strip_prefix('/'));
         if self.0.files.contains(path) || self.0.directories.contains(path) {
             return Some(path.to_owned());
         }
@@ -86,7 +88,7 @@ impl Files {
         let path = path.to_str().ok_or(io::ErrorKind::NotFound)?;
         let real = self.real(path).ok_or(io::ErrorKind::NotFound)?;
         let scope = path
-            .strip_prefix(MODULES)
+            .strip_prefix(NODE_MODULES)
             .map(|rest| rest.trim_start_matches('/'));
         let is_scope = scope.is_some_and(|scope| {
             scope.is_empty()

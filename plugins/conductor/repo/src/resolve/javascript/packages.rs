@@ -10,7 +10,7 @@ use crate::path;
 use crate::resolve::Index;
 
 /// Fields that name the entry of a package, in the order of their use.
-const MAIN: [&str; 5] = ["source", "module", "main", "types", "browser"];
+const ENTRY_FIELDS: [&str; 5] = ["source", "module", "main", "types", "browser"];
 
 /// Packages of a tree.
 #[derive(Default)]
@@ -78,7 +78,7 @@ impl<'a> Packages<'a> {
             _ => {}
         }
         if rest.is_empty() {
-            let main = MAIN
+            let main = ENTRY_FIELDS
                 .iter()
                 .filter_map(|field| manifest.get(*field).and_then(Value::as_str));
             targets.extend(main.map(str::to_owned));

@@ -18,7 +18,7 @@ pub(super) const ALIASES: [(&str, &[&str]); 4] = [
 ];
 
 /// Directories of build output.
-pub(crate) const OUTPUT: [&str; 20] = [
+pub(crate) const OUTPUT_FOLDERS: [&str; 20] = [
     "dist",
     "build",
     "out",
@@ -42,7 +42,7 @@ pub(crate) const OUTPUT: [&str; 20] = [
 ];
 
 /// First directories of the path of a build product. What follows is the path of the source.
-const BUILT: [&str; 12] = [
+const BUILT_FOLDERS: [&str; 12] = [
     "dist", "build", "lib", "out", "output", "esm", "cjs", "es", "umd", "dist-es", "dist-cjs", "_build",
 ];
 
@@ -102,7 +102,7 @@ pub(crate) fn source_of(index: &Index<'_>, directory: &str, target: &str) -> Opt
     let mut rest = bare.unwrap_or(&target);
     let mut bases = vec![rest];
     while let Some((first, behind)) = rest.split_once('/')
-        && BUILT.contains(&first)
+        && BUILT_FOLDERS.contains(&first)
     {
         bases.push(behind);
         rest = behind;
@@ -131,7 +131,7 @@ pub(crate) fn sources_of(index: &Index<'_>, directory: &str, pattern: &str) -> V
     let mut rest = before.rsplit_once('/').map_or("", |(folder, _)| folder);
     let mut folders = vec![rest.to_owned()];
     while let Some(first) = rest.split('/').next()
-        && BUILT.contains(&first)
+        && BUILT_FOLDERS.contains(&first)
     {
         rest = rest
             .get(first.len()..)
@@ -153,5 +153,5 @@ pub(crate) fn sources_of(index: &Index<'_>, directory: &str, pattern: &str) -> V
 
 /// Checks whether a path lies in a directory of build output.
 pub(crate) fn is_output(path: &str) -> bool {
-    path::is_below_any(path, &OUTPUT)
+    path::is_below_any(path, &OUTPUT_FOLDERS)
 }

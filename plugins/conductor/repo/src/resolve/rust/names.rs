@@ -1,6 +1,6 @@
 //! Names inside one Rust file.
 
-use super::{Index, SYSROOT};
+use super::{Index, SYSROOT_CRATES};
 use crate::facts::What;
 
 /// Path for which a `use` of the same file introduces the first segment, with the remaining segments appended,
@@ -72,5 +72,5 @@ pub(super) fn is_builtin(name: &str) -> bool {
         "str", "char", "bool", "u8", "u16", "u32", "u64", "u128", "usize", "i8", "i16", "i32", "i64", "i128",
         "isize", "f32", "f64",
     ];
-    SYSROOT.contains(&name) || types.contains(&name)
+    SYSROOT_CRATES.contains(&name) || types.contains(&name)
 }
