@@ -55,17 +55,17 @@ impl Change {
     /// True for a symbolic link.
     #[must_use]
     pub fn is_link(&self) -> bool {
-        self.mode == Some(LINK)
+        self.mode == Some(LINK_MODE)
     }
 
     /// True for another repository, whose commit [`parse_diff`] returns.
     #[must_use]
     pub fn is_submodule(&self) -> bool {
-        self.mode == Some(SUBMODULE)
+        self.mode == Some(SUBMODULE_MODE)
     }
 }
 
 /// The mode of a symbolic link.
-const LINK: u32 = 0o120_000;
+const LINK_MODE: u32 = 0o120_000;
 /// The mode of a submodule.
-const SUBMODULE: u32 = 0o160_000;
+const SUBMODULE_MODE: u32 = 0o160_000;

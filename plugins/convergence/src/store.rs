@@ -8,14 +8,14 @@ use tollgate_sdk::{Db, DbError, Timestamp, params};
 use crate::cycle::Sightings;
 
 /// Days for which a run counts.
-const DAYS: i64 = 30;
+const COUNTED_DAYS: i64 = 30;
 /// Days until runs and states are removed, whatever workspace they are of. A call about another workspace may do so on
 /// another host while a call decides, whose clock is another one: what is removed counts for nobody.
-const KEPT_DAYS: i64 = DAYS + 1;
+const KEPT_DAYS: i64 = COUNTED_DAYS + 1;
 /// Most stored runs and states of one envelope and workspace.
-const REMEMBERED: i64 = 1_000;
+const MAX_ROWS: i64 = 1_000;
 /// Most outdated rows that one call removes.
-const SWEEP: u32 = 200;
+const SWEEP_ROWS: u32 = 200;
 
 /// Scope of comparison: one workspace within one envelope.
 #[derive(Debug, Clone)]
@@ -29,7 +29,7 @@ pub(crate) struct Scope {
 
 /// Time before which runs do not count.
 pub(crate) fn oldest(now: Timestamp) -> Timestamp {
-    days_before(now, DAYS)
+    days_before(now, COUNTED_DAYS)
 }
 
 fn days_before(now: Timestamp, days: i64) -> Timestamp {
@@ -240,7 +240,7 @@ from_row! {
 }
 
 /// Condition on a run that tells how a scope is: of the host, failed, or where the host ran nothing.
-const TELLS: &str = "(is_claim = 0 OR failure_fingerprint IS NOT NULL OR NOT EXISTS (
+const IS_CONCLUSIVE: &str = "(is_claim = 0 OR failure_fingerprint IS NOT NULL OR NOT EXISTS (
     SELECT 1 FROM convergence_runs seen
     WHERE seen.envelope_id = ?1 AND seen.workspace = ?2 AND seen.is_claim = 0))";
 
@@ -249,7 +249,7 @@ pub(crate) fn last_verdict(db: &Db<'_>, scope: &Scope) -> Result<Verdict, DbErro
     let found = db.query_one(
         &format!(
             "SELECT non_progress, flaky, regression FROM convergence_runs
-             WHERE envelope_id = ?1 AND workspace = ?2 AND {TELLS} ORDER BY id DESC LIMIT 1"
+             WHERE envelope_id = ?1 AND workspace = ?2 AND {IS_CONCLUSIVE} ORDER BY id DESC LIMIT 1"
         ),
         params![scope.envelope, scope.workspace],
     )?;
@@ -305,9 +305,9 @@ from_row! {
 pub(crate) fn run_counts(db: &Db<'_>, scope: &Scope) -> Result<RunCounts, DbError> {
     let counts = db.query_one(
         &format!(
-            "SELECT count(*), count(failure_fingerprint), max(CASE WHEN {TELLS} THEN id END),
+            "SELECT count(*), count(failure_fingerprint), max(CASE WHEN {IS_CONCLUSIVE} THEN id END),
                  coalesce((SELECT outcome = 'no_tests' FROM convergence_runs
-                     WHERE envelope_id = ?1 AND workspace = ?2 AND {TELLS} ORDER BY id DESC LIMIT 1), 0)
+                     WHERE envelope_id = ?1 AND workspace = ?2 AND {IS_CONCLUSIVE} ORDER BY id DESC LIMIT 1), 0)
              FROM convergence_runs WHERE envelope_id = ?1 AND workspace = ?2"
         ),
         params![scope.envelope, scope.workspace],
@@ -345,14 +345,14 @@ fn forget(db: &Db<'_>, table: &str, scope: &Scope, now: Timestamp) -> Result<(),
         &format!(
             "DELETE FROM {table} WHERE id IN (SELECT id FROM {table} WHERE at < ?1 ORDER BY at LIMIT ?2)"
         ),
-        params![days_before(now, KEPT_DAYS), SWEEP],
+        params![days_before(now, KEPT_DAYS), SWEEP_ROWS],
     )?;
     db.execute(
         &format!(
             "DELETE FROM {table} WHERE id IN (SELECT id FROM {table} WHERE envelope_id = ?1 AND workspace = ?2
                  ORDER BY id DESC LIMIT ?3 OFFSET ?4)"
         ),
-        params![scope.envelope, scope.workspace, SWEEP, REMEMBERED],
+        params![scope.envelope, scope.workspace, SWEEP_ROWS, MAX_ROWS],
     )
     .map(drop)
 }

@@ -153,7 +153,11 @@ impl<'a> Git<'a> {
 
     /// The difference as text, unless it is too large to read.
     fn diff(&self, base: &str) -> Result<Option<Diff>, ToolError> {
-        let outcome = self.run("diff", &[&PATCH[..], &[base, "--", "."]].concat(), Vec::new())?;
+        let outcome = self.run(
+            "diff",
+            &[&PATCH_OPTIONS[..], &[base, "--", "."]].concat(),
+            Vec::new(),
+        )?;
         self.check(&outcome)?;
         if outcome.stdout.is_cut() {
             return Ok(None);
@@ -195,7 +199,7 @@ impl<'a> Git<'a> {
             .collect();
         let mut contents = BTreeMap::new();
         for paths in paths.chunks(100) {
-            let command = [&PATCH[..], &["--full-index", base, "--"], paths].concat();
+            let command = [&PATCH_OPTIONS[..], &["--full-index", base, "--"], paths].concat();
             let output = self.list("diff", &command)?;
             for (path, content) in parse_diff(&output).contents() {
                 contents.extend(path.below(self.prefix.as_bytes()).map(|path| (path, content)));
@@ -312,7 +316,7 @@ impl<'a> Git<'a> {
 }
 
 /// Options that make a textual diff independent of the user's configuration.
-const PATCH: [&str; 5] = [
+const PATCH_OPTIONS: [&str; 5] = [
     "--no-renames",
     "--no-color",
     "--unified=0",

@@ -6,7 +6,7 @@ use serde::Serialize;
 use serde_json::{Map, Value as Json};
 use tollgate_sdk::{Cx, Db, DbError, Level, NextCall, Timestamp, Tool, ToolError};
 
-use crate::arguments::{NAME, TEXT, WORKSPACE};
+use crate::arguments::{MAX_NAME_CHARS, MAX_TEXT_CHARS, MAX_WORKSPACE_CHARS};
 use crate::config::Config;
 use crate::event_hash::{event_hash, params_of};
 use crate::files;
@@ -24,10 +24,10 @@ use crate::store::{claim, milestone, slice, task};
 use crate::violation::{Refusals, Violation};
 
 /// Actor name of callers that give none.
-pub(crate) const ANONYMOUS: &str = "agent";
+pub(crate) const DEFAULT_ACTOR: &str = "agent";
 
 /// Most names of changed units in one record of the ledger.
-const RECORDED: usize = 900;
+const MAX_RECORDED_UNITS: usize = 900;
 
 /// A changing call. The call is checked in full before anything is written, so that a refusal leaves only its
 /// audit entry.
@@ -176,7 +176,7 @@ impl<'a> Act<'a> {
 
     /// The caller's name, or the default.
     pub(crate) fn actor(&self) -> &str {
-        self.caller.actor.unwrap_or(ANONYMOUS)
+        self.caller.actor.unwrap_or(DEFAULT_ACTOR)
     }
 
     /// Arguments of a call in this workspace, by this actor if there is a name.
@@ -186,9 +186,9 @@ impl<'a> Act<'a> {
 
     fn check<C: Change>(&self, call: &C) -> Result<C::Facts, ToolError> {
         let mut refusals = Refusals::default();
-        refusals.line("workspace", self.caller.workspace, WORKSPACE);
+        refusals.line("workspace", self.caller.workspace, MAX_WORKSPACE_CHARS);
         if let Some(name) = self.caller.actor {
-            refusals.line("actor", name, NAME);
+            refusals.line("actor", name, MAX_NAME_CHARS);
         }
         if self.caller.is_ambiguous {
             refusals.fault("actor", "differs from actor_name; pass one of them");
@@ -271,7 +271,7 @@ impl<'a> Act<'a> {
     /// Names the changed units in the ledger.
     fn record(&self, cmd: &str, also: &[UnitStatus]) -> Result<(), ToolError> {
         let name = |unit: &str| format!("gsd/{unit}");
-        let units = also.iter().take(RECORDED).map(|also| name(&also.unit));
+        let units = also.iter().take(MAX_RECORDED_UNITS).map(|also| name(&also.unit));
         let event = tollgate_sdk::Event::new(&format!("gsd.{}", cmd.replace('-', "_")))
             .changed(std::iter::once(name(&self.unit.to_string())).chain(units));
         Ok(self.cx.ledger().append(&event)?)
@@ -284,7 +284,7 @@ impl<'a> Act<'a> {
             [] => vec![refusal.message.as_str()],
             blockers => blockers.iter().map(|blocker| blocker.message.as_str()).collect(),
         };
-        let message: String = messages.join("; ").chars().take(TEXT).collect();
+        let message: String = messages.join("; ").chars().take(MAX_TEXT_CHARS).collect();
         if let Err(err) = self.audit(Severity::Error, Some(&refusal.code), &message) {
             let line = format!("writing a refusal to the audit log failed: {err}");
             return self.cx.log(Level::Warn, &line);
@@ -300,15 +300,18 @@ impl<'a> Act<'a> {
         let cut = |text: &str, most: usize| text.chars().take(most).collect::<String>();
         let entry = Entry {
             id: 0,
-            workspace: cut(self.workspace(), WORKSPACE),
+            workspace: cut(self.workspace(), MAX_WORKSPACE_CHARS),
             ts: self.now(),
             severity,
             tool: self.tool.to_owned(),
             unit: self.unit.to_string(),
             code: code.map(str::to_owned),
             message: message.to_owned(),
-            actor_name: cut(self.actor(), NAME),
-            trigger_reason: self.caller.trigger_reason.map(|reason| cut(reason, TEXT)),
+            actor_name: cut(self.actor(), MAX_NAME_CHARS),
+            trigger_reason: self
+                .caller
+                .trigger_reason
+                .map(|reason| cut(reason, MAX_TEXT_CHARS)),
             session_id: self.cx.session_id().to_owned(),
             op_id: self.cx.op_id().to_owned(),
         };

@@ -5,19 +5,19 @@ use crate::store;
 use crate::violation::{Refusals, Violation};
 
 /// Characters of an actor's name.
-pub(crate) const NAME: usize = 100;
+pub(crate) const MAX_NAME_CHARS: usize = 100;
 /// Characters of a workspace's name.
-pub(crate) const WORKSPACE: usize = 200;
+pub(crate) const MAX_WORKSPACE_CHARS: usize = 200;
 /// Characters of what is one line: a title, a criterion, a file.
-pub(crate) const LINE: usize = 300;
+pub(crate) const MAX_LINE_CHARS: usize = 300;
 /// Characters of prose.
-pub(crate) const TEXT: usize = 8_192;
+pub(crate) const MAX_TEXT_CHARS: usize = 8_192;
 /// Entries of one list.
-pub(crate) const ENTRIES: usize = 100;
+pub(crate) const MAX_ENTRIES: usize = 100;
 /// Slices or tasks of one plan, and so of one milestone or slice: what ids can number.
-pub(crate) const UNITS: usize = 999;
+pub(crate) const MAX_UNITS: usize = 999;
 /// The longest time a claim may last: thirty days.
-pub(crate) const TTL_SEC: u32 = 30 * 24 * 3600;
+pub(crate) const MAX_TTL_SEC: u32 = 30 * 24 * 3600;
 
 impl Refusals {
     /// Adds a reason that is not there yet.
@@ -27,19 +27,19 @@ impl Refusals {
 
     /// Checks prose that is not blank.
     pub(crate) fn text(&mut self, field: &str, text: &str) {
-        tollgate_kit::Refusals::text(self, field, text, TEXT);
+        tollgate_kit::Refusals::text(self, field, text, MAX_TEXT_CHARS);
     }
 
     /// Checks prose, possibly none.
     pub(crate) fn prose(&mut self, field: &str, text: &str) {
-        tollgate_kit::Refusals::prose(self, field, text, TEXT);
+        tollgate_kit::Refusals::prose(self, field, text, MAX_TEXT_CHARS);
     }
 
     /// Checks a list of lines.
     pub(crate) fn lines(&mut self, field: &str, entries: &[String]) {
-        self.at_most(field, entries.len(), ENTRIES, "entries");
-        for (index, entry) in entries.iter().enumerate().take(ENTRIES) {
-            self.line(&format!("{field}[{index}]"), entry, LINE);
+        self.at_most(field, entries.len(), MAX_ENTRIES, "entries");
+        for (index, entry) in entries.iter().enumerate().take(MAX_ENTRIES) {
+            self.line(&format!("{field}[{index}]"), entry, MAX_LINE_CHARS);
         }
     }
 
@@ -66,28 +66,33 @@ impl Refusals {
 
     /// Checks what is planned for a milestone.
     pub(crate) fn milestone_plan(&mut self, plan: &store::milestone::Plan) {
-        self.line("title", &plan.title, LINE);
+        self.line("title", &plan.title, MAX_LINE_CHARS);
         self.prose("vision", &plan.vision);
         self.lines("success_criteria", &plan.success_criteria);
         self.lines("key_risks", &plan.key_risks);
         self.lines("definition_of_done", &plan.definition_of_done);
-        self.at_most("depends_on", plan.depends_on.len(), ENTRIES, "entries");
+        self.at_most("depends_on", plan.depends_on.len(), MAX_ENTRIES, "entries");
     }
 
     /// Checks what is planned for a slice.
     pub(crate) fn slice_plan(&mut self, field: &str, plan: &store::slice::Plan) {
-        self.line(&format!("{field}title"), &plan.title, LINE);
-        self.one_line(&format!("{field}demo"), &plan.demo, LINE);
+        self.line(&format!("{field}title"), &plan.title, MAX_LINE_CHARS);
+        self.one_line(&format!("{field}demo"), &plan.demo, MAX_LINE_CHARS);
         self.prose(&format!("{field}goal"), &plan.goal);
-        self.at_most(&format!("{field}depends"), plan.depends.len(), ENTRIES, "entries");
+        self.at_most(
+            &format!("{field}depends"),
+            plan.depends.len(),
+            MAX_ENTRIES,
+            "entries",
+        );
     }
 
     /// Checks what is planned for a task.
     pub(crate) fn task_plan(&mut self, field: &str, plan: &store::task::Plan) {
-        self.line(&format!("{field}title"), &plan.title, LINE);
+        self.line(&format!("{field}title"), &plan.title, MAX_LINE_CHARS);
         self.prose(&format!("{field}description"), &plan.description);
-        self.one_line(&format!("{field}estimate"), &plan.estimate, NAME);
-        self.one_line(&format!("{field}verify"), &plan.verify, TEXT);
+        self.one_line(&format!("{field}estimate"), &plan.estimate, MAX_NAME_CHARS);
+        self.one_line(&format!("{field}verify"), &plan.verify, MAX_TEXT_CHARS);
         self.lines(&format!("{field}files"), &plan.files);
         self.lines(&format!("{field}inputs"), &plan.inputs);
         self.lines(&format!("{field}expected_output"), &plan.expected_output);

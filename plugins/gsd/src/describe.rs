@@ -15,7 +15,7 @@ use crate::store::task::Task;
 use crate::store::{Reopen, claim, milestone, slice, task};
 
 /// Most events of a unit's history.
-const EVENTS: u32 = 50;
+const MAX_EVENTS: u32 = 50;
 
 /// A unit with its text.
 #[derive(Debug)]
@@ -269,7 +269,7 @@ impl View<'_> {
 
     /// Adds the history: what happened to the unit, by whom and why.
     fn finish(&self, title: String, status: String, mut text: Text) -> Result<Option<Described>, DbError> {
-        let events = log::of_unit(self.db, self.workspace, self.unit, EVENTS)?;
+        let events = log::of_unit(self.db, self.workspace, self.unit, MAX_EVENTS)?;
         text.earlier(&replaced(&events, status == Status::Complete.as_str()));
         let events: Vec<String> = events.iter().map(told).collect();
         text.list("history", &events);

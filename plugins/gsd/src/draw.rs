@@ -6,8 +6,8 @@ use crate::store::Reopen;
 use crate::store::task::TaskHead;
 
 /// Most steps and blockers below the tree.
-const STEPS: usize = 3;
-const BLOCKERS: usize = 10;
+const MAX_STEPS: usize = 3;
+const MAX_BLOCKERS: usize = 10;
 
 /// The tree, with next steps and blockers below.
 pub(crate) fn draw(tree: &Tree, outlook: &Outlook) -> String {
@@ -18,9 +18,9 @@ pub(crate) fn draw(tree: &Tree, outlook: &Outlook) -> String {
     for node in &tree.milestones {
         draw_milestone(tree, node, &mut lines);
     }
-    let next = outlook.steps.iter().take(STEPS);
+    let next = outlook.steps.iter().take(MAX_STEPS);
     lines.extend(next.map(|step| format!("next: {} ({})", step.what, step.tool)));
-    let blocked = outlook.blocked.iter().take(BLOCKERS);
+    let blocked = outlook.blocked.iter().take(MAX_BLOCKERS);
     lines.extend(blocked.map(|blocked| format!("blocked: {} ({})", blocked.why, blocked.code)));
     lines.join("\n") + "\n"
 }

@@ -6,7 +6,7 @@ use sha2::{Digest, Sha256};
 use tollgate_sdk::{ToolError, canonical_json};
 
 /// Arguments for actor, reason and workspace.
-const HEADER: [&str; 4] = ["workspace", "actor", "actor_name", "trigger_reason"];
+const HEADER_ARGUMENTS: [&str; 4] = ["workspace", "actor", "actor_name", "trigger_reason"];
 
 /// Arguments as the event log stores them: without actor, reason and workspace, and without empty values,
 /// which equal absent ones.
@@ -14,7 +14,7 @@ pub(crate) fn params_of(call: &impl Serialize) -> Result<Map<String, Json>, Tool
     match serde_json::to_value(call) {
         Ok(Json::Object(params)) => Ok(params
             .into_iter()
-            .filter(|(name, _)| !HEADER.contains(&name.as_str()))
+            .filter(|(name, _)| !HEADER_ARGUMENTS.contains(&name.as_str()))
             .map(|(name, value)| (name, without_nothing(value)))
             .filter(|(_, value)| !is_nothing(value))
             .collect()),

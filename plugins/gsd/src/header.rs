@@ -9,7 +9,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Value as Json, json};
 use tollgate_kit::text::clip;
 
-use crate::arguments::{NAME, TEXT, WORKSPACE};
+use crate::arguments::{MAX_NAME_CHARS, MAX_TEXT_CHARS, MAX_WORKSPACE_CHARS};
 use crate::model::{MilestoneId, SliceId, SlicePath, TaskId, TaskPath, Unit};
 
 /// Scope of a change: workspaces share no rows and no files, so that changes in different ones need not wait for each
@@ -23,16 +23,16 @@ fn scope() -> Json {
 #[schemars(extend("x-scope" = scope()))]
 pub(crate) struct Header {
     /// Registered workspace (gets .gsd/ files) or any label.
-    #[schemars(length(min = 1, max = WORKSPACE))]
+    #[schemars(length(min = 1, max = MAX_WORKSPACE_CHARS))]
     pub workspace: String,
     /// Your name (default agent).
-    #[schemars(length(min = 1, max = NAME))]
+    #[schemars(length(min = 1, max = MAX_NAME_CHARS))]
     pub actor: Option<String>,
     /// Old name of `actor`, which is accepted.
-    #[schemars(length(min = 1, max = NAME), extend("deprecated" = true))]
+    #[schemars(length(min = 1, max = MAX_NAME_CHARS), extend("deprecated" = true))]
     pub actor_name: Option<String>,
     /// Reason, kept in the event log.
-    #[schemars(length(max = TEXT))]
+    #[schemars(length(max = MAX_TEXT_CHARS))]
     pub trigger_reason: Option<String>,
 }
 

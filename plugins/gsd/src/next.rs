@@ -90,7 +90,7 @@ pub(crate) fn is_free(step: &Step, actor: Option<&str>, tree: &Tree) -> bool {
     let by_other = step
         .by
         .as_deref()
-        .is_some_and(|by| by != actor.unwrap_or(crate::act::ANONYMOUS));
+        .is_some_and(|by| by != actor.unwrap_or(crate::act::DEFAULT_ACTOR));
     (is_own || holder.is_none()) && !by_other
 }
 

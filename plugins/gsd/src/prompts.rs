@@ -11,7 +11,7 @@ use crate::store;
 use crate::tools::status::require_known;
 
 /// Most workspaces that one prompt shows.
-const SHOWN: usize = 3;
+const MAX_WORKSPACES: usize = 3;
 
 /// Resume the work on milestones, slices and tasks where it was left.
 #[derive(Debug, Deserialize, JsonSchema)]
@@ -37,7 +37,7 @@ impl Prompt for ResumeWork {
             None => store::workspaces(&cx.db)?,
         };
         let mut trees = Vec::new();
-        for name in names.iter().take(SHOWN) {
+        for name in names.iter().take(MAX_WORKSPACES) {
             let tree = standing::load(&cx.db, name, None, cx.now())?;
             let outlook = standing::outlook(&config, &tree, None);
             trees.push(draw::draw(&tree, &outlook));
@@ -49,12 +49,12 @@ impl Prompt for ResumeWork {
             Some(actor) => format!("Pass actor: {:?} in every call.", actor.trim()),
             None => "Choose a name, and pass it as actor in every call.".to_owned(),
         };
-        Ok(format!("{}\n{actor}\n{STEPS}", trees.join("\n")))
+        Ok(format!("{}\n{actor}\n{INSTRUCTIONS}", trees.join("\n")))
     }
 }
 
 /// Instructions for whoever resumes.
-const STEPS: &str = "\
+const INSTRUCTIONS: &str = "\
 1. Call gsd_status. If it says that logs must be imported, call gsd_import first.
 2. Finish what you have started; otherwise take the first next step. Look at its unit with gsd_show.
 3. Start a task with gsd_task_start, which returns its plan and reopening reasons.

@@ -11,7 +11,7 @@ use crate::violation::Refusals;
 
 /// Reasons that depend on who may act, on settings, or on rules that earlier versions lacked, which may have differed
 /// where the event happened.
-const EXCUSED: [&str; 9] = [
+const EXCUSED_CODES: [&str; 9] = [
     "ACTOR_REQUIRED",
     "ALREADY_STARTED",
     "DEPENDENCY_INCOMPLETE",
@@ -72,7 +72,7 @@ fn of<C: Change>(cx: &Cx<'_>, db: &Db<'_>, event: &Event) -> Result<Replayed, To
     if let Err(mut refusal) = refusals.finish() {
         refusal
             .blockers
-            .retain(|blocker| !EXCUSED.contains(&blocker.code.as_str()));
+            .retain(|blocker| !EXCUSED_CODES.contains(&blocker.code.as_str()));
         if let Some(blocker) = refusal.blockers.first() {
             refusal.code.clone_from(&blocker.code);
             refusal.message.clone_from(&blocker.message);
@@ -106,15 +106,15 @@ fn arguments(event: &Event) -> Map<String, Json> {
     arguments
 }
 
-const MILESTONE: &[&str] = &[
+const MILESTONE_FIELDS: &[&str] = &[
     "vision",
     "depends_on",
     "success_criteria",
     "key_risks",
     "definition_of_done",
 ];
-const SLICE: &[&str] = &["depends", "demo", "goal"];
-const TASK: &[&str] = &[
+const SLICE_FIELDS: &[&str] = &["depends", "demo", "goal"];
+const TASK_FIELDS: &[&str] = &[
     "description",
     "estimate",
     "files",
@@ -127,17 +127,17 @@ const TASK: &[&str] = &[
 fn clear_absent(cmd: &str, params: &mut Map<String, Json>) {
     match cmd {
         "plan-milestone" => {
-            clear(MILESTONE, params);
-            each(params.get_mut("slices"), SLICE);
+            clear(MILESTONE_FIELDS, params);
+            each(params.get_mut("slices"), SLICE_FIELDS);
         }
         "plan-slice" => {
             if params.get("goal").is_some_and(is_empty) {
                 clear(&["goal"], params);
             }
-            each(params.get_mut("tasks"), TASK);
+            each(params.get_mut("tasks"), TASK_FIELDS);
         }
-        "plan-task" => clear(TASK, params),
-        "replan-slice" => each(params.get_mut("updated_tasks"), TASK),
+        "plan-task" => clear(TASK_FIELDS, params),
+        "replan-slice" => each(params.get_mut("updated_tasks"), TASK_FIELDS),
         _ => {}
     }
 }

@@ -15,9 +15,9 @@ use crate::store::task::{self, TaskHead};
 use crate::violation::Violation;
 
 /// Most tasks in one tree, for a workspace or one milestone.
-const TASKS: usize = 300;
+const MAX_TASKS: usize = 300;
 /// Most claims that are read.
-const CLAIMS: u32 = 10_000;
+const MAX_CLAIMS: u32 = 10_000;
 
 /// A workspace with its milestones and claims.
 #[derive(Debug)]
@@ -52,7 +52,7 @@ pub(crate) fn load(
     only: Option<&MilestoneId>,
     now: Timestamp,
 ) -> Result<Tree, DbError> {
-    let claims = claim::list(db, Some(workspace), "", now, ("", ""), CLAIMS)?;
+    let claims = claim::list(db, Some(workspace), "", now, ("", ""), MAX_CLAIMS)?;
     let mut tree = Tree {
         workspace: workspace.to_owned(),
         milestones: Vec::new(),
@@ -61,7 +61,7 @@ pub(crate) fn load(
             .map(|claim| (claim.unit.clone(), claim))
             .collect(),
     };
-    let mut room = TASKS;
+    let mut room = MAX_TASKS;
     for milestone in milestone::heads(db, workspace)? {
         let slices = match only {
             Some(id) if *id == milestone.id => slices(db, workspace, id, true, &mut room)?,

@@ -65,10 +65,10 @@ const KINDS: &[Kind] = &[
 ];
 
 /// Kind that is detected by the name before it.
-const NAMED: &str = "password or token";
+const NAMED_KIND: &str = "password or token";
 
 /// Names of values that are secrets. Further letters, digits, `_` and `-` may surround a name.
-const NAMES: &[&str] = &[
+const SECRET_NAMES: &[&str] = &[
     "password",
     "passwd",
     "secret",
@@ -141,8 +141,8 @@ impl Secrets {
         if self.named {
             let find =
                 |rest: &str| named_value(rest).filter(|(start, end)| rest.get(*start..*end) != Some(mark));
-            let found = replace(&mut text, NAMES, false, mark, find);
-            first = first.or((found > 0).then_some(NAMED));
+            let found = replace(&mut text, SECRET_NAMES, false, mark, find);
+            first = first.or((found > 0).then_some(NAMED_KIND));
             count += found;
         }
         first.map(|kind| Clean {

@@ -10,7 +10,7 @@ use crate::report::{Ended, Failure, TestReport};
 
 /// Version of the encoding in [`failure`]. A change of the encoding, a reader or the normalisation makes
 /// fingerprints that match no older ones.
-const TAG: &str = "tollgate.failure.v2";
+const ENCODING_TAG: &str = "tollgate.failure.v2";
 /// The same for [`detail()`].
 const DETAIL_TAG: &str = "tollgate.failure_detail.v2";
 /// The same for [`place()`].
@@ -28,7 +28,7 @@ pub fn failure(report: &TestReport) -> Option<String> {
     if !report.is_failure() {
         return None;
     }
-    let mut encoder = Encoder::new(TAG);
+    let mut encoder = Encoder::new(ENCODING_TAG);
     let tests = report.failing_tests.iter().map(|test| Key {
         name: names::shared(report.reader, test),
         ..key(test)

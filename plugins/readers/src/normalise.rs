@@ -136,7 +136,7 @@ const NAME_RULES: &[Rule] = &[
 
 type Rules = Vec<(&'static Rule, Regex)>;
 
-static COMPILED: LazyLock<Rules> = LazyLock::new(|| compile(RULES));
+static COMPILED_RULES: LazyLock<Rules> = LazyLock::new(|| compile(RULES));
 static COMPILED_NAME: LazyLock<Rules> = LazyLock::new(|| compile(NAME_RULES));
 
 fn compile(rules: &'static [Rule]) -> Rules {
@@ -173,7 +173,7 @@ impl Normaliser {
     #[must_use]
     pub fn text(&self, text: &str) -> String {
         let (bounded, _) = text::head(text, MAX_TEXT);
-        self.until_stable(text::strip_ansi(bounded), &COMPILED)
+        self.until_stable(text::strip_ansi(bounded), &COMPILED_RULES)
     }
 
     /// Normalises the name of a test. Long names that differ only at the end stay different.

@@ -28,7 +28,7 @@ const LITERALS: &[&str] = &[
     "new",
 ];
 /// Beginnings of names of values that somebody expects.
-const EXPECTED: &[&str] = &["expect", "want"];
+const EXPECTED_PREFIXES: &[&str] = &["expect", "want"];
 
 /// Position in a source file, as a tool prints it.
 #[derive(Debug, Clone, Default, PartialEq, Eq, PartialOrd, Ord)]
@@ -244,7 +244,7 @@ pub(crate) fn made(assertion: &Assertion) -> Made {
 /// True for a literal, a constant, a value that is built of such, and a name that says so.
 fn is_expected(value: &str) -> bool {
     let value = value.trim().trim_start_matches(['&', '*', '-']);
-    if EXPECTED.iter().any(|name| value.starts_with(name)) {
+    if EXPECTED_PREFIXES.iter().any(|name| value.starts_with(name)) {
         return true;
     }
     let (mut quote, mut is_escaped, mut bare) = (None, false, String::new());

@@ -4,14 +4,14 @@ use serde_json::json;
 use tollgate_sdk::approvals::{MAX_NAME, MAX_TITLE};
 use tollgate_sdk::{Answering, ApprovalRequest, ApprovalStatus as Listed, Cx, NextCall, ToolError};
 
-use crate::arguments::TITLE;
+use crate::arguments::MAX_TITLE_CHARS;
 use crate::error::explained;
 use crate::model::{ApprovalStatus, Resolution, TaskId};
 use crate::role::Role;
 use crate::store::approval::{self, Approval};
 
 /// Most pending approvals of a task that its end withdraws in one go.
-const BATCH: u32 = 1_000;
+const MAX_WITHDRAWN: u32 = 1_000;
 
 fn clipped(text: &str, limit: usize) -> String {
     text.chars().take(limit).collect()
@@ -29,7 +29,7 @@ fn answer(approval: &Approval, resolution: Resolution) -> NextCall {
 }
 
 /// Most denied requests that the list shows of a request that replaces them.
-const REPLACED: usize = 3;
+const MAX_REPLACED: usize = 3;
 
 /// Lists a pending approval, with the latest denied ones that it replaces. Listing it again changes nothing.
 pub(crate) fn list(cx: &Cx<'_>, approval: &Approval, replaced: &[Approval]) -> Result<(), ToolError> {
@@ -45,10 +45,10 @@ pub(crate) fn list(cx: &Cx<'_>, approval: &Approval, replaced: &[Approval]) -> R
         let denied = |denied: &Approval| {
             json!({
                 "task_approval_id": denied.id, "requested_action": denied.requested_action, "status": denied.status,
-                "note": denied.note.as_deref().map(|note| clipped(note, TITLE)),
+                "note": denied.note.as_deref().map(|note| clipped(note, MAX_TITLE_CHARS)),
             })
         };
-        detail["replaces"] = replaced.iter().take(REPLACED).map(denied).collect();
+        detail["replaces"] = replaced.iter().take(MAX_REPLACED).map(denied).collect();
     }
     let title = clipped(&approval.requested_action, MAX_TITLE);
     let request = ApprovalRequest {
@@ -81,7 +81,7 @@ pub(crate) fn settle(cx: &Cx<'_>, approval: &Approval) -> Result<(), ToolError> 
 
 /// Takes all approvals of a task out of the list that has ended.
 pub(crate) fn withdraw(cx: &Cx<'_>, task: &TaskId) -> Result<(), ToolError> {
-    for pending in approval::pending(&cx.db, task, BATCH)? {
+    for pending in approval::pending(&cx.db, task, MAX_WITHDRAWN)? {
         cx.approvals().withdraw(pending.id.as_str())?;
     }
     Ok(())

@@ -3,7 +3,7 @@
 use serde_json::{Value as Json, json};
 use tollgate_sdk::{Cx, Event, NextCall, ToolError};
 
-use crate::arguments::REFERENCE;
+use crate::arguments::MAX_REFERENCE_CHARS;
 use crate::config::Config;
 use crate::error::{Reason, Refusals};
 use crate::model::{AttemptId, AttemptOutcome, EventType, ExecutorKind, Runtime, TaskId};
@@ -63,7 +63,7 @@ impl<'a> Change<'a> {
 fn named(cx: &Cx<'_>, actor: Option<&str>, role: Role) -> String {
     match (actor, cx.identity()) {
         (Some(actor), _) => actor.to_owned(),
-        (None, Some(identity)) => identity.chars().take(REFERENCE).collect(),
+        (None, Some(identity)) => identity.chars().take(MAX_REFERENCE_CHARS).collect(),
         (None, None) => role.as_str().to_owned(),
     }
 }
@@ -120,7 +120,7 @@ impl Caller {
     /// Starts the checks of a call with the check of the actor.
     pub(crate) fn check(&self) -> Refusals {
         let mut refusals = Refusals::default();
-        refusals.text("actor", &self.actor, REFERENCE);
+        refusals.text("actor", &self.actor, MAX_REFERENCE_CHARS);
         refusals
     }
 

@@ -47,7 +47,7 @@ pub(crate) enum Need {
 }
 
 /// Evidence of the spec, which every path into `executing` needs.
-pub(crate) const SPEC: &[Need] = &[Need::Acceptance, Need::SpecApproved];
+pub(crate) const SPEC_NEEDS: &[Need] = &[Need::Acceptance, Need::SpecApproved];
 
 /// Everything that a legal transition needs. Entries of `executing` and `completed` depend on the target alone, so
 /// that no edge leads around them. Nothing keeps a task from failing.
@@ -75,7 +75,7 @@ pub(crate) const fn needs(place: Place, to: Phase) -> &'static [Need] {
             Need::NothingDenied,
             Need::NothingPending,
         ],
-        (Phase::SpecReview, Phase::ExecutionReady) => SPEC,
+        (Phase::SpecReview, Phase::ExecutionReady) => SPEC_NEEDS,
         (Phase::CircuitOpen, Phase::ExecutionReady) if place.circuit_from.is_none() => {
             &[Need::ResetAllowed, Need::Acceptance, Need::SpecApproved]
         }

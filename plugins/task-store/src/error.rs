@@ -73,7 +73,7 @@ pub(crate) enum Reason {
 }
 
 /// Way out of a phase that nothing leads out of.
-const OVER: &str =
+const TASK_ENDED: &str =
     "The task has ended and cannot change. For further work, create a new task with task_create.";
 
 fn origin(place: Place) -> String {
@@ -151,9 +151,9 @@ impl tollgate_kit::Reason for Reason {
             Reason::PhaseConflict { actual: at, .. } | Reason::IllegalTransition { from: at, .. }
                 if at.phase.is_terminal() =>
             {
-                OVER
+                TASK_ENDED
             }
-            Reason::WrongPhase { phase, .. } if phase.is_terminal() => OVER,
+            Reason::WrongPhase { phase, .. } if phase.is_terminal() => TASK_ENDED,
             Reason::PhaseConflict { .. } => {
                 "Read the task with task_recover and decide from its actual phase."
             }

@@ -37,7 +37,7 @@ pub const PACK: Pack = Pack {
         orchestrator moves tasks, with task_transition. Give your name in `actor` and your role in `actor_role`; claim \
         only a role that you were given. Call task_recover first for a task that you do not know: it shows the latest \
         record of each kind, and each legal transition as a complete call. A refusal lists all its reasons at once.",
-    wants: &[Want::LedgerQuery, Want::Budget(tools::approval::BUDGET)],
+    wants: &[Want::LedgerQuery, Want::Budget(tools::approval::APPROVALS_BUDGET)],
     migrations: &[
         migration!("../../../migrations/task-store", "0001_init"),
         migration!("../../../migrations/task-store", "0002_circuits_and_workers"),

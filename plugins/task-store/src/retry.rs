@@ -32,10 +32,10 @@ pub(crate) struct Policy {
 
 impl Default for Policy {
     fn default() -> Policy {
-        const THREE: NonZeroU32 = NonZeroU32::MIN.saturating_add(2);
+        const DEFAULT_ATTEMPTS: NonZeroU32 = NonZeroU32::MIN.saturating_add(2);
         Policy {
-            max_attempts: THREE,
-            escalate_at: THREE,
+            max_attempts: DEFAULT_ATTEMPTS,
+            escalate_at: DEFAULT_ATTEMPTS,
             backoff_ms: vec![30_000, 120_000],
             lost_after_ms: 3_600_000,
             max_resets: 2,

@@ -6,7 +6,7 @@ use serde_json::{Value as Json, json};
 
 use tollgate_kit::json_bytes;
 
-use crate::arguments::{DEPTH, ENTRIES, ENTRY, JSON, TEXT};
+use crate::arguments::{MAX_DEPTH, MAX_ENTRIES, MAX_ENTRY_CHARS, MAX_JSON_BYTES, MAX_TEXT_CHARS};
 use crate::error::Refusals;
 use crate::spec_markdown;
 
@@ -62,17 +62,17 @@ impl Material {
         match &self.0 {
             Json::Null | Json::Object(_) => {}
             Json::Array(entries) => {
-                refusals.at_most(field, entries.len(), ENTRIES, "entries");
-                for (index, entry) in entries.iter().enumerate().take(ENTRIES) {
+                refusals.at_most(field, entries.len(), MAX_ENTRIES, "entries");
+                for (index, entry) in entries.iter().enumerate().take(MAX_ENTRIES) {
                     if let Json::String(text) = entry {
-                        refusals.text(&format!("{field}[{index}]"), text, ENTRY);
+                        refusals.text(&format!("{field}[{index}]"), text, MAX_ENTRY_CHARS);
                     }
                 }
             }
             _ => refusals.fault(field, "is neither a list nor an object"),
         }
-        if depth(&self.0) > DEPTH {
-            refusals.fault(field, format!("is nested deeper than {DEPTH} levels"));
+        if depth(&self.0) > MAX_DEPTH {
+            refusals.fault(field, format!("is nested deeper than {MAX_DEPTH} levels"));
         }
     }
 }
@@ -93,15 +93,15 @@ fn depth(value: &Json) -> usize {
 pub(crate) struct Spec {
     /// Goal: the result to achieve.
     #[serde(skip_serializing_if = "Option::is_none")]
-    #[schemars(length(max = TEXT))]
+    #[schemars(length(max = MAX_TEXT_CHARS))]
     pub goal: Option<String>,
     /// In scope: the work that belongs to the task.
     #[serde(skip_serializing_if = "Vec::is_empty")]
-    #[schemars(length(max = ENTRIES))]
+    #[schemars(length(max = MAX_ENTRIES))]
     pub scope_in: Vec<String>,
     /// Out of scope: the work that does not belong to the task.
     #[serde(skip_serializing_if = "Vec::is_empty")]
-    #[schemars(length(max = ENTRIES))]
+    #[schemars(length(max = MAX_ENTRIES))]
     pub scope_out: Vec<String>,
     /// Inputs that the task needs: a list, or an object such as {"db": "orders"}.
     #[serde(skip_serializing_if = "Material::is_empty")]
@@ -113,11 +113,11 @@ pub(crate) struct Spec {
     pub outputs: Material,
     /// Acceptance criteria by which the result is judged.
     #[serde(skip_serializing_if = "Vec::is_empty")]
-    #[schemars(length(max = ENTRIES))]
+    #[schemars(length(max = MAX_ENTRIES))]
     pub acceptance: Vec<String>,
     /// Risks and their mitigations.
     #[serde(skip_serializing_if = "Vec::is_empty")]
-    #[schemars(length(max = ENTRIES))]
+    #[schemars(length(max = MAX_ENTRIES))]
     pub risks: Vec<String>,
 }
 
@@ -140,9 +140,9 @@ impl Spec {
 
     /// Checks the size of each part and of the whole.
     pub(crate) fn check(&self, refusals: &mut Refusals) {
-        refusals.optional_text("spec.goal", self.goal.as_deref(), TEXT);
+        refusals.optional_text("spec.goal", self.goal.as_deref(), MAX_TEXT_CHARS);
         for (part, entries) in self.lists() {
-            refusals.texts(&format!("spec.{part}"), entries, ENTRIES, ENTRY);
+            refusals.texts(&format!("spec.{part}"), entries, MAX_ENTRIES, MAX_ENTRY_CHARS);
         }
         for (part, value) in self.materials() {
             value.check(&format!("spec.{part}"), refusals);
@@ -150,7 +150,7 @@ impl Spec {
         let lists = self.lists().into_iter().flat_map(|(_, entries)| entries);
         let lists: usize = lists.map(String::len).sum();
         let parts: usize = self.materials().iter().map(|(_, part)| part.bytes()).sum();
-        refusals.at_most("spec", lists.saturating_add(parts), JSON, "bytes");
+        refusals.at_most("spec", lists.saturating_add(parts), MAX_JSON_BYTES, "bytes");
     }
 
     /// A warning for each missing part.

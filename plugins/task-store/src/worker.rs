@@ -98,7 +98,7 @@ fn reason(signs: &Signs<'_>) -> Option<String> {
 }
 
 /// Codes of refused calls that close their envelope, or find it closed.
-const CLOSING: [&str; 3] = [
+const CLOSING_CODES: [&str; 3] = [
     "MUTATION_BUDGET_EXHAUSTED",
     "DURATION_EXCEEDED",
     "ENVELOPE_CLOSED",
@@ -126,7 +126,7 @@ fn end_of(cx: &Cx<'_>, envelope: &str) -> Option<Timestamp> {
         limit: 20,
         ..of_envelope
     };
-    let is_closing = |code: Option<&str>| code.is_some_and(|code| CLOSING.contains(&code));
+    let is_closing = |code: Option<&str>| code.is_some_and(|code| CLOSING_CODES.contains(&code));
     let ledger = cx.ledger();
     let closed = ledger.query_whole(&closed).ok()?.into_iter().next();
     let ended = match closed {

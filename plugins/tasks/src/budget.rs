@@ -19,11 +19,11 @@ use crate::error::Reason;
 use crate::limits::json_bytes;
 
 /// Default size limit of a view, in bytes.
-const DEFAULT: usize = 30_000;
+const DEFAULT_BYTES: usize = 30_000;
 /// Largest size limit that a caller can set, in bytes.
-pub(crate) const MOST: usize = 500_000;
+pub(crate) const MAX_BYTES: usize = 500_000;
 /// Bytes of the shortest reply, `{}`.
-const LEAST: i64 = 2;
+const MIN_BYTES: i64 = 2;
 
 /// Cut that makes a view shorter, by the path of a field.
 #[derive(Debug, Clone, Copy)]
@@ -68,9 +68,9 @@ struct Budget {
 /// Fits a view into `max_chars` bytes.
 pub(crate) fn fit<T: View>(view: &T, max_chars: Option<i64>) -> Result<Bounded<T>, ToolError> {
     let max = match max_chars {
-        Some(max) if max < LEAST => return Err(Reason::BudgetTooSmall(max).into()),
-        Some(max) => usize::try_from(max).unwrap_or(MOST).min(MOST),
-        None => DEFAULT,
+        Some(max) if max < MIN_BYTES => return Err(Reason::BudgetTooSmall(max).into()),
+        Some(max) => usize::try_from(max).unwrap_or(MAX_BYTES).min(MAX_BYTES),
+        None => DEFAULT_BYTES,
     };
     let Ok(Json::Object(mut view)) = serde_json::to_value(view) else {
         return Err(DbError::Internal.into());

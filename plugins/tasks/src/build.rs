@@ -9,7 +9,7 @@ use tollgate_sdk::ToolError;
 
 use crate::dependency;
 use crate::error::{Reason, Refusals};
-use crate::limits::{ENTRIES, STEPS, TEXT, TITLE, short};
+use crate::limits::{MAX_ENTRIES, MAX_STEPS, MAX_TEXT_CHARS, MAX_TITLE_CHARS, short};
 use crate::model::{Checkpoint, EventType, Priority, Status};
 use crate::path::{MAX_DEPTH, Path};
 use crate::record::{Meta, Plan, Root, Step, Task, TemplateStep};
@@ -23,19 +23,19 @@ use crate::write::Write;
 #[serde(deny_unknown_fields)]
 pub(crate) struct NewStep {
     /// Outcome of the step, in one line.
-    #[schemars(length(min = 1, max = TITLE))]
+    #[schemars(length(min = 1, max = MAX_TITLE_CHARS))]
     pub title: String,
     /// Criteria that must hold before the step counts as done.
     #[serde(default)]
-    #[schemars(length(max = ENTRIES))]
+    #[schemars(length(max = MAX_ENTRIES))]
     pub success_criteria: Vec<String>,
     /// Commands or checks that prove the step is done.
     #[serde(default)]
-    #[schemars(length(max = ENTRIES))]
+    #[schemars(length(max = MAX_ENTRIES))]
     pub tests: Vec<String>,
     /// Known obstacles, as text. They do not block the step; tasks_block does.
     #[serde(default)]
-    #[schemars(length(max = ENTRIES))]
+    #[schemars(length(max = MAX_ENTRIES))]
     pub blockers: Vec<String>,
     /// Checkpoints to confirm in addition to criteria and tests.
     #[serde(default)]
@@ -58,10 +58,10 @@ impl From<&TemplateStep> for NewStep {
 #[derive(Debug, Deserialize, JsonSchema)]
 pub(crate) struct Texts {
     /// Description: the goal and its scope.
-    #[schemars(length(max = TEXT))]
+    #[schemars(length(max = MAX_TEXT_CHARS))]
     pub description: Option<String>,
     /// Background needed to work on it, such as links or constraints.
-    #[schemars(length(max = TEXT))]
+    #[schemars(length(max = MAX_TEXT_CHARS))]
     pub context: Option<String>,
 }
 
@@ -173,10 +173,10 @@ pub(crate) fn siblings(write: &Write<'_>, parent: &str) -> Result<Vec<Step>, Too
 pub(crate) fn tail(siblings: &[Step], at: usize) -> Result<&[Step], ToolError> {
     let count = siblings.len();
     match siblings.get(at..) {
-        Some(tail) if tail.len() <= STEPS => Ok(tail),
+        Some(tail) if tail.len() <= MAX_STEPS => Ok(tail),
         Some(tail) => {
             let fault = format!(
-                "is {at}, in front of {} steps, at most {STEPS} are allowed",
+                "is {at}, in front of {} steps, at most {MAX_STEPS} are allowed",
                 tail.len()
             );
             Err(Reason::input("position", fault).into())
@@ -204,7 +204,7 @@ pub(crate) fn steps(
     at: Option<usize>,
 ) -> Result<Vec<StepRef>, ToolError> {
     let mut refusals = Refusals::default();
-    refusals.at_most("steps", new.len(), STEPS, "entries");
+    refusals.at_most("steps", new.len(), MAX_STEPS, "entries");
     if new.is_empty() {
         refusals.add(Reason::input("steps", "is empty"));
     }
@@ -228,7 +228,7 @@ pub(crate) fn steps(
         None => store::record::count_children(write.scope.db(), &write.scope.workspace, above)?,
     };
     let mut made = Vec::new();
-    for (place, new) in new.iter().take(STEPS).enumerate() {
+    for (place, new) in new.iter().take(MAX_STEPS).enumerate() {
         let step = step(write, task, parent, new)?;
         refusals.step(&format!("steps[{place}]."), &step);
         let mut path = parent.map_or(

@@ -22,7 +22,7 @@ use crate::work;
 use crate::write::Write;
 
 /// Most open parts that a refusal lists.
-const SHOWN: usize = 20;
+const MAX_SHOWN_PARTS: usize = 20;
 
 /// Step with the new confirmations, without the withdrawn ones.
 pub(crate) fn confirmed(
@@ -238,7 +238,13 @@ fn open_children(
 ) -> Result<Vec<(String, NextCall)>, ToolError> {
     let mut open = Vec::new();
     for status in [step_status::OPEN, step_status::BLOCKED] {
-        for child in children_with::<Step>(scope.db(), &scope.workspace, &step.record.id, status, SHOWN)? {
+        for child in children_with::<Step>(
+            scope.db(),
+            &scope.workspace,
+            &step.record.id,
+            status,
+            MAX_SHOWN_PARTS,
+        )? {
             let path = format!("{}.s:{}", step.path, child.ordinal);
             let show = work::show_step(scope, &child.record);
             open.push((format!("step {path} {}", short(&child.record.title, 80)), show));
@@ -250,7 +256,7 @@ fn open_children(
         &scope.workspace,
         &step.record.id,
         step_status::OPEN,
-        SHOWN,
+        MAX_SHOWN_PARTS,
     )? {
         let path = format!("{}.t:{}", step.path, child.ordinal);
         let call = match child.record.status {

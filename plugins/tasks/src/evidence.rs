@@ -19,7 +19,7 @@ use crate::store;
 use crate::store::record::latest_children;
 
 /// Most pieces of evidence of a step that are examined, the latest first.
-const LATEST: usize = 200;
+const MAX_EXAMINED: usize = 200;
 
 /// Declares that the host looks at the work tree before a call where evidence is required.
 pub(crate) fn looks() -> Json {
@@ -99,7 +99,7 @@ pub(crate) struct Proof(Vec<Evidence>);
 impl Proof {
     /// Loads the evidence of a step.
     pub(crate) fn of(scope: &Scope<'_>, step: &str) -> Result<Proof, ToolError> {
-        let latest = latest_children::<Evidence>(scope.db(), &scope.workspace, step, LATEST)?;
+        let latest = latest_children::<Evidence>(scope.db(), &scope.workspace, step, MAX_EXAMINED)?;
         Ok(Proof(latest.into_iter().map(|placed| placed.record).collect()))
     }
 

@@ -8,14 +8,14 @@ use crate::record::{Lease, Step};
 use crate::scope::{Located, Scope};
 
 /// Default length of a lease, in events.
-pub(crate) const LENGTH: i64 = 200;
+pub(crate) const DEFAULT_EVENTS: i64 = 200;
 /// Longest lease, in events.
-pub(crate) const LONGEST: i64 = 10_000;
+pub(crate) const MAX_EVENTS: i64 = 10_000;
 
 /// Default length of a lease, in minutes.
-pub(crate) const MINUTES: i64 = 120;
+pub(crate) const DEFAULT_MINUTES: i64 = 120;
 /// Longest lease, in minutes: a week.
-pub(crate) const LONGEST_MINUTES: i64 = 7 * 24 * 60;
+pub(crate) const MAX_MINUTES: i64 = 7 * 24 * 60;
 
 text_enum! {
     /// End of a lease besides its time and events.
@@ -33,7 +33,7 @@ pub(crate) fn after(time: Timestamp, minutes: i64) -> Timestamp {
 pub(crate) fn until(lease: &Lease) -> Timestamp {
     lease
         .expires_at
-        .unwrap_or_else(|| after(lease.claimed_at, MINUTES))
+        .unwrap_or_else(|| after(lease.claimed_at, DEFAULT_MINUTES))
 }
 
 /// Events until a lease expires, `None` if it has expired or its connection has ended.

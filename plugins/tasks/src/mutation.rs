@@ -12,7 +12,7 @@ use crate::scope::Scope;
 use crate::store::envelope;
 
 /// Tools that record something about the work and do not change it.
-pub(crate) const BOOKKEEPING: &[&str] = &[
+pub(crate) const BOOKKEEPING_TOOLS: &[&str] = &[
     "tasks_evidence_capture",
     "tasks_verify",
     "tasks_note",
@@ -127,7 +127,7 @@ fn in_envelope(scope: &Scope<'_>, envelope: Envelope, own: i64) -> Result<Option
 
 /// Counts a write by a tool.
 pub(crate) fn advance(scope: &mut Scope<'_>, tool: &str) -> Result<(), DbError> {
-    if BOOKKEEPING.contains(&tool) {
+    if BOOKKEEPING_TOOLS.contains(&tool) {
         return pass(scope.cx);
     }
     scope.counters.mutations = scope.counters.mutations.saturating_add(1);

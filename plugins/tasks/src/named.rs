@@ -7,7 +7,7 @@ use tollgate_sdk::{Cx, Event, LedgerError, ToolError};
 use crate::store::root::Head;
 
 /// Most entities that are named of one write. A batch may have several writes, and a call names at most 1,000.
-const NAMED: usize = 500;
+const MAX_NAMED: usize = 500;
 
 /// The focus of a workspace.
 pub(crate) const FOCUS: &str = "tasks/focus";
@@ -34,7 +34,7 @@ pub(crate) fn envelope(id: &str) -> String {
 /// for them.
 pub(crate) fn record(cx: &Cx<'_>, tool: &str, names: &BTreeSet<String>) -> Result<(), ToolError> {
     let event_type = format!("tasks.{}", tool.strip_prefix("tasks_").unwrap_or(tool));
-    let event = Event::new(&event_type).changed(names.iter().take(NAMED).cloned());
+    let event = Event::new(&event_type).changed(names.iter().take(MAX_NAMED).cloned());
     match cx.ledger().append(&event) {
         Ok(()) | Err(LedgerError::TooLarge(_)) => Ok(()),
         Err(err) => Err(err.into()),

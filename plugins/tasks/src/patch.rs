@@ -8,7 +8,7 @@ use tollgate_sdk::{ToolError, text_enum};
 use crate::closing;
 use crate::dependency;
 use crate::error::{Reason, Refusals, clip};
-use crate::limits::{NAME, OPERATIONS, short};
+use crate::limits::{MAX_NAME_CHARS, MAX_OPERATIONS, short};
 use crate::model::{EventType, Status};
 use crate::path::Path;
 use crate::record::{Node, Root, Step, Task};
@@ -46,7 +46,7 @@ pub(crate) struct PatchOp {
     /// Operation on the field. `append` and `remove` work on lists only.
     pub op: PatchVerb,
     /// Field to change, for example title, description, priority, tags, success_criteria, tests or blockers.
-    #[schemars(length(min = 1, max = NAME))]
+    #[schemars(length(min = 1, max = MAX_NAME_CHARS))]
     pub field: String,
     /// Value of the type that the field has: text, list, boolean or object. Leave it out for unset.
     #[serde(default)]
@@ -61,16 +61,16 @@ pub(crate) struct Patch {
     /// Kind of target: `task_detail` (the plan or task itself), `step`, or `task` (a node).
     pub kind: PatchKind,
     /// Step or node by path, for example s:0 or s:0.t:1.
-    #[schemars(length(max = NAME))]
+    #[schemars(length(max = MAX_NAME_CHARS))]
     pub path: Option<String>,
     /// Step by id, for example STEP-8QZ3M0T4.
-    #[schemars(length(max = NAME))]
+    #[schemars(length(max = MAX_NAME_CHARS))]
     pub step_id: Option<String>,
     /// Node by id, for example NODE-8QZ3M0T4.
-    #[schemars(length(max = NAME))]
+    #[schemars(length(max = MAX_NAME_CHARS))]
     pub task_node_id: Option<String>,
     /// Changes to the fields, applied in order.
-    #[schemars(length(min = 1, max = OPERATIONS))]
+    #[schemars(length(min = 1, max = MAX_OPERATIONS))]
     pub ops: Vec<PatchOp>,
 }
 
@@ -84,7 +84,7 @@ enum Field {
     Object,
 }
 
-const PLAN: &[(&str, Field)] = &[
+const PLAN_FIELDS: &[(&str, Field)] = &[
     ("title", Field::Text),
     ("description", Field::Optional),
     ("context", Field::Optional),
@@ -96,7 +96,7 @@ const PLAN: &[(&str, Field)] = &[
     ("doc", Field::Optional),
     ("steps", Field::List),
 ];
-const TASK: &[(&str, Field)] = &[
+const TASK_FIELDS: &[(&str, Field)] = &[
     ("title", Field::Text),
     ("description", Field::Optional),
     ("context", Field::Optional),
@@ -105,7 +105,7 @@ const TASK: &[(&str, Field)] = &[
     ("tags", Field::List),
     ("depends_on", Field::List),
 ];
-const STEP: &[(&str, Field)] = &[
+const STEP_FIELDS: &[(&str, Field)] = &[
     ("title", Field::Text),
     ("success_criteria", Field::List),
     ("tests", Field::List),
@@ -114,7 +114,7 @@ const STEP: &[(&str, Field)] = &[
     ("blocked", Field::Flag),
     ("block_reason", Field::Optional),
 ];
-const NODE: &[(&str, Field)] = &[
+const NODE_FIELDS: &[(&str, Field)] = &[
     ("title", Field::Text),
     ("description", Field::Optional),
     ("context", Field::Optional),
@@ -154,14 +154,14 @@ pub(crate) fn apply(
         PatchKind::Step => {
             let mut located = write.scope.step(root, selector)?;
             located.record = write.get(&located.record.id)?.unwrap_or(located.record);
-            let step: Step = patched(&located.record, STEP, ops)?;
+            let step: Step = patched(&located.record, STEP_FIELDS, ops)?;
             patch_step(write, &located, step)?;
             Ok(Patched::Step(located))
         }
         PatchKind::Task => {
             let mut located = write.scope.node(root, selector)?;
             located.record = write.get(&located.record.id)?.unwrap_or(located.record);
-            let node: Node = patched(&located.record, NODE, ops)?;
+            let node: Node = patched(&located.record, NODE_FIELDS, ops)?;
             redefine_node(write, &located, &node)?;
             Ok(Patched::Node(located))
         }
@@ -174,8 +174,8 @@ fn patch_root(write: &mut Write<'_>, id: &str, ops: &[PatchOp]) -> Result<(), To
         Root::Task(task) => Root::Task(write.get(id)?.unwrap_or(task)),
     };
     let new = match &old {
-        Root::Plan(plan) => Root::Plan(patched(plan, PLAN, ops)?),
-        Root::Task(task) => Root::Task(patched(task, TASK, ops)?),
+        Root::Plan(plan) => Root::Plan(patched(plan, PLAN_FIELDS, ops)?),
+        Root::Task(task) => Root::Task(patched(task, TASK_FIELDS, ops)?),
     };
     replace_root(write, &old, &new)
 }
@@ -263,12 +263,12 @@ fn patched<T: Serialize + serde::de::DeserializeOwned>(
     if ops.is_empty() {
         refusals.add(Reason::input("ops", "is empty"));
     }
-    refusals.at_most("ops", ops.len(), OPERATIONS, "entries");
+    refusals.at_most("ops", ops.len(), MAX_OPERATIONS, "entries");
     let mut body = match serde_json::to_value(record) {
         Ok(Json::Object(body)) => body,
         _ => Map::new(),
     };
-    for (place, op) in ops.iter().take(OPERATIONS).enumerate() {
+    for (place, op) in ops.iter().take(MAX_OPERATIONS).enumerate() {
         match fields.iter().find(|(name, _)| *name == op.field) {
             None => {
                 let legal: Vec<&str> = fields.iter().map(|(name, _)| *name).collect();

@@ -14,9 +14,9 @@ use crate::store;
 use crate::work::{self, Limits, Wait};
 
 /// Most workspaces that one prompt shows.
-const SHOWN: usize = 3;
+const MAX_WORKSPACES: usize = 3;
 /// Entries of each list of a workspace.
-const ENTRIES: Limits = Limits { ready: 5, waiting: 5 };
+const QUEUE_LIMITS: Limits = Limits { ready: 5, waiting: 5 };
 
 /// Resume the work on plans and tasks where it was left.
 #[derive(Debug, Deserialize, JsonSchema)]
@@ -37,7 +37,7 @@ impl Prompt for ResumeWork {
         let (workspace, actor) = (filled(self.workspace), filled(self.actor));
         let names = match workspace {
             Some(name) => vec![name],
-            None => store::workspace::list(&cx.db, "", SHOWN)?
+            None => store::workspace::list(&cx.db, "", MAX_WORKSPACES)?
                 .into_iter()
                 .map(|listed| listed.name)
                 .collect(),
@@ -56,13 +56,13 @@ impl Prompt for ResumeWork {
             Some(actor) => format!("Pass actor: {:?} in every call.", actor.trim()),
             None => "Choose a name, and pass it as actor in every call.".to_owned(),
         };
-        Ok(format!("{text}\n{who}\n{STEPS}"))
+        Ok(format!("{text}\n{who}\n{INSTRUCTIONS}"))
     }
 }
 
 /// Adds the ready and the waiting work of a workspace.
 fn tell(scope: &Scope<'_>, actor: Option<&str>, text: &mut String) -> Result<(), ToolError> {
-    let queue = work::queue(scope, None, actor, ENTRIES)?;
+    let queue = work::queue(scope, None, actor, QUEUE_LIMITS)?;
     let _ = writeln!(text, "workspace {}", scope.workspace.as_str());
     for ready in &queue.ready {
         let _ = writeln!(text, "* {}: {}", ready.root.id, ready.piece.line());
@@ -82,7 +82,7 @@ fn tell(scope: &Scope<'_>, actor: Option<&str>, text: &mut String) -> Result<(),
 }
 
 /// Instructions for whoever resumes.
-const STEPS: &str = "\
+const INSTRUCTIONS: &str = "\
 1. Take work with tasks_take, which leases the first ready step to you or returns the one you hold. Pass until: \"connection\" if the lease should end with your connection.
 2. Read it with tasks_show: criteria, tests, notes, evidence and reopening reasons. tasks_resume_pack shows its task.
 3. Do the work and run the step's tests. Attach each result with tasks_evidence_capture: the operation_id of a test_run, or the output with its exit code.

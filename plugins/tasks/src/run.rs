@@ -4,17 +4,17 @@ use tollgate_kit::runs::{Look, TestRun};
 use tollgate_sdk::{Effect, FoundOperation, Operation, OperationFilter, Timestamp, ToolError};
 
 use crate::model::EventType;
-use crate::mutation::{BOOKKEEPING, InEnvelope, Moment};
+use crate::mutation::{BOOKKEEPING_TOOLS, InEnvelope, Moment};
 use crate::scope::Scope;
 use crate::store::{envelope, event};
 
 /// Most operations of this pack that are examined between a run and its use as evidence.
-const BETWEEN: u32 = 200;
+const MAX_OPERATIONS_BETWEEN: u32 = 200;
 /// Most events of the workspace that are examined.
-const EVENTS: i64 = 1_000;
+const MAX_EVENTS: i64 = 1_000;
 
 /// Events of writes that record something about the work and do not change it.
-const RECORDING: &[EventType] = &[
+const RECORDING_EVENTS: &[EventType] = &[
     EventType::EvidenceCaptured,
     EventType::StepVerified,
     EventType::NoteAdded,
@@ -70,8 +70,8 @@ pub(crate) fn doubt(scope: &Scope<'_>, op_id: &str, look: Look) -> Result<Option
 /// The counts when a run began.
 fn taken(scope: &Scope<'_>, found: &FoundOperation) -> Result<Moment, ToolError> {
     let began = Timestamp::from_ms(found.operation.at_ms);
-    let first = scope.counters.events.saturating_sub(EVENTS);
-    let since = event::count_since(scope.db(), &scope.workspace, first, began, RECORDING)?;
+    let first = scope.counters.events.saturating_sub(MAX_EVENTS);
+    let since = event::count_since(scope.db(), &scope.workspace, first, began, RECORDING_EVENTS)?;
     Ok(Moment {
         mutations: scope.counters.mutations.saturating_sub(since),
         envelope: in_envelope(scope, found)?,
@@ -101,13 +101,13 @@ fn recorded_since(scope: &Scope<'_>, run: &Operation) -> Result<i64, ToolError> 
         pack: Some(crate::PACK.name.to_owned()),
         effect: Some(Effect::Write),
         after: Some(run.seq),
-        limit: BETWEEN,
+        limit: MAX_OPERATIONS_BETWEEN,
         ..OperationFilter::default()
     };
     let since = scope.cx.ledger().query_whole(&filter)?;
     let recorded = since
         .iter()
-        .filter(|operation| BOOKKEEPING.contains(&operation.tool.as_str()))
+        .filter(|operation| BOOKKEEPING_TOOLS.contains(&operation.tool.as_str()))
         .count();
     Ok(i64::try_from(recorded).unwrap_or(i64::MAX))
 }

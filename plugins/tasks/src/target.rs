@@ -6,7 +6,7 @@ use serde::Deserialize;
 use tollgate_sdk::{Cx, ToolError};
 
 use crate::error::Reason;
-use crate::limits::NAME;
+use crate::limits::MAX_NAME_CHARS;
 use crate::model::Workspace;
 use crate::record::{Node, Plan, Root, Step, Task};
 use crate::scope::{Located, Scope, Selector, expect_target};
@@ -31,10 +31,10 @@ pub(crate) fn one_actor<'a>(
 pub(crate) struct Subject {
     workspace: Workspace,
     /// Task or plan id (default: the focus).
-    #[schemars(length(max = NAME))]
+    #[schemars(length(max = MAX_NAME_CHARS))]
     task: Option<String>,
     /// Plan id, instead of a task's.
-    #[schemars(length(max = NAME))]
+    #[schemars(length(max = MAX_NAME_CHARS))]
     plan: Option<String>,
 }
 
@@ -59,10 +59,10 @@ struct Terms {
     expected_revision: Option<i64>,
     /// Id of the plan, task or step that you mean. Fails with TARGET_MISMATCH if the other arguments or the focus
     /// lead to another.
-    #[schemars(length(max = NAME))]
+    #[schemars(length(max = MAX_NAME_CHARS))]
     expected_target_id: Option<String>,
     /// Your name, for the history and leases.
-    #[schemars(length(min = 1, max = NAME))]
+    #[schemars(length(min = 1, max = MAX_NAME_CHARS))]
     actor: Option<String>,
     /// Include the events in the reply.
     #[serde(default)]
@@ -95,7 +95,7 @@ impl Terms {
 pub(crate) struct RootTarget {
     workspace: Workspace,
     /// Task id, for example TASK-001. Tools that work on plans also accept a plan id.
-    #[schemars(length(max = NAME))]
+    #[schemars(length(max = MAX_NAME_CHARS))]
     task: Option<String>,
     #[serde(flatten)]
     terms: Terms,
@@ -147,7 +147,7 @@ impl RootTarget {
 pub(crate) struct PlanTarget {
     workspace: Workspace,
     /// Plan id, for example PLAN-001.
-    #[schemars(length(max = NAME))]
+    #[schemars(length(max = MAX_NAME_CHARS))]
     plan: String,
     #[serde(flatten)]
     terms: Terms,
@@ -173,10 +173,10 @@ pub(crate) struct StepTarget {
     #[serde(flatten)]
     pub root: RootTarget,
     /// Step by path, for example s:0.s:1; indexes start at 0.
-    #[schemars(length(max = NAME))]
+    #[schemars(length(max = MAX_NAME_CHARS))]
     pub path: Option<String>,
     /// Step by id, for example STEP-8QZ3M0T4. Ids stay the same when paths move.
-    #[schemars(length(max = NAME))]
+    #[schemars(length(max = MAX_NAME_CHARS))]
     pub step_id: Option<String>,
 }
 
@@ -220,10 +220,10 @@ pub(crate) struct NodeTarget {
     #[serde(flatten)]
     root: RootTarget,
     /// Node by path, for example s:0.t:1; indexes start at 0.
-    #[schemars(length(max = NAME))]
+    #[schemars(length(max = MAX_NAME_CHARS))]
     path: Option<String>,
     /// Node by id, for example NODE-8QZ3M0T4. Ids stay the same when paths move.
-    #[schemars(length(max = NAME))]
+    #[schemars(length(max = MAX_NAME_CHARS))]
     task_node_id: Option<String>,
 }
 

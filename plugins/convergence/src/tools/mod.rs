@@ -18,7 +18,7 @@ use crate::store::{self, Earlier, Scope, Source, Verdict};
 use crate::{Normaliser, cycle, fingerprint};
 
 /// Most failing tests, and most other errors, in a reply.
-const SHOWN: usize = 20;
+const MAX_SHOWN_FAILURES: usize = 20;
 /// Longest message in a reply, in characters.
 const MAX_MESSAGE: usize = 500;
 /// Most stack frames in a reply.
@@ -193,9 +193,15 @@ impl Tested<'_> {
 impl RunView {
     fn of(tested: &Tested<'_>, known: Known, changes: &Changes, now: Timestamp) -> RunView {
         let report = tested.report;
-        let shown = |failures: &[Failure]| failures.iter().take(SHOWN).map(FailureView::from).collect();
+        let shown = |failures: &[Failure]| {
+            failures
+                .iter()
+                .take(MAX_SHOWN_FAILURES)
+                .map(FailureView::from)
+                .collect()
+        };
         let more = |failures: &[Failure], more: u64| {
-            more.saturating_add(failures.len().saturating_sub(SHOWN) as u64)
+            more.saturating_add(failures.len().saturating_sub(MAX_SHOWN_FAILURES) as u64)
         };
         RunView {
             passed: report.outcome == Outcome::Passed,

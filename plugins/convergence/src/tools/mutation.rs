@@ -10,7 +10,7 @@ use crate::cycle::{self, Cycle};
 use crate::{store, work_tree};
 
 /// Most paths and symbols in a reply.
-const SHOWN: usize = 200;
+const MAX_SHOWN_PATHS: usize = 200;
 
 /// Most paths in the text of a reply.
 const IN_TEXT: usize = 20;
@@ -145,7 +145,7 @@ impl Recorded {
         message: String,
     ) -> Recorded {
         let mutation = tree.mutation;
-        let hidden = told.paths.len().saturating_sub(SHOWN) as u64;
+        let hidden = told.paths.len().saturating_sub(MAX_SHOWN_PATHS) as u64;
         Recorded {
             workspace,
             mutation_fingerprint: mutation.fingerprint,
@@ -154,12 +154,12 @@ impl Recorded {
             symbol_changes: mutation
                 .symbol_changes
                 .iter()
-                .take(SHOWN)
+                .take(MAX_SHOWN_PATHS)
                 .map(|symbol| format!("{}: {}", symbol.path.one_line(), symbol.name))
                 .collect(),
             symbols_left_out: tree.symbols_left_out,
-            changed_paths: told.paths.into_iter().take(SHOWN).collect(),
-            short_diff: told.short_diff.into_iter().take(SHOWN).collect(),
+            changed_paths: told.paths.into_iter().take(MAX_SHOWN_PATHS).collect(),
+            short_diff: told.short_diff.into_iter().take(MAX_SHOWN_PATHS).collect(),
             more_paths: told.more_paths.saturating_add(hidden),
             git_head: tree.head,
             no_op: cycle.no_op,

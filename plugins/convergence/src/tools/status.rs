@@ -10,7 +10,7 @@ use crate::store::mutations::{LastMutation, MutationCounts};
 use crate::store::{self, RunCounts, Seen, Verdict};
 
 /// Most failures in a reply.
-const SHOWN: u32 = 20;
+const MAX_SHOWN_FAILURES: u32 = 20;
 
 /// Report whether work in a workspace is converging: test failures that persist, edits without effect, edits
 /// that restore an earlier state.
@@ -122,7 +122,7 @@ impl Tool for Status {
     fn run(self, cx: &Cx<'_>) -> Result<StatusView, ToolError> {
         let scope = scope(cx, &self.workspace);
         let runs = store::run_counts(&cx.db, &scope)?;
-        let failures = store::failures(&cx.db, &scope, SHOWN)?;
+        let failures = store::failures(&cx.db, &scope, MAX_SHOWN_FAILURES)?;
         let mutations = store::mutations::mutation_counts(&cx.db, &scope)?;
         let last = store::mutations::last_mutation(&cx.db, &scope)?;
         let envelope = cx.budget().current();

@@ -17,7 +17,7 @@ use tollgate_sdk::policy::{CannotJudge, Denial, Phase, Policy, PolicyCx, Problem
 use tollgate_sdk::{Effect, export_policy};
 
 /// Code of a denial whose policy gives none.
-const CODE: &str = "FORBIDDEN";
+const DEFAULT_CODE: &str = "FORBIDDEN";
 
 /// Permits and forbids calls by policies in Cedar.
 #[derive(Deserialize, JsonSchema)]
@@ -153,7 +153,7 @@ fn denial<'a>(
         remediations.push("Change the call, or ask the operator for a permission.".to_owned());
     }
     messages.sort();
-    Denial::new(code.unwrap_or(CODE), messages.join("; ")).remediation(remediations.join(" "))
+    Denial::new(code.unwrap_or(DEFAULT_CODE), messages.join("; ")).remediation(remediations.join(" "))
 }
 
 #[cfg(test)]

@@ -12,12 +12,12 @@ use tollgate_sdk::policy::{
 };
 
 /// Name of the rules' file in messages.
-const FILE: &str = "rules.rego";
+const RULES_FILE: &str = "rules.rego";
 /// Rules that have a meaning.
-const DENY: &str = "data.tollgate.deny";
-const ASK: &str = "data.tollgate.ask";
+const DENY_RULE: &str = "data.tollgate.deny";
+const ASK_RULE: &str = "data.tollgate.ask";
 /// Code of a denial whose rule gives none.
-const CODE: &str = "DENIED_BY_RULE";
+const DEFAULT_CODE: &str = "DENIED_BY_RULE";
 
 /// Denies calls, or asks the user, by rules in Rego.
 #[derive(Deserialize, JsonSchema)]
@@ -56,7 +56,7 @@ impl Policy for Rego {
             Ok(engine) => engine,
             Err(err) => return vec![Problem::new("rules", err.0)],
         };
-        let rules = [DENY, ASK].map(|rule| engine.eval_rule(rule.to_owned()));
+        let rules = [DENY_RULE, ASK_RULE].map(|rule| engine.eval_rule(rule.to_owned()));
         // Rules that need a call fail without one. Rules that are not there fail in any case.
         let is_there = |rule: &Result<Value, _>| match rule {
             Ok(_) => true,
@@ -74,10 +74,10 @@ impl Policy for Rego {
     fn before(&self, _cx: &PolicyCx<'_>, request: &Request) -> Result<Verdict, CannotJudge> {
         let mut engine = self.engine()?;
         engine.set_input_json(&serde_json::to_string(&Facts::of(request))?)?;
-        if let Some(denial) = denial(&reasons(&mut engine, DENY)?) {
+        if let Some(denial) = denial(&reasons(&mut engine, DENY_RULE)?) {
             return Ok(denial.into());
         }
-        let asked = reasons(&mut engine, ASK)?;
+        let asked = reasons(&mut engine, ASK_RULE)?;
         let Some(otherwise) = denial(&asked) else {
             return Ok(Verdict::Pass);
         };
@@ -93,7 +93,7 @@ impl Rego {
         let mut engine = Engine::new();
         // A built-in function that fails would make its rule silently not apply.
         engine.set_strict_builtin_errors(true);
-        engine.add_policy(FILE.to_owned(), self.rules.clone())?;
+        engine.add_policy(RULES_FILE.to_owned(), self.rules.clone())?;
         let settings = serde_json::json!({ "settings": self.settings });
         engine.add_data_json(&settings.to_string())?;
         Ok(engine)
@@ -144,7 +144,7 @@ fn denial(reasons: &[Reason]) -> Option<Denial> {
     if messages.is_empty() {
         return None;
     }
-    let denial = Denial::new(found.unwrap_or(CODE), messages.join("; "));
+    let denial = Denial::new(found.unwrap_or(DEFAULT_CODE), messages.join("; "));
     Some(match remediations.is_empty() {
         true => denial.remediation("Change the call, or ask the operator about the rules."),
         false => denial.remediation(remediations.join(" ")),

@@ -15,12 +15,12 @@ use crate::store::slice::Slice;
 use crate::store::task::{PlannedTask, Task};
 
 /// Note that edits of a file have no effect.
-const NOTE: &str = "<!-- Written by Tollgate. Changes to this file are overwritten. gsd_status shows the current state. -->\n\n";
+const OVERWRITE_NOTE: &str = "<!-- Written by Tollgate. Changes to this file are overwritten. gsd_status shows the current state. -->\n\n";
 
 /// M01-ROADMAP.md.
 pub(super) fn roadmap(milestone: &Milestone, slices: &[Slice]) -> String {
     let plan = &milestone.plan;
-    let mut out = format!("# {}: {}\n\n{NOTE}", milestone.id, escape(&plan.title));
+    let mut out = format!("# {}: {}\n\n{OVERWRITE_NOTE}", milestone.id, escape(&plan.title));
     let _ = writeln!(out, "Status: {}\n", milestone.status);
     if let Some(reopen) = &milestone.reopen {
         let _ = writeln!(out, "{}\n", reopened(reopen));
@@ -57,7 +57,11 @@ pub(super) fn roadmap(milestone: &Milestone, slices: &[Slice]) -> String {
 /// S01-PLAN.md.
 pub(super) fn plan(milestone: &MilestoneId, slice: &Slice, tasks: &[PlannedTask]) -> String {
     let unit = Unit::slice(milestone, &slice.id);
-    let mut out = format!("# {}: {}\n\n{NOTE}", slice.id, escape(&slice.plan.title));
+    let mut out = format!(
+        "# {}: {}\n\n{OVERWRITE_NOTE}",
+        slice.id,
+        escape(&slice.plan.title)
+    );
     let _ = writeln!(out, "Unit: {unit}. Status: {}\n", slice.status);
     if let Some(reopen) = &slice.reopen {
         let _ = writeln!(out, "{}\n", reopened(reopen));
@@ -105,7 +109,7 @@ fn task_item(out: &mut String, task: &PlannedTask) {
 /// T01-SUMMARY.md: the completion's summary, or the reason of a reopening.
 pub(super) fn summary(milestone: &MilestoneId, Task { head, plan, summary }: &Task) -> String {
     let unit = Unit::task(milestone, &head.slice, &head.id);
-    let mut out = format!("# {}: {}\n\n{NOTE}", head.id, escape(&plan.title));
+    let mut out = format!("# {}: {}\n\n{OVERWRITE_NOTE}", head.id, escape(&plan.title));
     let _ = writeln!(out, "Unit: {unit}. Status: {}\n", head.status);
     if let Some(reopen) = &head.reopen {
         let _ = writeln!(out, "{}\n", reopened(reopen));
@@ -122,7 +126,7 @@ pub(super) fn summary(milestone: &MilestoneId, Task { head, plan, summary }: &Ta
 pub(super) fn removed(removed: &Removed) -> String {
     let id = removed.unit.rsplit('/').next().unwrap_or_default();
     format!(
-        "# {id}: {}\n\n{NOTE}Unit: {}. Removed by {} at {}: {}\n\nIts events are in event-log.jsonl.\n",
+        "# {id}: {}\n\n{OVERWRITE_NOTE}Unit: {}. Removed by {} at {}: {}\n\nIts events are in event-log.jsonl.\n",
         escape(&removed.title),
         removed.unit,
         escape(&removed.by),
@@ -133,7 +137,7 @@ pub(super) fn removed(removed: &Removed) -> String {
 
 /// STATE.md.
 pub(super) fn state(tree: &Tree, outlook: &Outlook) -> String {
-    let mut out = format!("# State\n\n{NOTE}");
+    let mut out = format!("# State\n\n{OVERWRITE_NOTE}");
     // An indented block shows the tree unchanged, regardless of the titles.
     for line in draw(tree, outlook).lines() {
         let _ = writeln!(out, "    {line}");

@@ -8,17 +8,17 @@ use serde_json::{Map, Value as Json, json};
 use tollgate_kit::text::clip;
 use tollgate_sdk::{Db, DbError, Timestamp, canonical_json};
 
-use super::{AUDIT, EVENTS};
-use crate::act::ANONYMOUS;
+use super::{AUDIT_FILE, EVENTS_FILE};
+use crate::act::DEFAULT_ACTOR;
 use crate::event_hash::event_hash;
 use crate::model::{Actor, Severity, Unit};
 use crate::store::claim::Claim;
 use crate::store::log::{self, Entry, Event, Page};
 
 /// Bytes of a log that are read in one piece.
-const PIECE: usize = 512 << 10;
+const PIECE_BYTES: usize = 512 << 10;
 /// Rows that are read in one piece.
-const ROWS: u32 = 1_000;
+const PIECE_ROWS: u32 = 1_000;
 
 /// Either of the two logs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -32,8 +32,8 @@ impl Log {
 
     pub(crate) const fn path(self) -> &'static str {
         match self {
-            Log::Events => EVENTS,
-            Log::Audit => AUDIT,
+            Log::Events => EVENTS_FILE,
+            Log::Audit => AUDIT_FILE,
         }
     }
 
@@ -78,10 +78,10 @@ impl Log {
         after: i64,
     ) -> Result<(Vec<String>, i64, bool), DbError> {
         let keys = match self {
-            Log::Events => log::event_keys(db, workspace, after, ROWS)?,
-            Log::Audit => log::entry_keys(db, workspace, after, ROWS)?,
+            Log::Events => log::event_keys(db, workspace, after, PIECE_ROWS)?,
+            Log::Audit => log::entry_keys(db, workspace, after, PIECE_ROWS)?,
         };
-        let more = u32::try_from(keys.len()).is_ok_and(|count| count == ROWS);
+        let more = u32::try_from(keys.len()).is_ok_and(|count| count == PIECE_ROWS);
         let last = keys.last().map_or(after, |(id, _)| *id);
         Ok((keys.into_iter().map(|(_, key)| key).collect(), last, more))
     }
@@ -97,8 +97,8 @@ impl Log {
             workspace: Some(workspace),
             unit: "",
             after,
-            limit: ROWS,
-            bytes: PIECE,
+            limit: PIECE_ROWS,
+            bytes: PIECE_BYTES,
         };
         match self {
             Log::Events => {
@@ -220,7 +220,7 @@ fn parse_event(line: &str) -> Result<Event, Damage> {
         ts: line.ts,
         hash: line.hash,
         actor: line.actor.unwrap_or(Actor::Agent),
-        actor_name: line.actor_name.unwrap_or_else(|| ANONYMOUS.to_owned()),
+        actor_name: line.actor_name.unwrap_or_else(|| DEFAULT_ACTOR.to_owned()),
         trigger_reason: line.trigger_reason,
         session_id: line.session_id.unwrap_or_default(),
         version: line.v.unwrap_or(1),

@@ -76,11 +76,11 @@ impl Touched {
 }
 
 /// The file of the event log.
-const EVENTS: &str = ".gsd/event-log.jsonl";
+const EVENTS_FILE: &str = ".gsd/event-log.jsonl";
 /// The file of the audit log.
-const AUDIT: &str = ".gsd/audit-log.jsonl";
-const CLAIMS: &str = ".gsd/unit-claims.json";
-const STATE: &str = ".gsd/STATE.md";
+const AUDIT_FILE: &str = ".gsd/audit-log.jsonl";
+const CLAIMS_FILE: &str = ".gsd/unit-claims.json";
+const STATE_FILE: &str = ".gsd/STATE.md";
 
 fn roadmap_path(milestone: &MilestoneId) -> String {
     format!(".gsd/milestones/{milestone}/{milestone}-ROADMAP.md")
@@ -98,7 +98,7 @@ fn summary_path(milestone: &MilestoneId, slice: &SliceId, task: &TaskId) -> Stri
 /// not granted writing.
 fn open<'a>(cx: &Cx<'a>, name: &str) -> Result<Option<Workspace<'a>>, WorkspaceError> {
     match cx.workspace(name) {
-        Ok(workspace) => Ok(Some(workspace).filter(|workspace| workspace.info().may_write(STATE))),
+        Ok(workspace) => Ok(Some(workspace).filter(|workspace| workspace.info().may_write(STATE_FILE))),
         Err(WorkspaceError::Unknown(_)) => Ok(None),
         Err(err) => Err(err),
     }

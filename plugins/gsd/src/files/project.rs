@@ -4,7 +4,7 @@ use tollgate_sdk::{Db, DbError, ToolError, Workspace};
 
 use super::logs::{self, Log};
 use super::unknown::{self, Found, Rows};
-use super::{CLAIMS, Document, STATE, Touched, documents, open};
+use super::{CLAIMS_FILE, Document, STATE_FILE, Touched, documents, open};
 use crate::act::Act;
 use crate::standing::{Outlook, Tree};
 use crate::store::file::{self, Extent};
@@ -44,9 +44,9 @@ fn documents_of(
     outlook: &Outlook,
 ) -> Result<Vec<Document>, DbError> {
     let (db, workspace, id) = (act.db(), act.workspace(), &act.unit.milestone);
-    let mut documents = vec![Document::new(STATE, documents::state(tree, outlook))];
+    let mut documents = vec![Document::new(STATE_FILE, documents::state(tree, outlook))];
     if touched.claims {
-        documents.push(Document::new(CLAIMS, logs::claims(&tree.claims)));
+        documents.push(Document::new(CLAIMS_FILE, logs::claims(&tree.claims)));
     }
     if let Some(milestone) = milestone::get(db, workspace, id)? {
         documents.push(Document::roadmap(db, workspace, &milestone)?);

@@ -5,7 +5,7 @@ use tollgate_sdk::{Cx, DbError, NextCall, Timestamp, ToolError, Workspace, Works
 
 use super::logs::{self, Log};
 use super::unknown::{self, Found, Rows};
-use super::{CLAIMS, Document, Problem, STATE, documents, open};
+use super::{CLAIMS_FILE, Document, Problem, STATE_FILE, documents, open};
 use crate::config::Config;
 use crate::model::{MilestoneId, SliceId};
 use crate::standing;
@@ -13,7 +13,7 @@ use crate::store::file::{self, Extent};
 use crate::store::{log, milestone, removed, slice, task};
 
 /// Most passes over the files when changes happen during the rewrite.
-const ROUNDS: usize = 3;
+const MAX_ROUNDS: usize = 3;
 
 /// Files to rewrite. The default is all.
 #[derive(Debug, Default)]
@@ -58,7 +58,7 @@ pub(crate) fn render(cx: &Cx<'_>, name: &str, scope: &Scope<'_>) -> Result<Rende
         };
         round_of.write_all(scope)?;
         let is_stopped = round_of.rendered.stopped_after.is_some();
-        if is_stopped || last_event()? == seen || round == ROUNDS {
+        if is_stopped || last_event()? == seen || round == MAX_ROUNDS {
             return Ok(round_of.rendered);
         }
         round += 1;
@@ -83,8 +83,8 @@ impl Round<'_> {
             let tree = standing::load(&db, name, None, cx.now())?;
             let outlook = standing::outlook(&config, &tree, None);
             let shared = vec![
-                Document::new(STATE, documents::state(&tree, &outlook)),
-                Document::new(CLAIMS, logs::claims(&tree.claims)),
+                Document::new(STATE_FILE, documents::state(&tree, &outlook)),
+                Document::new(CLAIMS_FILE, logs::claims(&tree.claims)),
             ];
             let ids = tree.milestones.into_iter().map(|node| node.milestone.id);
             Ok::<_, DbError>((shared, ids.collect::<Vec<_>>()))

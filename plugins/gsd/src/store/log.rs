@@ -47,7 +47,7 @@ pub(crate) struct Event {
     pub skipped: bool,
 }
 
-const EVENT: &str = "id, workspace, cmd, unit, params_json, ts, hash, actor, actor_name, trigger_reason, session_id, version, skipped";
+const EVENT_COLUMNS: &str = "id, workspace, cmd, unit, params_json, ts, hash, actor, actor_name, trigger_reason, session_id, version, skipped";
 
 from_row! {
     Event {
@@ -87,7 +87,7 @@ pub(crate) struct Entry {
     pub op_id: String,
 }
 
-const ENTRY: &str =
+const ENTRY_COLUMNS: &str =
     "id, workspace, ts, severity, tool, unit, code, message, actor_name, trigger_reason, session_id, op_id";
 
 from_row! {
@@ -224,7 +224,8 @@ pub(crate) struct Page<'a> {
 }
 
 /// A whole key matches its unit and what is inside it: M01 does not match M010.
-const PAGE: &str = "(?1 IS NULL OR workspace = ?1) AND id > ?2 AND (substr(unit, 1, ?3) = ?4 OR unit = ?6)";
+const IS_ON_PAGE: &str =
+    "(?1 IS NULL OR workspace = ?1) AND id > ?2 AND (substr(unit, 1, ?3) = ?4 OR unit = ?6)";
 
 impl Page<'_> {
     /// Time of the entry before the page, `None` for the first page.
@@ -254,7 +255,7 @@ impl Page<'_> {
     /// large as a call's arguments.
     fn end(&self, db: &Db<'_>, table: &str, large: &str) -> Result<(i64, bool)> {
         let sizes = db.query(
-            &format!("SELECT id, length({large}) FROM {table} WHERE {PAGE} ORDER BY id LIMIT ?5"),
+            &format!("SELECT id, length({large}) FROM {table} WHERE {IS_ON_PAGE} ORDER BY id LIMIT ?5"),
             &self.params(self.limit.saturating_add(1)),
         )?;
         let (mut last, mut bytes, mut count) = (self.after, 0_usize, 0);
@@ -276,7 +277,7 @@ impl Page<'_> {
     {
         let (last, more) = self.end(db, table, large)?;
         let rows = db.query_as(
-            &format!("SELECT {columns} FROM {table} WHERE {PAGE} AND id <= ?5 ORDER BY id"),
+            &format!("SELECT {columns} FROM {table} WHERE {IS_ON_PAGE} AND id <= ?5 ORDER BY id"),
             &self.params(last),
         )?;
         Ok((rows, more))
@@ -285,12 +286,12 @@ impl Page<'_> {
 
 /// Events, oldest first, and whether there are more.
 pub(crate) fn events(db: &Db<'_>, page: &Page<'_>) -> Result<(Vec<Event>, bool)> {
-    page.rows(db, "gsd_events", EVENT, "params_json")
+    page.rows(db, "gsd_events", EVENT_COLUMNS, "params_json")
 }
 
 /// Entries, oldest first, and whether there are more.
 pub(crate) fn entries(db: &Db<'_>, page: &Page<'_>) -> Result<(Vec<Entry>, bool)> {
-    page.rows(db, "gsd_audit", ENTRY, "message")
+    page.rows(db, "gsd_audit", ENTRY_COLUMNS, "message")
 }
 
 /// Ids of the operations that the log has as refused, from a time on.
@@ -327,7 +328,7 @@ fn extreme(db: &Db<'_>, which: &str, workspace: &str) -> Result<i64> {
 /// An event by its id.
 pub(crate) fn event(db: &Db<'_>, id: i64) -> Result<Option<Event>> {
     db.query_one(
-        &format!("SELECT {EVENT} FROM gsd_events WHERE id = ?1"),
+        &format!("SELECT {EVENT_COLUMNS} FROM gsd_events WHERE id = ?1"),
         params![id],
     )
 }
@@ -347,7 +348,7 @@ pub(crate) fn removal(db: &Db<'_>, workspace: &str, unit: &Unit) -> Result<Optio
     let find = |cmd: &str, around: &str, id: &str, path: &str| -> Result<Option<Event>> {
         let events: Vec<Event> = db.query_as(
             &format!(
-                "SELECT {EVENT} FROM gsd_events WHERE workspace = ?1 AND cmd = ?2 AND substr(unit, 1, ?3) = ?4 \
+                "SELECT {EVENT_COLUMNS} FROM gsd_events WHERE workspace = ?1 AND cmd = ?2 AND substr(unit, 1, ?3) = ?4 \
                  AND skipped = 0 AND instr(params_json, ?5) > 0 AND length(params_json) < ?6 ORDER BY id DESC LIMIT 10"
             ),
             params![
@@ -388,7 +389,7 @@ pub(crate) fn removal(db: &Db<'_>, workspace: &str, unit: &Unit) -> Result<Optio
 pub(crate) fn of_unit(db: &Db<'_>, workspace: &str, unit: &Unit, limit: u32) -> Result<Vec<Event>> {
     let mut events: Vec<Event> = db.query_as(
         &format!(
-            "SELECT {EVENT} FROM gsd_events WHERE workspace = ?1 AND unit = ?2 AND length(params_json) < ?3 \
+            "SELECT {EVENT_COLUMNS} FROM gsd_events WHERE workspace = ?1 AND unit = ?2 AND length(params_json) < ?3 \
              ORDER BY id DESC LIMIT ?4"
         ),
         params![workspace, unit.to_string(), LARGE_EVENT, limit],

@@ -41,7 +41,7 @@ pub(crate) struct MilestoneHead {
     pub validation: Validation,
 }
 
-const HEAD: &str =
+const HEAD_COLUMNS: &str =
     "id, status, title, depends_on_json, reopen_json, changed_event, verdict, validation_event";
 
 impl TryFrom<Row> for MilestoneHead {
@@ -124,7 +124,7 @@ pub(crate) fn get(db: &Db<'_>, workspace: &str, id: &MilestoneId) -> Result<Opti
 /// Every milestone of a workspace, by number, without large fields.
 pub(crate) fn heads(db: &Db<'_>, workspace: &str) -> Result<Vec<MilestoneHead>> {
     let sql = format!(
-        "SELECT {HEAD} FROM gsd_milestones WHERE workspace = ?1 AND ordinal > ?2 ORDER BY ordinal LIMIT ?3"
+        "SELECT {HEAD_COLUMNS} FROM gsd_milestones WHERE workspace = ?1 AND ordinal > ?2 ORDER BY ordinal LIMIT ?3"
     );
     in_pages(
         100,

@@ -32,8 +32,8 @@ pub(crate) struct Reopen {
 impl Reopen {
     /// Copy with the reason shortened for lists.
     pub(crate) fn in_short(&self) -> Reopen {
-        const SHOWN: usize = 300;
-        let mut reason: String = self.reason.chars().take(SHOWN).collect();
+        const MAX_REASON_CHARS: usize = 300;
+        let mut reason: String = self.reason.chars().take(MAX_REASON_CHARS).collect();
         if reason.len() < self.reason.len() {
             reason.push('…');
         }

@@ -53,10 +53,11 @@ pub(crate) struct PlannedTask {
     pub verify: String,
 }
 
-const HEAD: &str =
+const HEAD_COLUMNS: &str =
     "slice_id, id, title, estimate, status, started_by, closed_by, closed_hash, reopen_json, reopened";
-const PLANNED: &str = "description, files_json, verify";
-const REST: &str = "description, files_json, verify, inputs_json, expected_output_json, summary_json";
+const PLAN_COLUMNS: &str = "description, files_json, verify";
+const OTHER_COLUMNS: &str =
+    "description, files_json, verify, inputs_json, expected_output_json, summary_json";
 
 impl TryFrom<Row> for TaskHead {
     type Error = DbError;
@@ -120,7 +121,7 @@ impl TryFrom<Row> for Task {
 pub(crate) fn get(db: &Db<'_>, workspace: &str, at: TaskPath<'_>) -> Result<Option<Task>> {
     db.query_one(
         &format!(
-            "SELECT {HEAD}, {REST} FROM gsd_tasks \
+            "SELECT {HEAD_COLUMNS}, {OTHER_COLUMNS} FROM gsd_tasks \
              WHERE workspace = ?1 AND milestone_id = ?2 AND slice_id = ?3 AND id = ?4"
         ),
         params![workspace, at.milestone, at.slice, at.task],
@@ -130,7 +131,7 @@ pub(crate) fn get(db: &Db<'_>, workspace: &str, at: TaskPath<'_>) -> Result<Opti
 /// Every task of a slice, by number, without large fields.
 pub(crate) fn heads(db: &Db<'_>, workspace: &str, at: SlicePath<'_>) -> Result<Vec<TaskHead>> {
     let sql = format!(
-        "SELECT {HEAD} FROM gsd_tasks WHERE workspace = ?1 AND milestone_id = ?2 AND slice_id = ?3 AND ordinal > ?4 \
+        "SELECT {HEAD_COLUMNS} FROM gsd_tasks WHERE workspace = ?1 AND milestone_id = ?2 AND slice_id = ?3 AND ordinal > ?4 \
          ORDER BY ordinal LIMIT ?5"
     );
     in_pages(
@@ -149,7 +150,7 @@ pub(crate) fn open(
 ) -> Result<Vec<TaskHead>> {
     db.query_as(
         &format!(
-            "SELECT {HEAD} FROM gsd_tasks WHERE workspace = ?1 AND milestone_id = ?2 \
+            "SELECT {HEAD_COLUMNS} FROM gsd_tasks WHERE workspace = ?1 AND milestone_id = ?2 \
              AND status IN ('pending', 'in_progress') ORDER BY slice_id, ordinal LIMIT ?3"
         ),
         params![workspace, milestone, limit],
@@ -185,7 +186,7 @@ pub(crate) fn bulk(db: &Db<'_>, workspace: &str, at: SlicePath<'_>) -> Result<us
 /// Every task of a slice, by number, as the slice's plan shows them.
 pub(crate) fn planned(db: &Db<'_>, workspace: &str, at: SlicePath<'_>) -> Result<Vec<PlannedTask>> {
     let sql = format!(
-        "SELECT {HEAD}, {PLANNED} FROM gsd_tasks WHERE workspace = ?1 AND milestone_id = ?2 AND slice_id = ?3 \
+        "SELECT {HEAD_COLUMNS}, {PLAN_COLUMNS} FROM gsd_tasks WHERE workspace = ?1 AND milestone_id = ?2 AND slice_id = ?3 \
          AND ordinal > ?4 ORDER BY ordinal LIMIT ?5"
     );
     in_pages(

@@ -7,7 +7,7 @@ use tollgate_sdk::{Cx, DbError, ToolError};
 use super::status::require_known;
 use super::{change_tool, read_tool};
 use crate::act::{Act, Applied, Change};
-use crate::arguments::{LINE, TEXT, TTL_SEC, WORKSPACE};
+use crate::arguments::{MAX_LINE_CHARS, MAX_TEXT_CHARS, MAX_TTL_SEC, MAX_WORKSPACE_CHARS};
 use crate::files::Touched;
 use crate::guard::{Action, Holder};
 use crate::header::{ClaimKey, Header, header};
@@ -20,9 +20,9 @@ use crate::violation::{Refusals, Violation};
 /// Most warnings about work that is taken over.
 const MAX_WARNINGS: usize = 20;
 /// Most claims of one reply.
-const LISTED: u32 = 200;
+const MAX_LISTED_CLAIMS: u32 = 200;
 /// Characters of a cursor: a workspace and a key.
-const CURSOR: usize = WORKSPACE + 20;
+const MAX_CURSOR_CHARS: usize = MAX_WORKSPACE_CHARS + 20;
 
 /// Claim a slice or task, so that only you may start, complete, skip or reopen it. A slice's claim covers its
 /// unclaimed tasks. Claiming again renews the claim. Fails if another actor has claimed or started it. `force` with
@@ -32,12 +32,12 @@ pub(crate) struct ClaimUnit {
     #[serde(flatten)]
     at: ClaimKey,
     /// Lifetime of the claim in seconds. Default: until released.
-    #[schemars(range(min = 1, max = TTL_SEC))]
+    #[schemars(range(min = 1, max = MAX_TTL_SEC))]
     ttl_sec: Option<u32>,
     /// Take claimed or started work over. Requires `reason`.
     force: Option<bool>,
     /// Reason for taking over. Required with `force`.
-    #[schemars(length(min = 1, max = TEXT))]
+    #[schemars(length(min = 1, max = MAX_TEXT_CHARS))]
     reason: Option<String>,
     #[serde(flatten)]
     header: Header,
@@ -76,8 +76,8 @@ impl Change for ClaimUnit {
         if let Some(reason) = &self.reason {
             refusals.text("reason", reason);
         }
-        if let Some(ttl) = self.ttl_sec.filter(|ttl| !(1..=TTL_SEC).contains(ttl)) {
-            let fault = format!("is {ttl}, but must be within 1 to {TTL_SEC}");
+        if let Some(ttl) = self.ttl_sec.filter(|ttl| !(1..=MAX_TTL_SEC).contains(ttl)) {
+            let fault = format!("is {ttl}, but must be within 1 to {MAX_TTL_SEC}");
             refusals.add(Violation::argument("ttl_sec", fault));
         }
         if is_held && act.caller.actor.is_some() && !self.force.unwrap_or_default() {
@@ -130,7 +130,7 @@ impl Change for ClaimUnit {
             .reason
             .iter()
             .flat_map(|reason| reason.chars())
-            .take(LINE)
+            .take(MAX_LINE_CHARS)
             .collect();
         let taken = before
             .iter()
@@ -248,15 +248,15 @@ fn uncovered(act: &Act<'_>, status: &str) -> Result<String, DbError> {
 #[serde(deny_unknown_fields)]
 pub(crate) struct ListClaims {
     /// Name of the workspace. Default: all.
-    #[schemars(length(min = 1, max = WORKSPACE))]
+    #[schemars(length(min = 1, max = MAX_WORKSPACE_CHARS))]
     workspace: Option<String>,
     /// Milestone id, for example M01. Default: all.
     milestone_id: Option<MilestoneId>,
     /// Cursor: `next_cursor` of the previous page.
-    #[schemars(length(max = CURSOR))]
+    #[schemars(length(max = MAX_CURSOR_CHARS))]
     cursor: Option<String>,
     /// Earlier name of `cursor`, which is still accepted.
-    #[schemars(length(max = CURSOR), extend("deprecated" = true))]
+    #[schemars(length(max = MAX_CURSOR_CHARS), extend("deprecated" = true))]
     after: Option<String>,
 }
 
@@ -282,11 +282,18 @@ impl ListClaims {
         let workspace = self.workspace.as_deref();
         let cursor = self.cursor.or(self.after).unwrap_or_default();
         let (of, unit) = cursor.rsplit_once(' ').unwrap_or_default();
-        let mut claims = claim::list(&cx.db, workspace, &prefix, cx.now(), (of, unit), LISTED + 1)?;
+        let mut claims = claim::list(
+            &cx.db,
+            workspace,
+            &prefix,
+            cx.now(),
+            (of, unit),
+            MAX_LISTED_CLAIMS + 1,
+        )?;
         if let Some(workspace) = workspace.filter(|_| claims.is_empty()) {
             require_known(cx, workspace)?;
         }
-        let most = usize::try_from(LISTED).unwrap_or(usize::MAX);
+        let most = usize::try_from(MAX_LISTED_CLAIMS).unwrap_or(usize::MAX);
         let has_more = claims.len() > most;
         claims.truncate(most);
         let last = claims.last().filter(|_| has_more);

@@ -8,7 +8,7 @@ use tollgate_sdk::{DbError, ToolError};
 
 use super::change_tool;
 use crate::act::{Act, Applied, Change, UnitStatus};
-use crate::arguments::{ENTRIES, LINE, TEXT};
+use crate::arguments::{MAX_ENTRIES, MAX_LINE_CHARS, MAX_TEXT_CHARS};
 use crate::files::Touched;
 use crate::guard::{self, Action};
 use crate::header::{Header, SliceKey, TaskKey, header};
@@ -23,18 +23,18 @@ use crate::violation::{Refusals, Violation};
 #[serde(deny_unknown_fields)]
 pub(crate) struct Evidence {
     /// Command line that was run.
-    #[schemars(length(min = 1, max = TEXT))]
+    #[schemars(length(min = 1, max = MAX_TEXT_CHARS))]
     command: String,
     /// Exit code of the command, for example 1.
     exit_code: i32,
     /// Result, for example `pass`.
-    #[schemars(length(min = 1, max = LINE))]
+    #[schemars(length(min = 1, max = MAX_LINE_CHARS))]
     verdict: String,
     /// Duration in milliseconds.
     duration_ms: Option<u32>,
     /// Operation id of a test_run.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    #[schemars(length(max = LINE))]
+    #[schemars(length(max = MAX_LINE_CHARS))]
     operation_id: Option<String>,
 }
 
@@ -51,29 +51,29 @@ pub(crate) struct CompleteTask {
     #[serde(flatten)]
     at: TaskKey,
     /// One-line summary of the result.
-    #[schemars(length(min = 1, max = LINE))]
+    #[schemars(length(min = 1, max = MAX_LINE_CHARS))]
     one_liner: String,
     /// Full description of the result.
-    #[schemars(length(min = 1, max = TEXT))]
+    #[schemars(length(min = 1, max = MAX_TEXT_CHARS))]
     narrative: String,
     /// Steps that showed that the work is correct.
-    #[schemars(length(min = 1, max = TEXT))]
+    #[schemars(length(min = 1, max = MAX_TEXT_CHARS))]
     verification: String,
     /// Checks that were run as proof.
     #[serde(default)]
-    #[schemars(length(max = ENTRIES))]
+    #[schemars(length(max = MAX_ENTRIES))]
     verification_evidence: Vec<Evidence>,
     /// Deviations from the plan.
-    #[schemars(length(max = TEXT))]
+    #[schemars(length(max = MAX_TEXT_CHARS))]
     deviations: Option<String>,
     /// Known issues that remain.
-    #[schemars(length(max = TEXT))]
+    #[schemars(length(max = MAX_TEXT_CHARS))]
     known_issues: Option<String>,
     /// Files that later work should read.
-    #[schemars(length(max = ENTRIES))]
+    #[schemars(length(max = MAX_ENTRIES))]
     key_files: Option<Vec<String>>,
     /// Decisions that later work depends on.
-    #[schemars(length(max = ENTRIES))]
+    #[schemars(length(max = MAX_ENTRIES))]
     key_decisions: Option<Vec<String>>,
     /// True if the slice's plan no longer works. Call gsd_replan_slice next.
     blocker_discovered: Option<bool>,
@@ -148,16 +148,16 @@ fn summary(call: &impl Serialize, act: &Act<'_>) -> Json {
 
 impl CompleteTask {
     fn check_text(&self, refusals: &mut Refusals) {
-        refusals.line("one_liner", &self.one_liner, LINE);
+        refusals.line("one_liner", &self.one_liner, MAX_LINE_CHARS);
         refusals.text("narrative", &self.narrative);
         refusals.text("verification", &self.verification);
         refusals.at_most(
             "verification_evidence",
             self.verification_evidence.len(),
-            ENTRIES,
+            MAX_ENTRIES,
             "entries",
         );
-        for (index, evidence) in self.verification_evidence.iter().enumerate().take(ENTRIES) {
+        for (index, evidence) in self.verification_evidence.iter().enumerate().take(MAX_ENTRIES) {
             refusals.text(
                 &format!("verification_evidence[{index}].command"),
                 &evidence.command,
@@ -165,7 +165,7 @@ impl CompleteTask {
             refusals.line(
                 &format!("verification_evidence[{index}].verdict"),
                 &evidence.verdict,
-                LINE,
+                MAX_LINE_CHARS,
             );
         }
         for (field, text) in [
@@ -313,16 +313,16 @@ pub(crate) struct CompleteSlice {
     #[serde(flatten)]
     at: SliceKey,
     /// One-line summary of the result.
-    #[schemars(length(min = 1, max = LINE))]
+    #[schemars(length(min = 1, max = MAX_LINE_CHARS))]
     one_liner: String,
     /// Full description of the result.
-    #[schemars(length(min = 1, max = TEXT))]
+    #[schemars(length(min = 1, max = MAX_TEXT_CHARS))]
     narrative: String,
     /// Steps that showed that the work is correct.
-    #[schemars(length(min = 1, max = TEXT))]
+    #[schemars(length(min = 1, max = MAX_TEXT_CHARS))]
     verification: String,
     /// Steps for a person to try the result.
-    #[schemars(length(min = 1, max = TEXT))]
+    #[schemars(length(min = 1, max = MAX_TEXT_CHARS))]
     uat_content: String,
     #[serde(flatten)]
     header: Header,
@@ -354,7 +354,7 @@ impl Change for CompleteSlice {
             }
         }
         act.ownership(&act.unit, refusals)?;
-        refusals.line("one_liner", &self.one_liner, LINE);
+        refusals.line("one_liner", &self.one_liner, MAX_LINE_CHARS);
         refusals.text("narrative", &self.narrative);
         refusals.text("verification", &self.verification);
         refusals.text("uat_content", &self.uat_content);

@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value as Json, json};
 use tollgate_sdk::{Cx, Effect, Hints, NextCall, Tool, ToolError, text_enum};
 
-use crate::arguments::WORKSPACE;
+use crate::arguments::MAX_WORKSPACE_CHARS;
 use crate::model::MilestoneId;
 use crate::next;
 use part::Part;
@@ -35,7 +35,7 @@ text_enum! {
 #[serde(deny_unknown_fields)]
 pub(crate) struct ImportLogs {
     /// Name of a registered workspace.
-    #[schemars(length(min = 1, max = WORKSPACE))]
+    #[schemars(length(min = 1, max = MAX_WORKSPACE_CHARS))]
     workspace: String,
     /// refuse (default) stops at the first event that contradicts what is stored; skip keeps such events in the
     /// log without applying them.

@@ -7,7 +7,7 @@ use tollgate_sdk::{Cx, ToolError};
 
 use super::read_tool;
 use super::status::require_known;
-use crate::arguments::WORKSPACE;
+use crate::arguments::MAX_WORKSPACE_CHARS;
 use crate::refused::{self, RefusedCall};
 use crate::store::log::{self, Entry, Event, Page};
 
@@ -15,7 +15,7 @@ use crate::store::log::{self, Entry, Event, Page};
 const MAX_ROWS: u32 = 200;
 const DEFAULT_ROWS: u32 = 50;
 /// Size limit of the rows of one reply. A larger first row is still returned.
-const BYTES: usize = 32_768;
+const MAX_REPLY_BYTES: usize = 32_768;
 
 /// Arguments that select a page of a log.
 #[derive(Debug, Deserialize, JsonSchema)]
@@ -23,7 +23,7 @@ const BYTES: usize = 32_768;
 #[schemars(inline)]
 pub(crate) struct LogQuery {
     /// Name of the workspace. Default: all.
-    #[schemars(length(min = 1, max = WORKSPACE))]
+    #[schemars(length(min = 1, max = MAX_WORKSPACE_CHARS))]
     workspace: Option<String>,
     /// Unit key, including units inside it, or a key prefix. Default: all.
     #[schemars(length(max = 20))]
@@ -45,7 +45,7 @@ impl LogQuery {
             unit: self.unit.as_deref().unwrap_or_default(),
             after: self.cursor.or(self.after).unwrap_or_default(),
             limit: self.limit.unwrap_or(DEFAULT_ROWS).clamp(1, MAX_ROWS),
-            bytes: BYTES,
+            bytes: MAX_REPLY_BYTES,
         }
     }
 
@@ -144,7 +144,7 @@ impl ListAudit {
 /// Removes large arguments from an event. The log's file has all of them.
 fn without_bulk(event: Event) -> Event {
     let bytes = serde_json::to_string(&event.params).map_or(0, |text| text.len());
-    if bytes <= BYTES {
+    if bytes <= MAX_REPLY_BYTES {
         return event;
     }
     let short = |value: &Value| value.is_number() || value.as_str().is_some_and(|text| text.len() <= 200);

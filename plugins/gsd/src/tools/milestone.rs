@@ -7,7 +7,7 @@ use tollgate_sdk::{DbError, ToolError};
 use super::change_tool;
 use super::complete::{closing, same_content};
 use crate::act::{Act, Applied, Change};
-use crate::arguments::{ENTRIES, LINE, TEXT};
+use crate::arguments::{MAX_ENTRIES, MAX_LINE_CHARS, MAX_TEXT_CHARS};
 use crate::files::Touched;
 use crate::guard::{self, Action};
 use crate::header::{Header, header};
@@ -17,7 +17,7 @@ use crate::store::{milestone, slice, task};
 use crate::violation::{Refusals, Violation};
 
 /// Most open tasks that a refusal names.
-const NAMED: u32 = 100;
+const MAX_NAMED_TASKS: u32 = 100;
 
 /// Complete a milestone. Fails if a slice or task is open, or without a `pass` validation that is newer than
 /// the last change. Call gsd_validate_milestone first.
@@ -26,10 +26,10 @@ pub(crate) struct CompleteMilestone {
     /// Milestone id, for example M01.
     milestone_id: MilestoneId,
     /// One-line summary of the result.
-    #[schemars(length(min = 1, max = LINE))]
+    #[schemars(length(min = 1, max = MAX_LINE_CHARS))]
     one_liner: String,
     /// Full description of the result.
-    #[schemars(length(min = 1, max = TEXT))]
+    #[schemars(length(min = 1, max = MAX_TEXT_CHARS))]
     narrative: String,
     /// true if all verification was done and passed. Required.
     verification_passed: bool,
@@ -60,7 +60,7 @@ impl Change for CompleteMilestone {
             act.dependencies(Action::CompleteMilestone, &milestone.plan.depends_on, refusals)?;
             let slices = slice::all(act.db(), act.workspace(), &self.milestone_id)?;
             let slices: Vec<_> = slices.into_iter().map(|slice| (slice.id, slice.status)).collect();
-            let tasks = task::open(act.db(), act.workspace(), &self.milestone_id, NAMED)?;
+            let tasks = task::open(act.db(), act.workspace(), &self.milestone_id, MAX_NAMED_TASKS)?;
             let tasks: Vec<_> = tasks
                 .into_iter()
                 .map(|task| (task.slice, task.id, task.status))
@@ -76,7 +76,7 @@ impl Change for CompleteMilestone {
             let (validation, passed) = (&milestone.validation, self.verification_passed);
             refusals.extend(guard::validated(&act.config, &act.unit, validation, passed));
         }
-        refusals.line("one_liner", &self.one_liner, LINE);
+        refusals.line("one_liner", &self.one_liner, MAX_LINE_CHARS);
         refusals.text("narrative", &self.narrative);
         same_content(
             act,
@@ -103,13 +103,13 @@ impl Change for CompleteMilestone {
 #[serde(deny_unknown_fields)]
 pub(crate) struct Checked {
     /// Criterion that was checked.
-    #[schemars(length(min = 1, max = LINE))]
+    #[schemars(length(min = 1, max = MAX_LINE_CHARS))]
     criterion: String,
     /// True if the criterion is met.
     met: bool,
     /// Evidence for the criterion.
     #[serde(default)]
-    #[schemars(length(max = TEXT))]
+    #[schemars(length(max = MAX_TEXT_CHARS))]
     evidence: String,
 }
 
@@ -122,11 +122,11 @@ pub(crate) struct ValidateMilestone {
     /// Result of the validation.
     verdict: Verdict,
     /// Reason for the verdict, with the findings.
-    #[schemars(length(min = 1, max = TEXT))]
+    #[schemars(length(min = 1, max = MAX_TEXT_CHARS))]
     rationale: String,
     /// Criteria that were checked. `pass` requires all of them to be met.
     #[serde(default)]
-    #[schemars(length(max = ENTRIES))]
+    #[schemars(length(max = MAX_ENTRIES))]
     criteria: Vec<Checked>,
     #[serde(flatten)]
     header: Header,
@@ -149,9 +149,13 @@ impl Change for ValidateMilestone {
     fn check(&self, act: &Act<'_>, refusals: &mut Refusals) -> Result<Option<()>, DbError> {
         act.scene(Action::Validate, &act.unit, refusals)?;
         refusals.text("rationale", &self.rationale);
-        refusals.at_most("criteria", self.criteria.len(), ENTRIES, "entries");
-        for (index, checked) in self.criteria.iter().enumerate().take(ENTRIES) {
-            refusals.line(&format!("criteria[{index}].criterion"), &checked.criterion, LINE);
+        refusals.at_most("criteria", self.criteria.len(), MAX_ENTRIES, "entries");
+        for (index, checked) in self.criteria.iter().enumerate().take(MAX_ENTRIES) {
+            refusals.line(
+                &format!("criteria[{index}].criterion"),
+                &checked.criterion,
+                MAX_LINE_CHARS,
+            );
             refusals.prose(&format!("criteria[{index}].evidence"), &checked.evidence);
             if self.verdict == Verdict::Pass && !checked.met {
                 let field = format!("criteria[{index}].met");

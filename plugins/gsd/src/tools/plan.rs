@@ -6,7 +6,7 @@ use tollgate_sdk::{DbError, ToolError};
 
 use super::change_tool;
 use crate::act::{Act, Applied, Change};
-use crate::arguments::{ENTRIES, LINE, NAME, TEXT, UNITS};
+use crate::arguments::{MAX_ENTRIES, MAX_LINE_CHARS, MAX_NAME_CHARS, MAX_TEXT_CHARS, MAX_UNITS};
 use crate::edit::{self, Edit};
 use crate::files::Touched;
 use crate::guard::{self, Action};
@@ -24,28 +24,28 @@ use crate::violation::{Refusals, Violation};
 pub(crate) struct TaskPlan {
     pub(super) task_id: TaskId,
     /// One-line title. Required for a new task.
-    #[schemars(length(min = 1, max = LINE))]
+    #[schemars(length(min = 1, max = MAX_LINE_CHARS))]
     pub(super) title: Option<String>,
     /// Description of the work to do.
-    #[schemars(length(max = TEXT))]
+    #[schemars(length(max = MAX_TEXT_CHARS))]
     pub(super) description: Option<String>,
     /// Estimated duration, for example 30m.
-    #[schemars(length(max = NAME))]
+    #[schemars(length(max = MAX_NAME_CHARS))]
     pub(super) estimate: Option<String>,
     /// Files that the task changes.
-    #[schemars(length(max = ENTRIES))]
+    #[schemars(length(max = MAX_ENTRIES))]
     pub(super) files: Option<Vec<String>>,
     /// Check that proves the task is done, in one line.
-    #[schemars(length(max = TEXT))]
+    #[schemars(length(max = MAX_TEXT_CHARS))]
     pub(super) verify: Option<String>,
     /// Inputs that the task needs.
-    #[schemars(length(max = ENTRIES))]
+    #[schemars(length(max = MAX_ENTRIES))]
     pub(super) inputs: Option<Vec<String>>,
     /// Results that the task produces.
-    #[schemars(length(max = ENTRIES))]
+    #[schemars(length(max = MAX_ENTRIES))]
     pub(super) expected_output: Option<Vec<String>>,
     /// Names of fields to empty, such as files.
-    #[schemars(length(max = ENTRIES))]
+    #[schemars(length(max = MAX_ENTRIES))]
     pub(super) clear: Option<Vec<String>>,
 }
 
@@ -90,14 +90,14 @@ pub(crate) struct PlanSlice {
     #[serde(flatten)]
     at: SliceKey,
     /// New goal of the slice. Default: unchanged.
-    #[schemars(length(max = TEXT))]
+    #[schemars(length(max = MAX_TEXT_CHARS))]
     goal: Option<String>,
     /// Slice fields to empty. Only `goal` is valid.
-    #[schemars(length(max = ENTRIES))]
+    #[schemars(length(max = MAX_ENTRIES))]
     clear: Option<Vec<String>>,
     /// Tasks of the slice to plan.
     #[serde(default)]
-    #[schemars(length(max = UNITS))]
+    #[schemars(length(max = MAX_UNITS))]
     tasks: Vec<TaskPlan>,
     #[serde(flatten)]
     header: Header,
@@ -124,7 +124,7 @@ pub(super) fn check_tasks(
     let known = task::heads(act.db(), act.workspace(), at_slice)?;
     let find = |id: &TaskId| known.iter().find(|task| task.id == *id);
     let mut planned = PlannedTasks::default();
-    for (index, edit) in edits.iter().enumerate().take(UNITS) {
+    for (index, edit) in edits.iter().enumerate().take(MAX_UNITS) {
         let (at, unit) = (
             format!("{field}[{index}]."),
             Unit::task(milestone, slice, &edit.task_id),
@@ -188,7 +188,7 @@ impl Change for PlanSlice {
         let goal = edit.text("goal", self.goal.as_ref(), old);
         let told = edit.finish(refusals);
         refusals.prose("goal", &goal);
-        refusals.at_most("tasks", self.tasks.len(), UNITS, "entries");
+        refusals.at_most("tasks", self.tasks.len(), MAX_UNITS, "entries");
         let mut tasks = check_tasks(act, (&self.at.slice_id, "tasks"), &self.tasks, &[], refusals)?;
         tasks.warnings.extend(told);
         Ok(found.slice.map(|slice| {
@@ -229,28 +229,28 @@ pub(crate) struct PlanTask {
     #[serde(flatten)]
     at: TaskKey,
     /// One-line title. Required for a new task.
-    #[schemars(length(min = 1, max = LINE))]
+    #[schemars(length(min = 1, max = MAX_LINE_CHARS))]
     title: Option<String>,
     /// Description of the work to do.
-    #[schemars(length(max = TEXT))]
+    #[schemars(length(max = MAX_TEXT_CHARS))]
     description: Option<String>,
     /// Estimated duration, for example 30m.
-    #[schemars(length(max = NAME))]
+    #[schemars(length(max = MAX_NAME_CHARS))]
     estimate: Option<String>,
     /// Files that the task changes.
-    #[schemars(length(max = ENTRIES))]
+    #[schemars(length(max = MAX_ENTRIES))]
     files: Option<Vec<String>>,
     /// Check that proves the task is done, in one line.
-    #[schemars(length(max = TEXT))]
+    #[schemars(length(max = MAX_TEXT_CHARS))]
     verify: Option<String>,
     /// Inputs that the task needs.
-    #[schemars(length(max = ENTRIES))]
+    #[schemars(length(max = MAX_ENTRIES))]
     inputs: Option<Vec<String>>,
     /// Results that the task produces.
-    #[schemars(length(max = ENTRIES))]
+    #[schemars(length(max = MAX_ENTRIES))]
     expected_output: Option<Vec<String>>,
     /// Names of fields to empty, such as files.
-    #[schemars(length(max = ENTRIES))]
+    #[schemars(length(max = MAX_ENTRIES))]
     clear: Option<Vec<String>>,
     #[serde(flatten)]
     header: Header,

@@ -4,13 +4,13 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use tollgate_sdk::{Cx, Effect, Hints, NextCall, Tool, ToolError};
 
-use crate::arguments::WORKSPACE;
+use crate::arguments::MAX_WORKSPACE_CHARS;
 use crate::files::{self, Problem, Scope};
 use crate::model::MilestoneId;
 use crate::next;
 
 /// Most paths that one reply names.
-const NAMED: usize = 200;
+const MAX_NAMED_PATHS: usize = 200;
 
 /// Rewrite every file in `.gsd/` of a registered workspace from the stored data. Writes nothing while the event log
 /// has lines that are not stored; gsd_import imports those.
@@ -18,7 +18,7 @@ const NAMED: usize = 200;
 #[serde(deny_unknown_fields)]
 pub(crate) struct RenderFiles {
     /// Name of a registered workspace.
-    #[schemars(length(min = 1, max = WORKSPACE))]
+    #[schemars(length(min = 1, max = MAX_WORKSPACE_CHARS))]
     workspace: String,
     /// Milestone id, to rewrite only its files and the shared ones. Default: all.
     milestone_id: Option<MilestoneId>,
@@ -59,12 +59,16 @@ impl Tool for RenderFiles {
             ..
         } = files::render(cx, &self.workspace, &scope).map_err(|err| err.next_call(next::status(None)))?;
         let count = written.len();
-        written.truncate(NAMED);
+        written.truncate(MAX_NAMED_PATHS);
         Ok(Rendered {
             written: count,
             paths: written,
             stale: !problems.is_empty(),
-            warnings: problems.iter().take(NAMED).map(Problem::to_string).collect(),
+            warnings: problems
+                .iter()
+                .take(MAX_NAMED_PATHS)
+                .map(Problem::to_string)
+                .collect(),
             next_call,
         })
     }

@@ -6,7 +6,7 @@ use tollgate_sdk::{DbError, ToolError};
 
 use super::change_tool;
 use crate::act::{Act, Applied, Change, UnitStatus};
-use crate::arguments::TEXT;
+use crate::arguments::MAX_TEXT_CHARS;
 use crate::files::Touched;
 use crate::guard::{self, Action};
 use crate::header::{Header, SliceKey, TaskKey, header};
@@ -31,7 +31,7 @@ pub(crate) struct ReopenTask {
     #[serde(flatten)]
     at: TaskKey,
     /// Reason, written for the next worker.
-    #[schemars(length(min = 1, max = TEXT))]
+    #[schemars(length(min = 1, max = MAX_TEXT_CHARS))]
     reason: String,
     #[serde(flatten)]
     header: Header,
@@ -72,7 +72,7 @@ pub(crate) struct ReopenSlice {
     #[serde(flatten)]
     at: SliceKey,
     /// Reason, written for the next worker.
-    #[schemars(length(min = 1, max = TEXT))]
+    #[schemars(length(min = 1, max = MAX_TEXT_CHARS))]
     reason: String,
     #[serde(flatten)]
     header: Header,
@@ -131,7 +131,7 @@ pub(crate) struct ReopenMilestone {
     /// Milestone id, for example M01.
     milestone_id: MilestoneId,
     /// Reason, written for the next worker.
-    #[schemars(length(min = 1, max = TEXT))]
+    #[schemars(length(min = 1, max = MAX_TEXT_CHARS))]
     reason: String,
     #[serde(flatten)]
     header: Header,

@@ -8,7 +8,7 @@ use super::change_tool;
 use super::plan::{PlannedTasks, TaskPlan, check_tasks, under_way};
 use super::roadmap::{PlannedSlices, SlicePlan, check_slices, edited};
 use crate::act::{Act, Applied, Change};
-use crate::arguments::{NAME, TEXT, UNITS};
+use crate::arguments::{MAX_NAME_CHARS, MAX_TEXT_CHARS, MAX_UNITS};
 use crate::files::Touched;
 use crate::guard::{self, Action};
 use crate::header::{Header, SliceKey, header};
@@ -25,13 +25,13 @@ use crate::violation::{Refusals, Violation};
 #[serde(deny_unknown_fields, default)]
 pub(crate) struct SliceChanges {
     /// Slices to add to the roadmap.
-    #[schemars(length(max = UNITS))]
+    #[schemars(length(max = MAX_UNITS))]
     added: Vec<SlicePlan>,
     /// Open slices to change, with their new fields.
-    #[schemars(length(max = UNITS))]
+    #[schemars(length(max = MAX_UNITS))]
     modified: Vec<SlicePlan>,
     /// Ids of open slices to remove, with their open tasks.
-    #[schemars(length(max = UNITS))]
+    #[schemars(length(max = MAX_UNITS))]
     removed: Vec<SliceId>,
 }
 
@@ -44,10 +44,10 @@ pub(crate) struct ReassessRoadmap {
     /// Id of the completed slice, for example S01.
     completed_slice_id: SliceId,
     /// Verdict in a word or two, for example `confirmed` or `adjusted`.
-    #[schemars(length(min = 1, max = NAME))]
+    #[schemars(length(min = 1, max = MAX_NAME_CHARS))]
     verdict: String,
     /// Reasons for the verdict, with the findings.
-    #[schemars(length(min = 1, max = TEXT))]
+    #[schemars(length(min = 1, max = MAX_TEXT_CHARS))]
     assessment: String,
     /// Slices to add, change or remove.
     #[serde(default)]
@@ -104,7 +104,7 @@ impl ReassessRoadmap {
             ("modified", modified.len()),
             ("removed", removed.len()),
         ] {
-            refusals.at_most(&format!("slice_changes.{field}"), count, UNITS, "entries");
+            refusals.at_most(&format!("slice_changes.{field}"), count, MAX_UNITS, "entries");
         }
         for edit in modified.iter().filter(|edit| removed.contains(&edit.slice_id)) {
             refusals.add(Violation::argument(
@@ -139,7 +139,7 @@ impl Change for ReassessRoadmap {
 
     fn check(&self, act: &Act<'_>, refusals: &mut Refusals) -> Result<Option<Self::Facts>, DbError> {
         act.scene(Action::Reassess, &act.unit, refusals)?;
-        refusals.line("verdict", &self.verdict, NAME);
+        refusals.line("verdict", &self.verdict, MAX_NAME_CHARS);
         refusals.text("assessment", &self.assessment);
         let known = slice::all(act.db(), act.workspace(), &self.milestone_id)?;
         let mut warnings = self.check_changes(act, &known, refusals)?;
@@ -200,18 +200,18 @@ pub(crate) struct ReplanSlice {
     /// Id of the completed task that found the blocker, for example T01.
     blocker_task_id: TaskId,
     /// Description of the blocker, in a few sentences.
-    #[schemars(length(min = 1, max = TEXT))]
+    #[schemars(length(min = 1, max = MAX_TEXT_CHARS))]
     blocker_description: String,
     /// Summary of the changes to the plan.
-    #[schemars(length(min = 1, max = TEXT))]
+    #[schemars(length(min = 1, max = MAX_TEXT_CHARS))]
     what_changed: String,
     /// Tasks to add, and open tasks with their new plan.
     #[serde(default)]
-    #[schemars(length(max = UNITS))]
+    #[schemars(length(max = MAX_UNITS))]
     updated_tasks: Vec<TaskPlan>,
     /// Ids of open tasks to remove.
     #[serde(default)]
-    #[schemars(length(max = UNITS))]
+    #[schemars(length(max = MAX_UNITS))]
     removed_task_ids: Vec<TaskId>,
     #[serde(flatten)]
     header: Header,
@@ -229,8 +229,13 @@ impl Change for ReplanSlice {
         let found = act.unblocked_scene(Action::Replan, &blocker, refusals)?;
         refusals.text("blocker_description", &self.blocker_description);
         refusals.text("what_changed", &self.what_changed);
-        refusals.at_most("updated_tasks", self.updated_tasks.len(), UNITS, "entries");
-        refusals.at_most("removed_task_ids", self.removed_task_ids.len(), UNITS, "entries");
+        refusals.at_most("updated_tasks", self.updated_tasks.len(), MAX_UNITS, "entries");
+        refusals.at_most(
+            "removed_task_ids",
+            self.removed_task_ids.len(),
+            MAX_UNITS,
+            "entries",
+        );
         for task in &self.updated_tasks {
             if self.removed_task_ids.contains(&task.task_id) {
                 refusals.add(Violation::argument(

@@ -8,7 +8,7 @@ use tollgate_sdk::{DbError, ToolError};
 
 use super::change_tool;
 use crate::act::{Act, Applied, Change};
-use crate::arguments::{ENTRIES, LINE, TEXT, UNITS};
+use crate::arguments::{MAX_ENTRIES, MAX_LINE_CHARS, MAX_TEXT_CHARS, MAX_UNITS};
 use crate::edit::{self, Edit};
 use crate::files::Touched;
 use crate::guard::{self, Action};
@@ -25,21 +25,21 @@ use crate::violation::Refusals;
 pub(crate) struct SlicePlan {
     pub(super) slice_id: SliceId,
     /// One-line title. Required for a new slice.
-    #[schemars(length(min = 1, max = LINE))]
+    #[schemars(length(min = 1, max = MAX_LINE_CHARS))]
     pub(super) title: Option<String>,
     /// Risk that the slice fails or changes (default medium).
     pub(super) risk: Option<Risk>,
     /// Ids of slices in the milestone to close before this one starts.
-    #[schemars(length(max = ENTRIES))]
+    #[schemars(length(max = MAX_ENTRIES))]
     pub(super) depends: Option<Vec<SliceId>>,
     /// Demonstrable result of the slice, in one line.
-    #[schemars(length(max = LINE))]
+    #[schemars(length(max = MAX_LINE_CHARS))]
     pub(super) demo: Option<String>,
     /// Goal of the slice: the intended result.
-    #[schemars(length(max = TEXT))]
+    #[schemars(length(max = MAX_TEXT_CHARS))]
     pub(super) goal: Option<String>,
     /// Names of fields to empty, such as depends.
-    #[schemars(length(max = ENTRIES))]
+    #[schemars(length(max = MAX_ENTRIES))]
     pub(super) clear: Option<Vec<String>>,
 }
 
@@ -84,7 +84,7 @@ pub(super) fn edited<'a>(
 ) -> (PlannedSlices, Vec<String>) {
     let mut warnings = Vec::new();
     let mut planned = Vec::new();
-    for (index, edit) in edits.into_iter().enumerate().take(UNITS) {
+    for (index, edit) in edits.into_iter().enumerate().take(MAX_UNITS) {
         let at = format!("{field}[{index}].");
         let there = known.iter().find(|slice| slice.id == edit.slice_id);
         let unit = Unit::slice(milestone, &edit.slice_id);
@@ -104,29 +104,29 @@ pub(crate) struct PlanMilestone {
     /// Milestone id, for example M01.
     milestone_id: MilestoneId,
     /// One-line title. Required for a new milestone.
-    #[schemars(length(min = 1, max = LINE))]
+    #[schemars(length(min = 1, max = MAX_LINE_CHARS))]
     title: Option<String>,
     /// Intended result of the milestone.
-    #[schemars(length(max = TEXT))]
+    #[schemars(length(max = MAX_TEXT_CHARS))]
     vision: Option<String>,
     /// Ids of milestones to complete first.
-    #[schemars(length(max = ENTRIES))]
+    #[schemars(length(max = MAX_ENTRIES))]
     depends_on: Option<Vec<MilestoneId>>,
     /// Criteria by which success is judged.
-    #[schemars(length(max = ENTRIES))]
+    #[schemars(length(max = MAX_ENTRIES))]
     success_criteria: Option<Vec<String>>,
     /// Risks of the milestone as a whole.
-    #[schemars(length(max = ENTRIES))]
+    #[schemars(length(max = MAX_ENTRIES))]
     key_risks: Option<Vec<String>>,
     /// Conditions for completion.
-    #[schemars(length(max = ENTRIES))]
+    #[schemars(length(max = MAX_ENTRIES))]
     definition_of_done: Option<Vec<String>>,
     /// Names of fields to empty, such as vision.
-    #[schemars(length(max = ENTRIES))]
+    #[schemars(length(max = MAX_ENTRIES))]
     clear: Option<Vec<String>>,
     /// Slices of the milestone to plan.
     #[serde(default)]
-    #[schemars(length(max = UNITS))]
+    #[schemars(length(max = MAX_UNITS))]
     slices: Vec<SlicePlan>,
     /// true parks the milestone. Parked work neither starts nor completes. false resumes it. Default:
     /// unchanged.
@@ -245,7 +245,7 @@ impl Change for PlanMilestone {
         let (plan, mut warnings) = self.on(before, refusals);
         self.check_dependencies(act, &plan, before, refusals)?;
         refusals.milestone_plan(&plan);
-        refusals.at_most("slices", self.slices.len(), UNITS, "entries");
+        refusals.at_most("slices", self.slices.len(), MAX_UNITS, "entries");
         let known = slice::all(act.db(), act.workspace(), &self.milestone_id)?;
         let (slices, told) = edited("slices", &self.milestone_id, &self.slices, &known, refusals);
         check_slices(&self.milestone_id, &known, &slices, &[], refusals);

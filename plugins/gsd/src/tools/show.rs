@@ -6,7 +6,7 @@ use serde_json::json;
 use tollgate_sdk::{Cx, DbError, Effect, Tool, ToolError};
 
 use super::status::{is_known, require_known};
-use crate::arguments::WORKSPACE;
+use crate::arguments::MAX_WORKSPACE_CHARS;
 use crate::describe;
 use crate::model::{MilestoneId, Unit};
 use crate::next;
@@ -17,7 +17,7 @@ const MIN_CHARACTERS: u32 = 200;
 const MAX_CHARACTERS: u32 = 50_000;
 const DEFAULT_CHARACTERS: u32 = 8_000;
 /// Characters of the longest key.
-const KEY: usize = 20;
+const MAX_KEY_CHARS: usize = 20;
 
 /// Show all that is stored about a milestone, slice or task: plan, status, claim, summary, verification,
 /// assessments, replans, reopenings and history. Works before a task starts and after it is closed. To read on,
@@ -39,11 +39,11 @@ const KEY: usize = 20;
 })))]
 pub(crate) struct ShowUnit {
     /// Name of the workspace of the unit, from gsd_status.
-    #[schemars(length(min = 1, max = WORKSPACE))]
+    #[schemars(length(min = 1, max = MAX_WORKSPACE_CHARS))]
     #[schemars(extend("x-values" = json!({"tool": "gsd_status", "items": "milestones", "value": "workspace"})))]
     workspace: String,
     /// Key of the unit, for example M01, M01/S01 or M01/S01/T01.
-    #[schemars(length(max = KEY))]
+    #[schemars(length(max = MAX_KEY_CHARS))]
     unit: Option<String>,
     /// Milestone id, for example M01, instead of a milestone's key.
     #[schemars(extend("x-values" = json!({"tool": "gsd_status", "items": "milestones", "value": "milestone_id"})))]

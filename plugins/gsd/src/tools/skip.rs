@@ -8,7 +8,7 @@ use super::change_tool;
 use super::complete::closing;
 use super::plan::under_way;
 use crate::act::{Act, Applied, Change, UnitStatus};
-use crate::arguments::TEXT;
+use crate::arguments::MAX_TEXT_CHARS;
 use crate::files::Touched;
 use crate::guard::Action;
 use crate::header::{Header, SliceKey, header};
@@ -25,7 +25,7 @@ pub(crate) struct SkipSlice {
     #[serde(flatten)]
     at: SliceKey,
     /// Reason for skipping the slice.
-    #[schemars(length(min = 1, max = TEXT))]
+    #[schemars(length(min = 1, max = MAX_TEXT_CHARS))]
     reason: String,
     #[serde(flatten)]
     header: Header,

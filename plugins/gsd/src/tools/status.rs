@@ -6,7 +6,7 @@ use serde_json::{Value as Json, json};
 use tollgate_kit::text::clip;
 use tollgate_sdk::{Cx, DbError, Effect, NextCall, Tier, Tool, ToolError};
 
-use crate::arguments::WORKSPACE;
+use crate::arguments::MAX_WORKSPACE_CHARS;
 use crate::config::Config;
 use crate::draw;
 use crate::files::{self, Unknown};
@@ -18,9 +18,9 @@ use crate::store::{self, Reopen};
 use crate::violation::Violation;
 
 /// Most steps and blockers in one reply.
-const SHOWN: usize = 20;
+const MAX_SHOWN: usize = 20;
 /// Most workspaces that one reply shows in full.
-const WORKSPACES: usize = 10;
+const MAX_WORKSPACES: usize = 10;
 
 /// Show the tree of milestones, slices and tasks, the next steps, and what blocks the rest. Call this first.
 /// `milestone_id` adds the tasks of closed slices.
@@ -29,7 +29,7 @@ const WORKSPACES: usize = 10;
 #[schemars(extend("x-views" = page()))]
 pub(crate) struct ShowStatus {
     /// Workspace name. Default: all with milestones.
-    #[schemars(length(min = 1, max = WORKSPACE))]
+    #[schemars(length(min = 1, max = MAX_WORKSPACE_CHARS))]
     workspace: Option<String>,
     /// Milestone id, to show only that one in full.
     milestone_id: Option<MilestoneId>,
@@ -193,7 +193,7 @@ impl Tool for ShowStatus {
             None => store::workspaces(&cx.db)?,
         };
         let mut standing = Standing {
-            other_workspaces: names.split_off(names.len().min(WORKSPACES)),
+            other_workspaces: names.split_off(names.len().min(MAX_WORKSPACES)),
             ..Standing::default()
         };
         for name in &names {
@@ -217,7 +217,7 @@ impl Tool for ShowStatus {
         }
         let registered = cx.workspaces().into_iter();
         names.extend(registered.filter(|name| self.workspace.is_none() && !standing.shows(name)));
-        for name in names.iter().take(WORKSPACES) {
+        for name in names.iter().take(MAX_WORKSPACES) {
             if let Some(unknown) = files::unknown_in(cx, name)? {
                 standing.add_import(name, &unknown);
             }
@@ -250,7 +250,7 @@ pub(crate) fn require_known(cx: &Cx<'_>, workspace: &str) -> Result<(), ToolErro
     known.extend(cx.workspaces());
     known.sort();
     known.dedup();
-    known.truncate(WORKSPACES);
+    known.truncate(MAX_WORKSPACES);
     let message = format!(
         "workspace `{}` is not registered and has no milestones; known are {}",
         clip(workspace).escape_debug(),
@@ -316,9 +316,9 @@ impl Standing {
                     .extend(tasks.map(|task| task_view(tree, &node.milestone.id, task)));
             }
         }
-        let steps = outlook.steps.iter().take(SHOWN);
+        let steps = outlook.steps.iter().take(MAX_SHOWN);
         self.next.extend(steps.map(|step| next_step(tree, step)));
-        let blocked = outlook.blocked.into_iter().take(SHOWN);
+        let blocked = outlook.blocked.into_iter().take(MAX_SHOWN);
         self.blockers.extend(blocked.map(|blocked| BlockedUnit {
             workspace: tree.workspace.clone(),
             unit: blocked.unit.to_string(),

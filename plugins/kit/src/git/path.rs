@@ -5,7 +5,7 @@ use std::fmt;
 use serde::{Serialize, Serializer};
 
 /// Mark of a path that is not UTF-8.
-const MARK: &str = "bytes:";
+const BYTES_PREFIX: &str = "bytes:";
 
 /// A path relative to the top of a repository. It may contain line breaks and need not be UTF-8.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -25,7 +25,7 @@ impl RepoPath {
                 is_utf8: true,
             };
         }
-        let mut text = String::from(MARK);
+        let mut text = String::from(BYTES_PREFIX);
         for chunk in bytes.utf8_chunks() {
             text.push_str(&chunk.valid().replace('\\', "\\\\"));
             for byte in chunk.invalid() {
@@ -72,7 +72,7 @@ impl RepoPath {
 
     /// Original bytes of the path.
     fn bytes(&self) -> Vec<u8> {
-        let Some(marked) = self.text.strip_prefix(MARK).filter(|_| !self.is_utf8) else {
+        let Some(marked) = self.text.strip_prefix(BYTES_PREFIX).filter(|_| !self.is_utf8) else {
             return self.text.clone().into_bytes();
         };
         let mut bytes = Vec::with_capacity(marked.len());

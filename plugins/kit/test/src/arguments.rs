@@ -9,7 +9,7 @@ use tollgate_sdk::native::Session;
 use tollgate_sdk::{Entry, Pack};
 
 /// Texts that find the edges of checks.
-const ODD: &[&str] = &[
+const ODD_TEXTS: &[&str] = &[
     "",
     " ",
     "\u{0}",
@@ -22,7 +22,7 @@ const ODD: &[&str] = &[
 ];
 
 /// Characters of the longest text, which is beyond every limit of a text.
-const LONGEST: usize = 70_000;
+const MAX_TEXT_CHARS: usize = 70_000;
 
 /// Random arguments of a pack's tools.
 #[derive(Debug, Clone)]
@@ -99,11 +99,11 @@ impl Arguments {
     }
 
     fn text(&self) -> impl Strategy<Value = String> + use<> {
-        let known: Vec<&'static str> = self.words.iter().chain(ODD).copied().collect();
+        let known: Vec<&'static str> = self.words.iter().chain(ODD_TEXTS).copied().collect();
         prop_oneof![
             6 => select(known).prop_map(str::to_owned),
             1 => any::<String>(),
-            1 => (1..LONGEST).prop_map(|length| "x".repeat(length)),
+            1 => (1..MAX_TEXT_CHARS).prop_map(|length| "x".repeat(length)),
         ]
     }
 

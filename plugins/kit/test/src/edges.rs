@@ -7,10 +7,10 @@ use tollgate_sdk::native::Session;
 use crate::arguments::Arguments;
 
 /// Whole numbers that overflow where nobody thought of them.
-const NUMBERS: [i64; 8] = [i64::MIN, -1, 0, 1 << 31, 1 << 32, 1 << 53, i64::MAX - 1, i64::MAX];
+const EDGE_NUMBERS: [i64; 8] = [i64::MIN, -1, 0, 1 << 31, 1 << 32, 1 << 53, i64::MAX - 1, i64::MAX];
 
 /// Levels of objects and lists below the arguments whose values are tried.
-const DEPTH: usize = 3;
+const MAX_DEPTH: usize = 3;
 
 /// Calls every tool with each edge in each of its arguments, with every word of the pack in the others that are
 /// required. No call may fail instead of being refused. At least one call of each pack has to be accepted.
@@ -92,7 +92,7 @@ fn calls(arguments: &Arguments, schema: &Value) -> Vec<Value> {
         }
         tried.push(base.clone());
         for (name, property) in properties(schema) {
-            for edge in edges(property, word, DEPTH) {
+            for edge in edges(property, word, MAX_DEPTH) {
                 let mut call = base.clone();
                 call.insert(name.clone(), edge);
                 calls.push(Value::Object(call));
@@ -145,7 +145,7 @@ fn plain(schema: &Value, word: &str) -> Value {
 fn edges(schema: &Value, word: &str, depth: usize) -> Vec<Value> {
     match schema["type"].as_str() {
         Some("string") if schema["enum"].is_null() => texts(),
-        Some("integer") => NUMBERS.map(Value::from).to_vec(),
+        Some("integer") => EDGE_NUMBERS.map(Value::from).to_vec(),
         Some("array") if depth > 0 => {
             let one = plain(&schema["items"], word);
             let distinct: Vec<Value> = (0..100).map(|place| json!(format!("{word}{place}"))).collect();

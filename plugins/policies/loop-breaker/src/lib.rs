@@ -25,9 +25,9 @@ const CODE: &str = "LOOP_DETECTED";
 /// Maximum number of repetitions.
 const MAX_REPETITIONS: u32 = 50;
 /// Maximum number of alternating calls.
-const MOST_CALLS: u32 = 8;
+const MAX_CALLS: u32 = 8;
 /// Time for which a call counts as simultaneous with others, in seconds: for reads, and for others.
-const SIMULTANEOUS: (u32, u32) = (5, 60);
+const SIMULTANEOUS_SEC: (u32, u32) = (5, 60);
 
 /// Denies calls that repeat without progress.
 #[derive(Deserialize, JsonSchema)]
@@ -84,11 +84,8 @@ impl Policy for LoopBreaker {
                 "is 0, like `turns` and `results`, so the policy has no effect",
             ));
         }
-        if !(2..=MOST_CALLS).contains(&self.rotation) {
-            problems.push(Problem::new(
-                "rotation",
-                format!("must be from 2 to {MOST_CALLS}"),
-            ));
+        if !(2..=MAX_CALLS).contains(&self.rotation) {
+            problems.push(Problem::new("rotation", format!("must be from 2 to {MAX_CALLS}")));
         }
         if self.seconds == 0 {
             problems.push(Problem::new("seconds", "must be at least 1"));
@@ -166,8 +163,8 @@ impl LoopBreaker {
             return Ok(Verdict::Pass);
         }
         let seconds = match request.effect {
-            Effect::Read => SIMULTANEOUS.0,
-            Effect::Write | Effect::Run => SIMULTANEOUS.1,
+            Effect::Read => SIMULTANEOUS_SEC.0,
+            Effect::Write | Effect::Run => SIMULTANEOUS_SEC.1,
         };
         let denial = denial(format!(
             "this call was made more than {} times at once",

@@ -9,13 +9,13 @@ use crate::circle::Seen;
 /// Maximum number of operations in one result of the ledger.
 const MAX_OPERATIONS: u32 = 200;
 /// Prefix of unproven actors.
-const CLAIMED: &str = "claimed:";
+const CLAIMED_PREFIX: &str = "claimed:";
 /// Codes of refusals that ask the caller to repeat the call.
-const INVITATIONS: [&str; 2] = ["RATE_LIMITED", "PERMIT_USED"];
+const RETRY_CODES: [&str; 2] = ["RATE_LIMITED", "PERMIT_USED"];
 /// Code of a call that the caller cancelled.
 const CANCELLED: &str = "CANCELLED";
 /// Sequence number of calls in the current request, which are not in the ledger yet.
-const JUDGED_NOW: u64 = 0;
+const CURRENT_REQUEST: u64 = 0;
 
 /// Callers and calls in scope.
 pub(crate) struct Scope {
@@ -95,7 +95,7 @@ impl Scope {
         let since_then = failed.last().map_or(0, |oldest| oldest.seq);
         let came_between = succeeded
             .first()
-            .is_some_and(|newest| newest.seq > since_then || newest.seq == JUDGED_NOW);
+            .is_some_and(|newest| newest.seq > since_then || newest.seq == CURRENT_REQUEST);
         let denials = (is_hidden && !came_between).then(|| failed.clone());
         let mut all = self.only(succeeded);
         all.extend(self.only(failed));
@@ -114,7 +114,7 @@ impl Scope {
         let is_proven = operation
             .actor
             .as_ref()
-            .is_some_and(|actor| !actor.starts_with(CLAIMED));
+            .is_some_and(|actor| !actor.starts_with(CLAIMED_PREFIX));
         let is_others = self.is_unproven && is_proven;
         !is_others && !is_passed_over(operation)
     }
@@ -125,7 +125,7 @@ impl Scope {
 fn is_passed_over(operation: &Operation) -> bool {
     let code = operation.error_code.as_deref().unwrap_or_default();
     let is_given_up = code == CANCELLED && operation.effect == Some(Effect::Read);
-    code == CODE || INVITATIONS.contains(&code) || is_given_up
+    code == CODE || RETRY_CODES.contains(&code) || is_given_up
 }
 
 /// Past calls, newest first, without this policy's own denials.
@@ -153,7 +153,7 @@ impl Past {
     pub(crate) fn is_of_member(&self) -> bool {
         self.operations
             .first()
-            .is_some_and(|newest| newest.seq == JUDGED_NOW)
+            .is_some_and(|newest| newest.seq == CURRENT_REQUEST)
     }
 
     /// Single calls, without those that contain others, and whether there are such.
@@ -166,7 +166,7 @@ impl Past {
             .chunk_by(|next, operation| operation.is_of_same_row(next))
         {
             match row {
-                [members @ .., whole] if !members.is_empty() || whole.seq == JUDGED_NOW => {
+                [members @ .., whole] if !members.is_empty() || whole.seq == CURRENT_REQUEST => {
                     has_wholes = true;
                     calls.extend(members.iter().map(|member| (member, false)));
                 }
@@ -191,7 +191,7 @@ impl Past {
         let newest = self.operations.first().map(outcome);
         let mut past = self.operations.iter();
         let other = past.find(|operation| !is_call(operation) || Some(outcome(operation)) != newest);
-        other.map_or(JUDGED_NOW, |operation| operation.seq)
+        other.map_or(CURRENT_REQUEST, |operation| operation.seq)
     }
 }
 
@@ -205,7 +205,7 @@ fn seen<'a>(past: &[(&'a Operation, bool)]) -> Vec<Seen<'a>> {
             outcome: outcome(operation),
             is_own: *is_own && !outcome(operation).is_empty(),
         };
-        if operation.seq == JUDGED_NOW {
+        if operation.seq == CURRENT_REQUEST {
             let before = seen.iter().rev().find(|before| before.is_same_call(&call));
             call.outcome = before.map_or("", |before| before.outcome);
             call.is_own = false;

@@ -12,7 +12,7 @@ use tollgate_sdk::paths;
 use tollgate_sdk::policy::{CannotJudge, Denial, Phase, Policy, PolicyCx, Problem, Request, Verdict};
 
 /// Maximum number of paths in a denial.
-const NAMED: usize = 20;
+const MAX_NAMED_PATHS: usize = 20;
 
 /// Limits the paths in arguments.
 #[derive(Deserialize, JsonSchema)]
@@ -73,7 +73,7 @@ impl Policy for PathGuard {
         let refused: Vec<String> = paths
             .into_iter()
             .filter(|path| !self.allows(path))
-            .take(NAMED)
+            .take(MAX_NAMED_PATHS)
             .map(|path| format!("`{path}`"))
             .collect();
         if refused.is_empty() {

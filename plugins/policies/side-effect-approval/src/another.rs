@@ -3,7 +3,7 @@
 use serde_json::Value;
 use tollgate_sdk::policy::{CannotJudge, Denial, PolicyCx, Request};
 
-use crate::REQUEST;
+use crate::REQUEST_TOOL;
 use crate::store;
 
 /// A person, by the given name and by the identity that the transport proved.
@@ -76,7 +76,7 @@ pub(crate) fn check(
             "the identity of the requester is not proven",
         )
         .remediation(format!(
-            "Request and answer over connections with a proven identity, and apply the policy to {REQUEST}."
+            "Request and answer over connections with a proven identity, and apply the policy to {REQUEST_TOOL}."
         ))),
     })
 }

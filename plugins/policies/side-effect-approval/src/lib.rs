@@ -23,11 +23,11 @@ use tollgate_sdk::{
 use crate::store::Answer;
 
 /// Tool that requests an approval.
-const REQUEST: &str = "task_request_approval";
+const REQUEST_TOOL: &str = "task_request_approval";
 /// Tool that answers a request.
-const RESOLVE: &str = "task_resolve_approval";
+const RESOLVE_TOOL: &str = "task_resolve_approval";
 /// Tools of the host's list of approvals.
-const LIST: [&str; 2] = ["approval_list", "approval_resolve"];
+const APPROVAL_TOOLS: [&str; 2] = ["approval_list", "approval_resolve"];
 /// Characters of an identity in an approval's key.
 const IDENTITY_CHARS: usize = 60;
 /// Number of hex digits of the arguments' hash in an approval's key.
@@ -95,7 +95,7 @@ impl Policy for SideEffectApproval {
 
     fn before(&self, cx: &PolicyCx<'_>, request: &Request) -> Result<Verdict, CannotJudge> {
         let tool = request.tool.as_str();
-        if [REQUEST, RESOLVE].contains(&tool) || LIST.contains(&tool) {
+        if [REQUEST_TOOL, RESOLVE_TOOL].contains(&tool) || APPROVAL_TOOLS.contains(&tool) {
             return Ok(Verdict::Pass);
         }
         let subject = subject(request);
@@ -139,8 +139,8 @@ impl Policy for SideEffectApproval {
             return Ok(Review::Pass);
         }
         match request.tool.as_str() {
-            REQUEST => another::note(cx, request, &outcome.body).map(|()| Review::Pass),
-            RESOLVE => self.judge(cx, request, &outcome.body),
+            REQUEST_TOOL => another::note(cx, request, &outcome.body).map(|()| Review::Pass),
+            RESOLVE_TOOL => self.judge(cx, request, &outcome.body),
             _ => Ok(Review::Pass),
         }
     }
@@ -173,7 +173,7 @@ impl SideEffectApproval {
             return Ok(
                 Denial::new("TERMINAL_REQUIRED", "only a person at a terminal may answer this")
                     .remediation(format!(
-                        "Tell the user. A person runs `tollgate call {RESOLVE} 'ARGUMENTS'` in a terminal, without a pipe."
+                        "Tell the user. A person runs `tollgate call {RESOLVE_TOOL} 'ARGUMENTS'` in a terminal, without a pipe."
                     ))
                     .into(),
             );

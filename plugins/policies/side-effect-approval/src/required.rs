@@ -4,7 +4,7 @@ use serde_json::{Map, Value, json};
 use tollgate_sdk::policy::{Denial, Request};
 use tollgate_sdk::{Approval, NextCall};
 
-use crate::{LIST, REQUEST, RESOLVE};
+use crate::{APPROVAL_TOOLS, REQUEST_TOOL, RESOLVE_TOOL};
 
 /// Says how the approval is given: in the host's list, if the call is there, or through task-store.
 pub(crate) fn denial(request: &Request, key: &str, listed: Option<&Approval>) -> Denial {
@@ -27,18 +27,21 @@ pub(crate) fn denial(request: &Request, key: &str, listed: Option<&Approval>) ->
     let answer = answer.unwrap_or_default();
     let Some(arguments) = ready(request, wanted) else {
         let denial = denial.remediation(format!(
-            "{answer}In a task: call {REQUEST} with side_effect_kind `{tool}` and idempotency_key `{key}`, and wait for \
-             the answer from {RESOLVE}."
+            "{answer}In a task: call {REQUEST_TOOL} with side_effect_kind `{tool}` and idempotency_key `{key}`, and wait for \
+             the answer from {RESOLVE_TOOL}."
         ));
         return match listed {
-            Some(listed) => denial.next_call(NextCall::new(LIST[0], json!({"approval_id": listed.id}))),
+            Some(listed) => denial.next_call(NextCall::new(
+                APPROVAL_TOOLS[0],
+                json!({"approval_id": listed.id}),
+            )),
             None => denial,
         };
     };
     denial
-        .next_call(NextCall::new(REQUEST, arguments))
+        .next_call(NextCall::new(REQUEST_TOOL, arguments))
         .remediation(format!(
-            "{answer}To record the request in the task, make next_call, wait for the answer from {RESOLVE}, and call \
+            "{answer}To record the request in the task, make next_call, wait for the answer from {RESOLVE_TOOL}, and call \
              again with the same arguments."
         ))
 }

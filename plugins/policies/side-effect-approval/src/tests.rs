@@ -42,7 +42,7 @@ fn resolve_from(
     let request = Request {
         at,
         client: client.map(str::to_owned),
-        ..Request::of(RESOLVE, "{}")
+        ..Request::of(RESOLVE_TOOL, "{}")
     };
     let mut approval = asked.arguments.clone();
     approval.insert("status".to_owned(), status.into());
@@ -156,7 +156,7 @@ fn the_stored_requester_counts_and_not_the_one_that_an_answer_names() {
         text: None,
         duration_ms: 1,
     };
-    let noted = judge.after(&Request::of(REQUEST, "{}"), &requested);
+    let noted = judge.after(&Request::of(REQUEST_TOOL, "{}"), &requested);
     assert_eq!(noted.verdict, Review::Pass);
     let mut answer = said(&judge, 0).1.unwrap();
     answer.arguments.insert("id".to_owned(), "A1".into());
@@ -228,7 +228,11 @@ fn what_does_not_fit_in_the_list_goes_through_task_store() {
     let judge = Judge::<SideEffectApproval>::new(r#"{"ask": false}"#).unwrap();
     let long = json!({"text": "x".repeat(40_000)}).to_string();
     let denial = denied(&judge, &long);
-    assert!(denial.remediation.contains(REQUEST), "{}", denial.remediation);
+    assert!(
+        denial.remediation.contains(REQUEST_TOOL),
+        "{}",
+        denial.remediation
+    );
     assert!(judge.session().approvals().is_empty());
 }
 
@@ -246,7 +250,7 @@ fn an_answer_through_task_store_takes_the_call_out_of_the_list() {
 fn approvals_of_other_kinds_are_nobodys_business_here() {
     let judge = Judge::<SideEffectApproval>::new(r#"{"approvers": ["edsger"]}"#).unwrap();
     let other = NextCall::new(
-        REQUEST,
+        REQUEST_TOOL,
         json!({"side_effect_kind": "deploy", "idempotency_key": "release"}),
     );
     assert_eq!(resolve(&judge, &other, "approved", 0), Review::Pass);

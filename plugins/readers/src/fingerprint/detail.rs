@@ -54,7 +54,7 @@ const RULES: &[(&str, &str)] = &[
     (r"(\bbut (?:has|was)\b).*$", "${1} <actual>"),
 ];
 
-static COMPILED: LazyLock<Vec<(Regex, &'static str)>> = LazyLock::new(|| {
+static COMPILED_RULES: LazyLock<Vec<(Regex, &'static str)>> = LazyLock::new(|| {
     let compiled = RULES
         .iter()
         .map(|(pattern, mark)| Some((Regex::new(pattern).ok()?, *mark)));
@@ -161,7 +161,7 @@ impl Reading {
         if begins_difference(line) {
             self.part = Part::Difference;
             self.is_partial |= line.ends_with("Lines skipped");
-            if line.ends_with(CMP) {
+            if line.ends_with(GO_CMP_SUFFIX) {
                 self.kept.push(self::line(line, self.made));
             }
             return;
@@ -210,11 +210,11 @@ fn begins_difference(line: &str) -> bool {
         || is_head(line, "+ Received")
         || matches!(line, "--- Expected" | "+++ Actual" | "Diff:")
         || is_head(line, "- Snapshot")
-        || line.ends_with(CMP)
+        || line.ends_with(GO_CMP_SUFFIX)
 }
 
 /// End of a line of go-cmp before a difference.
-const CMP: &str = "(-want +got):";
+const GO_CMP_SUFFIX: &str = "(-want +got):";
 
 /// `- Expected  - 1`.
 fn is_head(line: &str, head: &str) -> bool {
@@ -257,7 +257,7 @@ fn line(line: &str, made: Made) -> String {
         _ => {}
     }
     let line = got(&compared(line, made).unwrap_or_else(|| line.to_owned()));
-    COMPILED.iter().fold(line, |line, (pattern, mark)| {
+    COMPILED_RULES.iter().fold(line, |line, (pattern, mark)| {
         pattern.replace(&line, *mark).into_owned()
     })
 }

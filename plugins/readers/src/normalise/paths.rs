@@ -18,7 +18,7 @@ const LIBRARIES: &[(&str, &str)] = &[
 ];
 
 /// Top folders of checkouts, homes and temporary files. `/etc` and `/dev` are the same on all machines.
-const TOPS: &[&str] = &[
+const TOP_FOLDERS: &[&str] = &[
     "home",
     "Users",
     "root",
@@ -64,7 +64,7 @@ static IN_TEXT: LazyLock<Option<Regex>> = LazyLock::new(|| {
 });
 static RANDOM_NAME: LazyLock<Option<Regex>> =
     LazyLock::new(|| Regex::new(r"^(?:tmp[A-Za-z0-9_]{6,}|\.tmp\w{6}|[0-9a-f]{16,})(?:\.|$)").ok());
-static PLACE: LazyLock<Option<Regex>> = LazyLock::new(|| Regex::new(r"(?::\d+){1,2}$").ok());
+static LINE_AND_COLUMN: LazyLock<Option<Regex>> = LazyLock::new(|| Regex::new(r"(?::\d+){1,2}$").ok());
 
 /// Replaces every absolute path in a text.
 pub(super) fn replace(text: &str, roots: &[String]) -> String {
@@ -193,19 +193,21 @@ fn without_folders(path: &str) -> Option<String> {
         && extension.chars().all(|c| c.is_ascii_alphanumeric());
     match is_file {
         true => Some(name.to_owned()),
-        false if last.is_some() && (TOPS.contains(&top) || top.ends_with(':')) => Some("<path>".to_owned()),
+        false if last.is_some() && (TOP_FOLDERS.contains(&top) || top.ends_with(':')) => {
+            Some("<path>".to_owned())
+        }
         false => None,
     }
 }
 
 /// Path without line and column.
 pub(super) fn without_place(path: &str) -> &str {
-    let found = PLACE.as_ref().and_then(|pattern| pattern.find(path));
+    let found = LINE_AND_COLUMN.as_ref().and_then(|pattern| pattern.find(path));
     found.and_then(|place| path.get(..place.start())).unwrap_or(path)
 }
 
 #[cfg(test)]
 pub(super) fn every_pattern_compiles() {
     assert_eq!(LIBRARY_PATTERNS.len(), LIBRARIES.len());
-    assert!(IN_TEXT.is_some() && RANDOM_NAME.is_some() && PLACE.is_some());
+    assert!(IN_TEXT.is_some() && RANDOM_NAME.is_some() && LINE_AND_COLUMN.is_some());
 }

@@ -10,7 +10,7 @@ fn check(cases: &[(&str, &str)]) {
 
 #[test]
 fn every_rule_compiles() {
-    assert_eq!(COMPILED.len(), RULES.len());
+    assert_eq!(COMPILED_RULES.len(), RULES.len());
     assert_eq!(COMPILED_NAME.len(), NAME_RULES.len());
     paths::every_pattern_compiles();
 }

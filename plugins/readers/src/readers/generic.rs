@@ -9,7 +9,7 @@ const MAX_TAIL: usize = 64 * 1024;
 /// Most error-like lines that replace a missing stack.
 const MAX_LINES: usize = 20;
 
-const WORDS: &[&str] = &[
+const ERROR_WORDS: &[&str] = &[
     "error",
     "fail",
     "panic",
@@ -67,7 +67,7 @@ fn filled(text: &str) -> impl DoubleEndedIterator<Item = &str> {
 fn suspicious(text: &str) -> Vec<&str> {
     let names_error = |line: &&str| {
         let line = crate::text::head(line, 500).0.to_lowercase();
-        WORDS.iter().any(|word| line.contains(word))
+        ERROR_WORDS.iter().any(|word| line.contains(word))
     };
     filled(text).filter(names_error).take(MAX_LINES).collect()
 }

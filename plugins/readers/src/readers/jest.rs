@@ -72,7 +72,7 @@ fn verdict(line: &str) -> Option<(bool, &str)> {
 
 /// `  ● ratios › reads`, but not what Jest itself reports that way.
 fn title(line: &str) -> Option<&str> {
-    const NOTES: &[&str] = &[
+    const NOTE_TITLES: &[&str] = &[
         "Console",
         "Deprecation Warning",
         "Validation Warning",
@@ -82,7 +82,7 @@ fn title(line: &str) -> Option<&str> {
         .strip_prefix("  ● ")
         .or_else(|| line.strip_prefix("● "))?
         .trim();
-    (!NOTES.iter().any(|note| title.starts_with(note))).then_some(title)
+    (!NOTE_TITLES.iter().any(|note| title.starts_with(note))).then_some(title)
 }
 
 /// A failure, under its title.

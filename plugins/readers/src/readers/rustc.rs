@@ -44,7 +44,7 @@ fn diagnostic(line: &str) -> Option<(&str, &str)> {
 
 /// Returns whether a message only repeats that something failed.
 fn is_summary(message: &str) -> bool {
-    const STARTS: &[&str] = &[
+    const SUMMARY_PREFIXES: &[&str] = &[
         "could not compile",
         "aborting due to",
         "test failed",
@@ -54,7 +54,7 @@ fn is_summary(message: &str) -> bool {
         "command `",
         "build failed",
     ];
-    STARTS.iter().any(|start| message.starts_with(start))
+    SUMMARY_PREFIXES.iter().any(|start| message.starts_with(start))
         || message.split_once(' ').is_some_and(|(count, rest)| {
             count.bytes().all(|b| b.is_ascii_digit())
                 && (rest.starts_with("target") || rest.starts_with("test"))

@@ -4,7 +4,7 @@ use super::{Order, Trace, is_type};
 use crate::normalise::Normaliser;
 
 /// Prefixes of the standard library's panics. The rest differs with the values.
-const KNOWN: &[&str] = &[
+const PANIC_PREFIXES: &[&str] = &[
     "assertion `left == right` failed",
     "assertion `left != right` failed",
     "assertion `left matches right` failed",
@@ -72,7 +72,7 @@ fn until_note<'a>(lines: impl Iterator<Item = &'a str>) -> String {
 /// Type of a panic: its prefix, if the prefix is the same for all values.
 fn kind(message: &str) -> String {
     let message = message.trim_start();
-    match KNOWN.iter().find(|known| message.starts_with(*known)) {
+    match PANIC_PREFIXES.iter().find(|known| message.starts_with(*known)) {
         Some(known) => format!("panic: {known}"),
         None => "panic".to_owned(),
     }

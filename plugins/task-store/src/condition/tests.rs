@@ -244,7 +244,7 @@ impl Model {
             }));
         }
         let mut all: Vec<Model> = all.into_iter().map(|facts| self.with(facts)).collect();
-        let is_held = self.is_running() || self.used >= ATTEMPTS || !unmet_of(SPEC, &facts).is_empty();
+        let is_held = self.is_running() || self.used >= ATTEMPTS || !unmet_of(SPEC_NEEDS, &facts).is_empty();
         if phase.starts_attempts() && !is_held {
             let started = Facts {
                 acceptance: facts.acceptance,

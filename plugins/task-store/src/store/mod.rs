@@ -12,7 +12,7 @@ pub(crate) mod task;
 use tollgate_sdk::{ToValue, Value};
 
 /// Most rows of each kind in a snapshot of a task.
-pub(crate) const SHOWN: u32 = 10;
+pub(crate) const MAX_SHOWN_ROWS: u32 = 10;
 
 /// Optional conditions of a query.
 struct Where {

@@ -6,7 +6,7 @@ use serde_json::json;
 use tollgate_kit::from_row;
 use tollgate_sdk::{Db, DbError, Timestamp, params};
 
-use crate::arguments::{ENTRY, PATH};
+use crate::arguments::{MAX_ENTRY_CHARS, MAX_PATH_CHARS};
 use crate::model::{AttemptId, ReviewId, ReviewType, Severity, TaskId, Verdict};
 
 /// Finding of a reviewer.
@@ -16,18 +16,18 @@ pub(crate) struct Finding {
     /// Severity of the finding. `critical` is the gravest.
     pub severity: Severity,
     /// Description of the finding.
-    #[schemars(length(min = 1, max = ENTRY))]
+    #[schemars(length(min = 1, max = MAX_ENTRY_CHARS))]
     pub message: String,
     /// Path of the file with the finding.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    #[schemars(length(min = 1, max = PATH))]
+    #[schemars(length(min = 1, max = MAX_PATH_CHARS))]
     pub file: Option<String>,
     /// Line in the file, counted from 1.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub line: Option<u32>,
     /// URI of the artifact with the finding.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    #[schemars(length(min = 1, max = PATH))]
+    #[schemars(length(min = 1, max = MAX_PATH_CHARS))]
     pub artifact_uri: Option<String>,
 }
 
@@ -61,7 +61,7 @@ pub(crate) struct ReviewLine {
 }
 
 /// The columns that [`ReviewLine`] is read from.
-const LINE: &str = "id, task_id, attempt_id, review_type, reviewer_ref, verdict, summary, finding_count, \
+const LINE_COLUMNS: &str = "id, task_id, attempt_id, review_type, reviewer_ref, verdict, summary, finding_count, \
     spec_revision, created_at";
 
 from_row! {
@@ -113,7 +113,7 @@ pub(crate) fn insert(db: &Db<'_>, review: &Review) -> Result<(), DbError> {
 pub(crate) fn latest(db: &Db<'_>, task_id: &TaskId) -> Result<Option<Review>, DbError> {
     db.query_one(
         &format!(
-            "SELECT {LINE}, findings_json FROM task_store_reviews WHERE task_id = ?1 ORDER BY seq DESC LIMIT 1"
+            "SELECT {LINE_COLUMNS}, findings_json FROM task_store_reviews WHERE task_id = ?1 ORDER BY seq DESC LIMIT 1"
         ),
         params![task_id],
     )
@@ -122,7 +122,9 @@ pub(crate) fn latest(db: &Db<'_>, task_id: &TaskId) -> Result<Option<Review>, Db
 /// Up to `limit` reviews of a task, newest first.
 pub(crate) fn list(db: &Db<'_>, task_id: &TaskId, limit: u32) -> Result<Vec<ReviewLine>, DbError> {
     db.query_as(
-        &format!("SELECT {LINE} FROM task_store_reviews WHERE task_id = ?1 ORDER BY seq DESC LIMIT ?2"),
+        &format!(
+            "SELECT {LINE_COLUMNS} FROM task_store_reviews WHERE task_id = ?1 ORDER BY seq DESC LIMIT ?2"
+        ),
         params![task_id, limit],
     )
 }

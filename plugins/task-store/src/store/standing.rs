@@ -4,8 +4,8 @@ use tollgate_kit::from_row;
 use tollgate_sdk::{Db, DbError, params};
 
 use super::approval::CIRCUIT_RESET;
-use super::task::{HEAD, TaskHead};
-use crate::condition::{Condition, Facts, SPEC, unmet, unmet_of};
+use super::task::{HEAD_COLUMNS, TaskHead};
+use crate::condition::{Condition, Facts, SPEC_NEEDS, unmet, unmet_of};
 use crate::model::{AttemptId, AttemptStatus, TaskId, Verdict};
 use crate::phase::Phase;
 use crate::retry::{Policy, Turn};
@@ -70,7 +70,7 @@ impl Standing {
 
     /// Every condition of the spec that does not hold.
     pub(crate) fn unmet_of_spec(&self, policy: &Policy) -> Vec<Condition> {
-        unmet_of(SPEC, &self.facts(policy))
+        unmet_of(SPEC_NEEDS, &self.facts(policy))
     }
 }
 
@@ -104,7 +104,7 @@ pub(super) fn columns() -> String {
     };
     let approvals = |status: &str| exists(format!("{} AND p.status {status}", gating()));
     [
-        HEAD.to_owned(),
+        HEAD_COLUMNS.to_owned(),
         "(SELECT a.status FROM task_store_attempts a WHERE a.id = t.current_attempt_id)".to_owned(),
         "CASE WHEN t.acceptance_json = '[]' THEN 0 ELSE 1 END".to_owned(),
         spec_verdict(),

@@ -55,7 +55,7 @@ pub(crate) struct TaskHead {
 }
 
 /// The columns that [`TaskHead`] is read from, with `t` as the table.
-pub(super) const HEAD: &str = "t.id, t.title, t.workspace, t.phase, t.labels_json, t.circuit_status, \
+pub(super) const HEAD_COLUMNS: &str = "t.id, t.title, t.workspace, t.phase, t.labels_json, t.circuit_status, \
     t.current_attempt_id, t.attempt_count, t.retry_base, t.next_retry_at, t.spec_revision, t.created_at, t.updated_at, \
     CASE WHEN t.phase = 'circuit_open' THEN (SELECT c.from_phase FROM task_store_circuits c WHERE c.task_id = t.id) END, \
     coalesce((SELECT r.resets FROM task_store_resets r WHERE r.task_id = t.id), 0)";
@@ -191,7 +191,7 @@ from_row! {
 /// A task without its spec.
 pub(crate) fn head(db: &Db<'_>, id: &TaskId) -> Result<Option<TaskHead>, DbError> {
     db.query_one(
-        &format!("SELECT {HEAD} FROM task_store_tasks t WHERE t.id = ?1"),
+        &format!("SELECT {HEAD_COLUMNS} FROM task_store_tasks t WHERE t.id = ?1"),
         params![id],
     )
 }
@@ -200,7 +200,7 @@ pub(crate) fn head(db: &Db<'_>, id: &TaskId) -> Result<Option<TaskHead>, DbError
 pub(crate) fn get(db: &Db<'_>, id: &TaskId) -> Result<Option<Task>, DbError> {
     db.query_one(
         &format!(
-            "SELECT {HEAD}, t.goal, t.scope_in_json, t.scope_out_json, t.inputs_json, t.outputs_json, \
+            "SELECT {HEAD_COLUMNS}, t.goal, t.scope_in_json, t.scope_out_json, t.inputs_json, t.outputs_json, \
              t.acceptance_json, t.risks_json FROM task_store_tasks t WHERE t.id = ?1"
         ),
         params![id],
@@ -384,7 +384,7 @@ pub(crate) fn list(
     let limit = wanted.param(&limit);
     db.query_as(
         &format!(
-            "SELECT {HEAD} FROM {tables} WHERE {} ORDER BY {id} DESC LIMIT {limit}",
+            "SELECT {HEAD_COLUMNS} FROM {tables} WHERE {} ORDER BY {id} DESC LIMIT {limit}",
             wanted.sql
         ),
         &wanted.params,

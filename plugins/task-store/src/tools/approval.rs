@@ -6,13 +6,13 @@ use serde_json::{Value as Json, json};
 use tollgate_sdk::{BudgetError, Cx, Effect, Hints, Tool, ToolError};
 
 use super::find_attempt;
-use crate::arguments::{LABEL, REFERENCE, TEXT, TITLE, clip};
+use crate::arguments::{MAX_LABEL_CHARS, MAX_REFERENCE_CHARS, MAX_TEXT_CHARS, MAX_TITLE_CHARS, clip};
 use crate::asked;
 use crate::caller::{Caller, Change};
 use crate::error::{Reason, Refusals, explained, look_call};
 use crate::model::{ApprovalId, ApprovalStatus, AttemptId, EventType, RequestedStatus, Resolution, TaskId};
 use crate::role::{Action, Role};
-use crate::store::SHOWN;
+use crate::store::MAX_SHOWN_ROWS;
 use crate::store::approval::{self, Approval, CIRCUIT_RESET};
 use crate::store::task::{self, TaskHead};
 
@@ -30,22 +30,22 @@ pub(crate) struct TaskRequestApproval {
     /// Id of the attempt that needs the side effect.
     attempt_id: AttemptId,
     /// Action to approve, in words.
-    #[schemars(length(min = 1, max = TITLE))]
+    #[schemars(length(min = 1, max = MAX_TITLE_CHARS))]
     requested_action: String,
     /// Kind of side effect, for example `deploy`. `circuit_reset` lets an open circuit be reset once more.
-    #[schemars(length(min = 1, max = LABEL))]
+    #[schemars(length(min = 1, max = MAX_LABEL_CHARS))]
     side_effect_kind: String,
     /// Key that is unique for this side effect within its kind, for example `v1.4.0`.
-    #[schemars(length(min = 1, max = REFERENCE))]
+    #[schemars(length(min = 1, max = MAX_REFERENCE_CHARS))]
     idempotency_key: String,
     /// Name of the requester (default: `actor`).
-    #[schemars(length(min = 1, max = REFERENCE))]
+    #[schemars(length(min = 1, max = MAX_REFERENCE_CHARS))]
     requested_by: Option<String>,
     /// Initial status. The only value, `pending`, is the default.
     #[expect(dead_code, reason = "its only value is the default")]
     status: Option<RequestedStatus>,
     /// Your name, for the event log.
-    #[schemars(length(min = 1, max = REFERENCE))]
+    #[schemars(length(min = 1, max = MAX_REFERENCE_CHARS))]
     actor: Option<String>,
     /// Your role; each tool lists its allowed roles.
     actor_role: Role,
@@ -82,7 +82,7 @@ impl Tool for TaskRequestApproval {
         )?;
         let earlier = self.check(cx, &caller)?;
         if let Some(approval) = earlier {
-            let replaced = approval::replaced(&cx.db, &approval, SHOWN)?;
+            let replaced = approval::replaced(&cx.db, &approval, MAX_SHOWN_ROWS)?;
             asked::list(cx, &approval, &replaced)?;
             return Ok(Answer {
                 warnings: self.warnings(&approval),
@@ -111,7 +111,7 @@ impl Tool for TaskRequestApproval {
         };
         approval::insert(&cx.db, &approval)?;
         approval::replace_denied(&cx.db, &approval)?;
-        let replaced = approval::replaced(&cx.db, &approval, SHOWN)?;
+        let replaced = approval::replaced(&cx.db, &approval, MAX_SHOWN_ROWS)?;
         asked::list(cx, &approval, &replaced)?;
         let replaces = ids(&replaced);
         let mut payload = json!({"after": approval});
@@ -143,10 +143,10 @@ impl TaskRequestApproval {
     /// The earlier identical request, if there is one. Fails if the request is not allowed.
     fn check(&self, cx: &Cx<'_>, caller: &Caller) -> Result<Option<Approval>, ToolError> {
         let mut refusals = caller.check();
-        refusals.text("requested_action", &self.requested_action, TITLE);
-        refusals.text("side_effect_kind", &self.side_effect_kind, LABEL);
-        refusals.text("idempotency_key", &self.idempotency_key, REFERENCE);
-        refusals.optional_text("requested_by", self.requested_by.as_deref(), REFERENCE);
+        refusals.text("requested_action", &self.requested_action, MAX_TITLE_CHARS);
+        refusals.text("side_effect_kind", &self.side_effect_kind, MAX_LABEL_CHARS);
+        refusals.text("idempotency_key", &self.idempotency_key, MAX_REFERENCE_CHARS);
+        refusals.optional_text("requested_by", self.requested_by.as_deref(), MAX_REFERENCE_CHARS);
         let task = refusals.known(&self.task_id, task::head(&cx.db, &self.task_id)?);
         let named = find_attempt(cx, &mut refusals, &self.task_id, Some(&self.attempt_id))?;
         let (kind, key) = (&self.side_effect_kind, &self.idempotency_key);
@@ -179,7 +179,7 @@ impl TaskRequestApproval {
 }
 
 /// Budget of requests for approval.
-pub(crate) const BUDGET: &str = "approvals";
+pub(crate) const APPROVALS_BUDGET: &str = "approvals";
 
 /// Takes a unit of the budget. Requests are not limited without an envelope, and if the operator has not configured the
 /// budget or not granted it.
@@ -189,7 +189,7 @@ fn take_unit(cx: &Cx<'_>, task: &TaskId) -> Result<(), ToolError> {
         let next_call = err.next_call.clone().or_else(|| Some(look_call(Some(task))));
         explained(ToolError { next_call, ..err })
     };
-    match cx.budget().reserve(BUDGET, 1) {
+    match cx.budget().reserve(APPROVALS_BUDGET, 1) {
         Ok(unit) => unit.commit(1).map_err(refused),
         Err(BudgetError::NoEnvelope | BudgetError::Unknown(_)) => Ok(()),
         Err(err) => Err(refused(err)),
@@ -222,13 +222,13 @@ pub(crate) struct TaskResolveApproval {
     /// Decision: approved, rejected or request_changes.
     resolution: Resolution,
     /// Name of the person or agent who decides.
-    #[schemars(length(min = 1, max = REFERENCE))]
+    #[schemars(length(min = 1, max = MAX_REFERENCE_CHARS))]
     resolved_by: String,
     /// Note on the decision, for example a condition.
-    #[schemars(length(min = 1, max = TEXT))]
+    #[schemars(length(min = 1, max = MAX_TEXT_CHARS))]
     note: Option<String>,
     /// Your name, for the event log.
-    #[schemars(length(min = 1, max = REFERENCE))]
+    #[schemars(length(min = 1, max = MAX_REFERENCE_CHARS))]
     actor: Option<String>,
     /// Your role; each tool lists its allowed roles.
     actor_role: Role,
@@ -286,8 +286,8 @@ impl TaskResolveApproval {
     /// The task and the approval, if that is pending or was decided the same way before.
     fn check(&self, cx: &Cx<'_>, caller: &Caller) -> Result<(TaskHead, Approval), ToolError> {
         let mut refusals = caller.check();
-        refusals.text("resolved_by", &self.resolved_by, REFERENCE);
-        refusals.optional_text("note", self.note.as_deref(), TEXT);
+        refusals.text("resolved_by", &self.resolved_by, MAX_REFERENCE_CHARS);
+        refusals.optional_text("note", self.note.as_deref(), MAX_TEXT_CHARS);
         let task = refusals.known(&self.task_id, task::head(&cx.db, &self.task_id)?);
         let approval = approval::get(&cx.db, &self.task_id, &self.approval_id)?;
         let answer = ApprovalStatus::from(self.resolution);

@@ -6,7 +6,7 @@ use serde_json::json;
 use tollgate_sdk::{Cx, Effect, Id as _, NextCall, Tool, ToolError};
 
 use super::page::list_arguments;
-use crate::arguments::PATH;
+use crate::arguments::MAX_PATH_CHARS;
 use crate::model::{ApprovalId, ApprovalStatus};
 use crate::phase::Phase;
 use crate::store::approval::{self, Approval, Filter, Listed};
@@ -20,7 +20,7 @@ list_arguments! {
         /// Status of the approvals (default pending).
         status: Option<ApprovalStatus>,
         /// Workspace of the tasks. Default: all.
-        #[schemars(length(max = PATH))]
+        #[schemars(length(max = MAX_PATH_CHARS))]
         workspace: Option<String>,
     }
     limit: "Maximum number of approvals, 1 to 100 (default 20).",

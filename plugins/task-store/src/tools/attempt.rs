@@ -7,7 +7,7 @@ use tollgate_sdk::{Cx, Effect, NextCall, Tier, Tool, ToolError};
 
 use super::start_blockers;
 use super::transition::Move;
-use crate::arguments::REFERENCE;
+use crate::arguments::MAX_REFERENCE_CHARS;
 use crate::caller::{Caller, Change};
 use crate::error::{Reason, Refusals};
 use crate::model::{AttemptId, AttemptPhase, AttemptStatus, EventType, ExecutorKind, Runtime, TaskId};
@@ -33,13 +33,13 @@ pub(crate) struct TaskStartAttempt {
     /// Kind of executor that works on the attempt.
     executor_kind: ExecutorKind,
     /// Name of the executor, for example worker-3.
-    #[schemars(length(min = 1, max = REFERENCE))]
+    #[schemars(length(min = 1, max = MAX_REFERENCE_CHARS))]
     worker_ref: Option<String>,
     /// Id of the executor's session in another system.
-    #[schemars(length(min = 1, max = REFERENCE))]
+    #[schemars(length(min = 1, max = MAX_REFERENCE_CHARS))]
     external_session_ref: Option<String>,
     /// Your name, for the event log.
-    #[schemars(length(min = 1, max = REFERENCE))]
+    #[schemars(length(min = 1, max = MAX_REFERENCE_CHARS))]
     actor: Option<String>,
     /// Your role; each tool lists its allowed roles.
     actor_role: Role,
@@ -88,8 +88,8 @@ impl TaskStartAttempt {
     fn check(&self, cx: &Cx<'_>, caller: &Caller) -> Result<TaskHead, ToolError> {
         let mut refusals = caller.check();
         let session = self.external_session_ref.as_deref();
-        refusals.optional_text("worker_ref", self.worker_ref.as_deref(), REFERENCE);
-        refusals.optional_text("external_session_ref", session, REFERENCE);
+        refusals.optional_text("worker_ref", self.worker_ref.as_deref(), MAX_REFERENCE_CHARS);
+        refusals.optional_text("external_session_ref", session, MAX_REFERENCE_CHARS);
         let standing = refusals.known(&self.task_id, standing::get(&cx.db, &self.task_id)?);
         let Some(found) = &standing else {
             return Err(refusals.into());

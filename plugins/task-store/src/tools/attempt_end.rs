@@ -5,7 +5,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::json;
 use tollgate_sdk::{Cx, DbError, Effect, Hints, Timestamp, Tool, ToolError};
 
-use crate::arguments::{REFERENCE, TEXT, clip};
+use crate::arguments::{MAX_REFERENCE_CHARS, MAX_TEXT_CHARS, clip};
 use crate::caller::{Caller, Change};
 use crate::error::Reason;
 use crate::model::{AttemptId, AttemptOutcome, AttemptStatus, EventType};
@@ -27,10 +27,10 @@ pub(crate) struct TaskFinishAttempt {
     /// Outcome of the attempt, for example succeeded.
     status: AttemptOutcome,
     /// Summary of the error, if it failed.
-    #[schemars(length(min = 1, max = TEXT))]
+    #[schemars(length(min = 1, max = MAX_TEXT_CHARS))]
     error_summary: Option<String>,
     /// Your name, for the event log.
-    #[schemars(length(min = 1, max = REFERENCE))]
+    #[schemars(length(min = 1, max = MAX_REFERENCE_CHARS))]
     actor: Option<String>,
     /// Your role; each tool lists its allowed roles.
     actor_role: Role,
@@ -96,7 +96,7 @@ impl TaskFinishAttempt {
     /// The attempt, if it is running or ended the same way before.
     fn check(&self, cx: &Cx<'_>, caller: &Caller) -> Result<Attempt, ToolError> {
         let mut refusals = caller.check();
-        refusals.optional_text("error_summary", self.error_summary.as_deref(), TEXT);
+        refusals.optional_text("error_summary", self.error_summary.as_deref(), MAX_TEXT_CHARS);
         let attempt = attempt::get(&cx.db, &self.attempt_id)?;
         if let Some(found) = &attempt {
             refusals.about(&found.task_id);

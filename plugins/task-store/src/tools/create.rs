@@ -6,7 +6,9 @@ use serde_json::{Value as Json, json};
 use tollgate_sdk::{Cx, Effect, Hints, Tier, Tool, ToolError};
 
 use super::moved_meanwhile;
-use crate::arguments::{LABEL, LABELS, MARKDOWN, PATH, REFERENCE, TITLE};
+use crate::arguments::{
+    MAX_LABEL_CHARS, MAX_LABELS, MAX_MARKDOWN_BYTES, MAX_PATH_CHARS, MAX_REFERENCE_CHARS, MAX_TITLE_CHARS,
+};
 use crate::caller::{Caller, Change};
 use crate::error::{Reason, Refusals};
 use crate::model::{EventType, InitialPhase, TaskId};
@@ -26,24 +28,24 @@ use crate::store::task::{self, Task, TaskHead};
 #[schemars(extend("x-scope" = json!([])))]
 pub(crate) struct TaskCreate {
     /// Title of the task in one line.
-    #[schemars(length(min = 1, max = TITLE))]
+    #[schemars(length(min = 1, max = MAX_TITLE_CHARS))]
     title: String,
     /// Spec as Markdown. At most 256 KiB.
-    #[schemars(length(min = 1, max = MARKDOWN))]
+    #[schemars(length(min = 1, max = MAX_MARKDOWN_BYTES))]
     spec_markdown: String,
     /// Registered workspace or any label.
-    #[schemars(length(min = 1, max = PATH))]
+    #[schemars(length(min = 1, max = MAX_PATH_CHARS))]
     workspace: String,
     /// Phase in which the task starts, for example `spec_draft`.
     initial_phase: InitialPhase,
     /// Labels to filter task_list by.
     #[serde(default)]
-    #[schemars(length(max = LABELS))]
+    #[schemars(length(max = MAX_LABELS))]
     labels: Vec<String>,
     /// Spec parts that override the Markdown.
     spec: Option<Spec>,
     /// Your name, for the event log.
-    #[schemars(length(min = 1, max = REFERENCE))]
+    #[schemars(length(min = 1, max = MAX_REFERENCE_CHARS))]
     actor: Option<String>,
     /// Your role; each tool lists its allowed roles.
     actor_role: Role,
@@ -88,8 +90,8 @@ impl Tool for TaskCreate {
     fn run(self, cx: &Cx<'_>) -> Result<Specified, ToolError> {
         let caller = Caller::writer(cx, Action::Create, self.actor.as_deref(), self.actor_role)?;
         let mut refusals = caller.check();
-        refusals.text("title", &self.title, TITLE);
-        refusals.text("workspace", &self.workspace, PATH);
+        refusals.text("title", &self.title, MAX_TITLE_CHARS);
+        refusals.text("workspace", &self.workspace, MAX_PATH_CHARS);
         let labels = check_labels(&mut refusals, self.labels);
         let spec = check_spec(&mut refusals, &self.spec_markdown, self.spec);
         refusals.finish()?;
@@ -118,12 +120,12 @@ pub(crate) struct TaskUpdateSpec {
     /// Task id from task_create.
     task_id: TaskId,
     /// Spec as Markdown. At most 256 KiB.
-    #[schemars(length(min = 1, max = MARKDOWN))]
+    #[schemars(length(min = 1, max = MAX_MARKDOWN_BYTES))]
     spec_markdown: String,
     /// Spec parts that override the Markdown.
     spec: Option<Spec>,
     /// Your name, for the event log.
-    #[schemars(length(min = 1, max = REFERENCE))]
+    #[schemars(length(min = 1, max = MAX_REFERENCE_CHARS))]
     actor: Option<String>,
     /// Your role; each tool lists its allowed roles.
     actor_role: Role,
@@ -192,7 +194,7 @@ fn refuse_frozen(caller: &Caller, refusals: &mut Refusals, standing: &Standing) 
 fn check_spec(refusals: &mut Refusals, markdown: &str, given: Option<Spec>) -> Spec {
     refusals.not_blank("spec_markdown", markdown);
     refusals.printable("spec_markdown", markdown);
-    refusals.at_most("spec_markdown", markdown.len(), MARKDOWN, "bytes");
+    refusals.at_most("spec_markdown", markdown.len(), MAX_MARKDOWN_BYTES, "bytes");
     let spec = Spec::read(markdown, given.unwrap_or_default());
     spec.check(refusals);
     spec
@@ -200,10 +202,10 @@ fn check_spec(refusals: &mut Refusals, markdown: &str, given: Option<Spec>) -> S
 
 /// Checks labels and drops repeated ones.
 fn check_labels(refusals: &mut Refusals, labels: Vec<String>) -> Vec<String> {
-    refusals.at_most("labels", labels.len(), LABELS, "labels");
+    refusals.at_most("labels", labels.len(), MAX_LABELS, "labels");
     let mut distinct: Vec<String> = Vec::new();
-    for (index, label) in labels.into_iter().take(LABELS).enumerate() {
-        refusals.text(&format!("labels[{index}]"), &label, LABEL);
+    for (index, label) in labels.into_iter().take(MAX_LABELS).enumerate() {
+        refusals.text(&format!("labels[{index}]"), &label, MAX_LABEL_CHARS);
         if !distinct.contains(&label) {
             distinct.push(label);
         }

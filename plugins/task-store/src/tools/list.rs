@@ -6,7 +6,7 @@ use serde_json::{Value as Json, json};
 use tollgate_sdk::{Cx, DbError, Effect, Id as _, NextCall, Timestamp, Tool, ToolError};
 
 use super::page::{Page, list_arguments};
-use crate::arguments::{LABEL, PATH};
+use crate::arguments::{MAX_LABEL_CHARS, MAX_PATH_CHARS};
 use crate::error::Refusals;
 use crate::model::TaskId;
 use crate::phase::Phase;
@@ -54,10 +54,10 @@ list_arguments! {
         /// Phase of the tasks. Default: all.
         phase: Option<Phase>,
         /// Workspace of the tasks. Default: all.
-        #[schemars(length(max = PATH))]
+        #[schemars(length(max = MAX_PATH_CHARS))]
         workspace: Option<String>,
         /// Label of the tasks. Default: all.
-        #[schemars(length(max = LABEL))]
+        #[schemars(length(max = MAX_LABEL_CHARS))]
         label: Option<String>,
     }
     limit: "Maximum number of tasks, 1 to 100 (default 20).",

@@ -85,13 +85,13 @@ macro_rules! list_arguments {
             #[schemars(range(min = 1, max = 100))]
             limit: Option<u32>,
             #[doc = $cursor]
-            #[schemars(length(max = $crate::arguments::REFERENCE))]
+            #[schemars(length(max = $crate::arguments::MAX_REFERENCE_CHARS))]
             cursor: Option<String>,
             /// Earlier name of `cursor`, which is still accepted.
-            #[schemars(length(max = $crate::arguments::REFERENCE), extend("deprecated" = true))]
+            #[schemars(length(max = $crate::arguments::MAX_REFERENCE_CHARS), extend("deprecated" = true))]
             after: Option<String>,
             /// Your name, to fill in `actor` of the suggested next calls.
-            #[schemars(length(min = 1, max = $crate::arguments::REFERENCE))]
+            #[schemars(length(min = 1, max = $crate::arguments::MAX_REFERENCE_CHARS))]
             actor: Option<String>,
             /// Your role, to fill in `actor_role` of the suggested next calls.
             actor_role: Option<$crate::role::Role>,
@@ -105,7 +105,7 @@ macro_rules! list_arguments {
                 let caller = Caller::reader(cx, Self::NAME, self.actor.as_deref(), self.actor_role)?;
                 let page = Page::of(Self::NAME, self.limit, self.cursor.as_ref(), self.after.as_ref());
                 let mut refusals = caller.check();
-                refusals.within("limit", page.limit, 1..=$crate::arguments::PAGE);
+                refusals.within("limit", page.limit, 1..=$crate::arguments::MAX_PAGE_ROWS);
                 Ok((caller, refusals, page))
             }
         }

@@ -9,7 +9,7 @@ use tollgate_sdk::{Blocker, Cx, DbError, Effect, NextCall, Tier, Tool, ToolError
 use super::list::{TaskLine, check_cursor};
 use super::page::list_arguments;
 use super::start_blockers;
-use crate::arguments::PATH;
+use crate::arguments::MAX_PATH_CHARS;
 use crate::caller::Caller;
 use crate::error::look_call;
 use crate::model::{ApprovalId, ApprovalStatus, TaskId};
@@ -25,7 +25,7 @@ list_arguments! {
     /// tasks in `execution_ready` with the reasons. Each comes with its next call, if there is one.
     pub(crate) struct TaskListReady {
         /// Workspace of the tasks. Default: all.
-        #[schemars(length(max = PATH))]
+        #[schemars(length(max = MAX_PATH_CHARS))]
         workspace: Option<String>,
     }
     limit: "Maximum number of tasks in each list, 1 to 100 (default 20).",

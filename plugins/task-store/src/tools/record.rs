@@ -6,7 +6,10 @@ use serde_json::{Map, Value as Json, json};
 use tollgate_sdk::{Cx, Effect, Timestamp, Tool, ToolError};
 
 use super::find_attempt;
-use crate::arguments::{ENTRY, FINDINGS, JSON, LABEL, PATH, REFERENCE, TEXT};
+use crate::arguments::{
+    MAX_ENTRY_CHARS, MAX_FINDINGS, MAX_JSON_BYTES, MAX_LABEL_CHARS, MAX_PATH_CHARS, MAX_REFERENCE_CHARS,
+    MAX_TEXT_CHARS,
+};
 use crate::caller::{Caller, Change};
 use crate::condition::{Facts, takes_spec_review, tells_of_spec};
 use crate::error::{Reason, Refusals};
@@ -32,12 +35,12 @@ pub(crate) struct TaskRecordCheckpoint {
     /// Id of the attempt. Leave it out for the task as a whole.
     attempt_id: Option<AttemptId>,
     /// Type: `heartbeat`, `execution_summary`, `retry_scheduled`, `recovery_marker`, `note`, or your own.
-    #[schemars(length(min = 1, max = LABEL))]
+    #[schemars(length(min = 1, max = MAX_LABEL_CHARS))]
     checkpoint_type: String,
     /// Data to store, at most 64 KiB of JSON.
     payload: Map<String, Json>,
     /// Your name, for the event log.
-    #[schemars(length(min = 1, max = REFERENCE))]
+    #[schemars(length(min = 1, max = MAX_REFERENCE_CHARS))]
     actor: Option<String>,
     /// Your role; each tool lists its allowed roles.
     actor_role: Role,
@@ -73,9 +76,9 @@ impl Tool for TaskRecordCheckpoint {
             self.actor_role,
         )?;
         let mut refusals = caller.check();
-        refusals.text("checkpoint_type", &self.checkpoint_type, LABEL);
+        refusals.text("checkpoint_type", &self.checkpoint_type, MAX_LABEL_CHARS);
         let payload = json!({"checkpoint_type": self.checkpoint_type, "payload": self.payload});
-        refusals.json("payload", &payload, JSON);
+        refusals.json("payload", &payload, MAX_JSON_BYTES);
         let task = refusals.known(&self.task_id, task::head(&cx.db, &self.task_id)?);
         find_attempt(cx, &mut refusals, &self.task_id, self.attempt_id.as_ref())?;
         refusals.finish_with(task)?;
@@ -108,16 +111,16 @@ pub(crate) struct TaskRecordArtifact {
     /// Kind of artifact, for example patch.
     kind: ArtifactKind,
     /// Location of the artifact: a path or URI.
-    #[schemars(length(min = 1, max = PATH))]
+    #[schemars(length(min = 1, max = MAX_PATH_CHARS))]
     uri: String,
     /// Short description of the content.
-    #[schemars(length(min = 1, max = TEXT))]
+    #[schemars(length(min = 1, max = MAX_TEXT_CHARS))]
     summary: Option<String>,
     /// Name of the producer, for example a worker.
-    #[schemars(length(min = 1, max = REFERENCE))]
+    #[schemars(length(min = 1, max = MAX_REFERENCE_CHARS))]
     produced_by: String,
     /// Your name, for the event log.
-    #[schemars(length(min = 1, max = REFERENCE))]
+    #[schemars(length(min = 1, max = MAX_REFERENCE_CHARS))]
     actor: Option<String>,
     /// Your role; each tool lists its allowed roles.
     actor_role: Role,
@@ -142,9 +145,9 @@ impl Tool for TaskRecordArtifact {
     fn run(self, cx: &Cx<'_>) -> Result<Recorded, ToolError> {
         let caller = Caller::writer(cx, Action::RecordArtifact, self.actor.as_deref(), self.actor_role)?;
         let mut refusals = caller.check();
-        refusals.text("uri", &self.uri, PATH);
-        refusals.optional_text("summary", self.summary.as_deref(), TEXT);
-        refusals.text("produced_by", &self.produced_by, REFERENCE);
+        refusals.text("uri", &self.uri, MAX_PATH_CHARS);
+        refusals.optional_text("summary", self.summary.as_deref(), MAX_TEXT_CHARS);
+        refusals.text("produced_by", &self.produced_by, MAX_REFERENCE_CHARS);
         let task = refusals.known(&self.task_id, task::head(&cx.db, &self.task_id)?);
         find_attempt(cx, &mut refusals, &self.task_id, self.attempt_id.as_ref())?;
         refusals.finish_with(task)?;
@@ -188,18 +191,18 @@ pub(crate) struct TaskAppendReview {
     /// Type of the review: `spec` or `quality`.
     review_type: ReviewType,
     /// Name of the reviewer, for example reviewer-1.
-    #[schemars(length(min = 1, max = REFERENCE))]
+    #[schemars(length(min = 1, max = MAX_REFERENCE_CHARS))]
     reviewer_ref: String,
     /// Verdict on the reviewed work.
     verdict: Verdict,
     /// Reasons for the verdict, in words.
-    #[schemars(length(min = 1, max = TEXT))]
+    #[schemars(length(min = 1, max = MAX_TEXT_CHARS))]
     summary: Option<String>,
     /// Findings, at most 64 KiB of JSON. Empty if there are none.
-    #[schemars(length(max = FINDINGS))]
+    #[schemars(length(max = MAX_FINDINGS))]
     findings: Vec<Finding>,
     /// Your name, for the event log.
-    #[schemars(length(min = 1, max = REFERENCE))]
+    #[schemars(length(min = 1, max = MAX_REFERENCE_CHARS))]
     actor: Option<String>,
     /// Your role; each tool lists its allowed roles.
     actor_role: Role,
@@ -265,13 +268,13 @@ impl TaskAppendReview {
     /// The state of the task, if the review can be appended to it.
     fn check(&self, cx: &Cx<'_>, caller: &Caller) -> Result<Standing, ToolError> {
         let mut refusals = caller.check();
-        refusals.text("reviewer_ref", &self.reviewer_ref, REFERENCE);
-        refusals.optional_text("summary", self.summary.as_deref(), TEXT);
-        refusals.at_most("findings", self.findings.len(), FINDINGS, "findings");
-        for (index, finding) in self.findings.iter().take(FINDINGS).enumerate() {
+        refusals.text("reviewer_ref", &self.reviewer_ref, MAX_REFERENCE_CHARS);
+        refusals.optional_text("summary", self.summary.as_deref(), MAX_TEXT_CHARS);
+        refusals.at_most("findings", self.findings.len(), MAX_FINDINGS, "findings");
+        for (index, finding) in self.findings.iter().take(MAX_FINDINGS).enumerate() {
             finding.check(&format!("findings[{index}]"), &mut refusals);
         }
-        refusals.json("findings", &self.findings, JSON);
+        refusals.json("findings", &self.findings, MAX_JSON_BYTES);
         let standing = refusals.known(&self.task_id, standing::get(&cx.db, &self.task_id)?);
         let named = find_attempt(cx, &mut refusals, &self.task_id, self.attempt_id.as_ref())?;
         if let Some(running) = named
@@ -326,12 +329,12 @@ impl TaskAppendReview {
 
 impl Finding {
     fn check(&self, field: &str, refusals: &mut Refusals) {
-        refusals.text(&format!("{field}.message"), &self.message, ENTRY);
-        refusals.optional_text(&format!("{field}.file"), self.file.as_deref(), PATH);
+        refusals.text(&format!("{field}.message"), &self.message, MAX_ENTRY_CHARS);
+        refusals.optional_text(&format!("{field}.file"), self.file.as_deref(), MAX_PATH_CHARS);
         refusals.optional_text(
             &format!("{field}.artifact_uri"),
             self.artifact_uri.as_deref(),
-            PATH,
+            MAX_PATH_CHARS,
         );
     }
 }

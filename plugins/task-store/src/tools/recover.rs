@@ -7,14 +7,14 @@ use tollgate_kit::Reason as _;
 use tollgate_sdk::{Blocker, Cx, DbError, Effect, NextCall, Tier, Tool, ToolError};
 
 use super::{start_blockers, unmet_blocker};
-use crate::arguments::REFERENCE;
+use crate::arguments::MAX_REFERENCE_CHARS;
 use crate::caller::Caller;
 use crate::error::Reason;
 use crate::model::TaskId;
 use crate::phase::Phase;
 use crate::retry::Hold;
 use crate::role::Role;
-use crate::store::SHOWN;
+use crate::store::MAX_SHOWN_ROWS;
 use crate::store::approval::{self, Approval};
 use crate::store::artifact::{self, Artifact};
 use crate::store::attempt::{self, Attempt};
@@ -32,7 +32,7 @@ pub(crate) struct TaskRecover {
     /// Task id from task_create.
     task_id: TaskId,
     /// Name for suggested calls.
-    #[schemars(length(min = 1, max = REFERENCE))]
+    #[schemars(length(min = 1, max = MAX_REFERENCE_CHARS))]
     actor: Option<String>,
     /// Role for suggested calls.
     actor_role: Option<Role>,
@@ -137,7 +137,7 @@ fn pending(cx: &Cx<'_>, caller: &Caller, standing: &Standing) -> Result<Vec<Bloc
         .filter(|(reason, _)| is_open_end(reason))
         .map(|(reason, next_call)| reason.blocker(next_call))
         .collect();
-    for approval in approval::pending(&cx.db, &task.id, SHOWN)? {
+    for approval in approval::pending(&cx.db, &task.id, MAX_SHOWN_ROWS)? {
         pending.push(Blocker::new(
             "APPROVAL_PENDING",
             format!(

@@ -6,11 +6,11 @@ use serde_json::{Value as Json, json};
 use tollgate_sdk::{Cx, Effect, Tier, Tool, ToolError};
 
 use super::cut;
-use crate::arguments::REFERENCE;
+use crate::arguments::MAX_REFERENCE_CHARS;
 use crate::caller::Caller;
 use crate::model::TaskId;
 use crate::role::Role;
-use crate::store::SHOWN;
+use crate::store::MAX_SHOWN_ROWS;
 use crate::store::approval::{self, Approval};
 use crate::store::artifact::{self, Artifact};
 use crate::store::attempt::{self, Attempt};
@@ -33,7 +33,7 @@ pub(crate) struct TaskGet {
     #[serde(default)]
     include_spec_markdown: bool,
     /// Your name, to fill in `actor` of the suggested next calls.
-    #[schemars(length(min = 1, max = REFERENCE))]
+    #[schemars(length(min = 1, max = MAX_REFERENCE_CHARS))]
     actor: Option<String>,
     /// Your role, to fill in `actor_role` of the suggested next calls.
     actor_role: Option<Role>,
@@ -100,10 +100,26 @@ impl Tool for TaskGet {
         let task = refusals.finish_with(task)?;
 
         let mut truncated = Vec::new();
-        let attempts = shown("attempts", attempt::latest(db, id, SHOWN + 1)?, &mut truncated);
-        let reviews = shown("reviews", review::list(db, id, SHOWN + 1)?, &mut truncated);
-        let artifacts = shown("artifacts", artifact::latest(db, id, SHOWN + 1)?, &mut truncated);
-        let approvals = shown("approvals", approval::latest(db, id, SHOWN + 1)?, &mut truncated);
+        let attempts = shown(
+            "attempts",
+            attempt::latest(db, id, MAX_SHOWN_ROWS + 1)?,
+            &mut truncated,
+        );
+        let reviews = shown(
+            "reviews",
+            review::list(db, id, MAX_SHOWN_ROWS + 1)?,
+            &mut truncated,
+        );
+        let artifacts = shown(
+            "artifacts",
+            artifact::latest(db, id, MAX_SHOWN_ROWS + 1)?,
+            &mut truncated,
+        );
+        let approvals = shown(
+            "approvals",
+            approval::latest(db, id, MAX_SHOWN_ROWS + 1)?,
+            &mut truncated,
+        );
         Ok(Snapshot {
             attempts_left: caller.config.retry.left(task.head.attempts_used()),
             task,
@@ -129,7 +145,7 @@ impl Tool for TaskGet {
 
 /// Cuts a list that was read with one extra row, and records that it was truncated.
 fn shown<T>(name: &'static str, mut rows: Vec<T>, truncated: &mut Vec<&'static str>) -> Vec<T> {
-    if cut(&mut rows, SHOWN) {
+    if cut(&mut rows, MAX_SHOWN_ROWS) {
         truncated.push(name);
     }
     rows
@@ -157,7 +173,7 @@ pub(crate) struct TaskEvents {
     #[schemars(range(min = 1, max = 200))]
     limit: Option<u32>,
     /// Your name, to fill in `actor` of the suggested next calls.
-    #[schemars(length(min = 1, max = REFERENCE))]
+    #[schemars(length(min = 1, max = MAX_REFERENCE_CHARS))]
     actor: Option<String>,
     /// Your role, to fill in `actor_role` of the suggested next calls.
     actor_role: Option<Role>,

@@ -8,7 +8,7 @@ use tollgate_sdk::{Cx, DbError, Effect, Hints, Tier, Tool, ToolError};
 use super::attempt_end::End;
 use super::list::TaskLine;
 use super::{condition_remedy, find_attempt, moved_meanwhile};
-use crate::arguments::{REFERENCE, TEXT};
+use crate::arguments::{MAX_REFERENCE_CHARS, MAX_TEXT_CHARS};
 use crate::asked;
 use crate::caller::{Caller, Change};
 use crate::error::{Reason, Refusals, look_call};
@@ -32,12 +32,12 @@ pub(crate) struct TaskTransition {
     /// Phase to move the task to.
     to_phase: Phase,
     /// Reason for the transition.
-    #[schemars(length(min = 1, max = TEXT))]
+    #[schemars(length(min = 1, max = MAX_TEXT_CHARS))]
     reason: String,
     /// Id of the task's current attempt. Fails if the task has a newer one.
     attempt_id: Option<AttemptId>,
     /// Your name, for the event log.
-    #[schemars(length(min = 1, max = REFERENCE))]
+    #[schemars(length(min = 1, max = MAX_REFERENCE_CHARS))]
     actor: Option<String>,
     /// Your role; each tool lists its allowed roles.
     actor_role: Role,
@@ -92,7 +92,7 @@ impl Tool for TaskTransition {
     fn run(self, cx: &Cx<'_>) -> Result<Moved, ToolError> {
         let caller = Caller::writer(cx, Action::Transition, self.actor.as_deref(), self.actor_role)?;
         let mut refusals = caller.check();
-        refusals.text("reason", &self.reason, TEXT);
+        refusals.text("reason", &self.reason, MAX_TEXT_CHARS);
         let standing = refusals.known(&self.task_id, standing::get(&cx.db, &self.task_id)?);
         let named = find_attempt(cx, &mut refusals, &self.task_id, self.attempt_id.as_ref())?;
         if let Some(standing) = &standing {
@@ -210,12 +210,12 @@ pub(crate) struct TaskOpenCircuit {
     /// Task id from task_create.
     task_id: TaskId,
     /// Summary of the failures so far.
-    #[schemars(length(min = 1, max = TEXT))]
+    #[schemars(length(min = 1, max = MAX_TEXT_CHARS))]
     reason: String,
     /// Id of the last failed attempt.
     latest_attempt_id: Option<AttemptId>,
     /// Your name, for the event log.
-    #[schemars(length(min = 1, max = REFERENCE))]
+    #[schemars(length(min = 1, max = MAX_REFERENCE_CHARS))]
     actor: Option<String>,
     /// Your role; each tool lists its allowed roles.
     actor_role: Role,
@@ -241,7 +241,7 @@ impl Tool for TaskOpenCircuit {
     fn run(self, cx: &Cx<'_>) -> Result<Opened, ToolError> {
         let caller = Caller::writer(cx, Action::OpenCircuit, self.actor.as_deref(), self.actor_role)?;
         let mut refusals = caller.check();
-        refusals.text("reason", &self.reason, TEXT);
+        refusals.text("reason", &self.reason, MAX_TEXT_CHARS);
         let task = refusals.known(&self.task_id, task::head(&cx.db, &self.task_id)?);
         find_attempt(cx, &mut refusals, &self.task_id, self.latest_attempt_id.as_ref())?;
         if let Some(task) = &task {

@@ -15,7 +15,7 @@ use crate::tools::resume::ResumePack;
 use crate::tools::views::{ContextPack, Delta, HandoffTool, Radar};
 
 /// Largest budget that the test tries.
-const MOST: usize = 20_000;
+const MAX_TRIED_BYTES: usize = 20_000;
 
 /// Access to the view inside a tool's reply.
 trait Viewed {
@@ -83,7 +83,7 @@ where
     // Every budget below the size, and the first that the whole view fits. Usually a share of them, from the
     // whole view on down, whose size differs in every run.
     let step = 8 / tollgate_kit_test::cases(8) as usize;
-    for max in (2..=size.min(MOST)).rev().step_by(step) {
+    for max in (2..=size.min(MAX_TRIED_BYTES)).rev().step_by(step) {
         let mut view = whole.clone();
         let (used, warnings) = shrink::<<T::Output as Viewed>::View>(&mut view, max);
         let text = serde_json::to_string(&view).unwrap();

@@ -111,13 +111,13 @@ pub(crate) fn about(
     target: &str,
     event_type: EventType,
 ) -> Result<Vec<Event>, DbError> {
-    const MOST: i64 = 1_000;
+    const MAX_EVENTS: i64 = 1_000;
     db.query_as(
         &format!(
             "SELECT {COLUMNS} FROM tasks_events \
              WHERE workspace = ?1 AND root = ?2 AND target = ?3 AND event_type = ?4 ORDER BY seq LIMIT ?5"
         ),
-        params![workspace, root, target, event_type, MOST],
+        params![workspace, root, target, event_type, MAX_EVENTS],
     )
 }
 

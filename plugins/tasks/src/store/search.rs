@@ -60,7 +60,7 @@ pub(crate) fn find(db: &Db<'_>, workspace: &Workspace, wanted: &Wanted<'_>) -> R
 }
 
 /// Bytes of a pattern, below the 256 that storage takes.
-const PATTERN: usize = 250;
+const MAX_PATTERN_BYTES: usize = 250;
 
 /// The pattern of a term as JSON writes it, or of its beginning if it is long: the caller looks again. Only ASCII has
 /// one case in storage; other terms are left to the caller.
@@ -69,7 +69,7 @@ fn pattern(term: &str) -> String {
     let inner = json.get(1..json.len().saturating_sub(1)).unwrap_or_default();
     let mut pattern = "%".to_owned();
     for character in inner.chars() {
-        if pattern.len() + 3 > PATTERN {
+        if pattern.len() + 3 > MAX_PATTERN_BYTES {
             break;
         }
         if matches!(character, '!' | '%' | '_') {

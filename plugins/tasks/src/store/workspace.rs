@@ -75,10 +75,10 @@ pub(crate) fn list(db: &Db<'_>, after: &str, limit: usize) -> Result<Vec<Listed>
 
 /// The workspace whose name differs least from a mistyped one, if it differs in little.
 pub(crate) fn similar(db: &Db<'_>, name: &str) -> Result<Option<String>, DbError> {
-    const SEARCHED: i64 = 1_000;
+    const MAX_SEARCHED: i64 = 1_000;
     let rows = db.query(
         "SELECT name FROM tasks_workspaces ORDER BY name LIMIT ?1",
-        params![SEARCHED],
+        params![MAX_SEARCHED],
     )?;
     let mut nearest: Option<(usize, String)> = None;
     for row in &rows {

@@ -7,7 +7,7 @@ use tollgate_sdk::{Cx, Effect, Entry, Hints, NextCall, Tool, ToolError};
 
 use crate::error::{Reason, Refusals, clip};
 use crate::evidence;
-use crate::limits::{NAME, OPERATIONS};
+use crate::limits::{MAX_NAME_CHARS, MAX_OPERATIONS};
 use crate::model::Workspace;
 use crate::mutation;
 use crate::store;
@@ -29,10 +29,10 @@ pub(crate) struct Batch {
     #[schemars(extend("x-inherited" = true))]
     workspace: Workspace,
     /// Operations to run, in order: tool name and arguments.
-    #[schemars(length(min = 1, max = OPERATIONS))]
+    #[schemars(length(min = 1, max = MAX_OPERATIONS))]
     operations: Vec<Operation>,
     /// Your name, for operations that name no `actor` themselves.
-    #[schemars(length(min = 1, max = NAME))]
+    #[schemars(length(min = 1, max = MAX_NAME_CHARS))]
     actor: Option<String>,
     /// Roll back everything if one operation fails (default false).
     #[serde(default)]
@@ -47,7 +47,7 @@ pub(crate) struct Batch {
 #[serde(deny_unknown_fields)]
 pub(crate) struct Operation {
     /// Name of a tasks_* tool, for example tasks_note.
-    #[schemars(length(min = 1, max = NAME))]
+    #[schemars(length(min = 1, max = MAX_NAME_CHARS))]
     tool: String,
     /// Arguments of the tool. `workspace` may be left out.
     #[serde(default)]
@@ -185,9 +185,9 @@ impl Batch {
         if self.operations.is_empty() {
             refusals.add(Reason::input("operations", "is empty"));
         }
-        refusals.at_most("operations", self.operations.len(), OPERATIONS, "entries");
+        refusals.at_most("operations", self.operations.len(), MAX_OPERATIONS, "entries");
         let mut tools = Vec::new();
-        for (place, operation) in self.operations.iter().take(OPERATIONS).enumerate() {
+        for (place, operation) in self.operations.iter().take(MAX_OPERATIONS).enumerate() {
             let tool = crate::PACK.tool(&operation.tool);
             let barred = |tool: &Entry| {
                 tool.hints.members.is_some()

@@ -11,7 +11,7 @@ use crate::checkpoint::Checkpoints;
 use crate::closing::Gate;
 use crate::error::{Reason, Refusals};
 use crate::evidence::{self, Proof};
-use crate::limits::{ENTRY, NAME};
+use crate::limits::{MAX_ENTRY_CHARS, MAX_NAME_CHARS};
 use crate::model::{Checkpoint, EventType};
 use crate::record::{Step, Task};
 use crate::reply::{Warning, Written};
@@ -31,7 +31,7 @@ pub(crate) struct Verify {
     /// criteria and tests, or "all" for every required one.
     checkpoints: Checkpoints,
     /// Old name of `actor`, for leases.
-    #[schemars(length(min = 1, max = NAME), extend("deprecated" = true))]
+    #[schemars(length(min = 1, max = MAX_NAME_CHARS), extend("deprecated" = true))]
     owner: Option<String>,
 }
 
@@ -80,7 +80,7 @@ pub(crate) struct CloseStep {
     /// "gate" for these two, or "all" for every required one.
     checkpoints: Checkpoints,
     /// Old name of `actor`, for leases.
-    #[schemars(length(min = 1, max = NAME), extend("deprecated" = true))]
+    #[schemars(length(min = 1, max = MAX_NAME_CHARS), extend("deprecated" = true))]
     owner: Option<String>,
 }
 
@@ -286,7 +286,7 @@ impl Refusals {
                 }
                 for (checkpoint, said) in said {
                     let field = format!("checkpoints.{checkpoint}.note");
-                    self.optional_text(&field, said.note.as_deref(), ENTRY);
+                    self.optional_text(&field, said.note.as_deref(), MAX_ENTRY_CHARS);
                 }
             }
             Checkpoints::Gate | Checkpoints::All => {}

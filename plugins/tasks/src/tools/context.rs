@@ -10,7 +10,7 @@ use tollgate_sdk::{Cx, Effect, Timestamp, Tool, ToolError};
 use super::views::bounded;
 use crate::budget::{self, Bounded, Shrink, View};
 use crate::error::Refusals;
-use crate::limits::{NAME, short};
+use crate::limits::{MAX_NAME_CHARS, short};
 use crate::model::{Priority, RootKind, Status, Workspace};
 use crate::path::Path;
 use crate::record::Root;
@@ -28,7 +28,7 @@ pub(crate) struct Context {
     /// Kind to list. Default: tasks if `plan` is given, otherwise plans, then tasks.
     kind: Option<RootKind>,
     /// Plan id, to list only its tasks.
-    #[schemars(length(max = NAME))]
+    #[schemars(length(max = MAX_NAME_CHARS))]
     plan: Option<String>,
     /// Statuses to include. Default: all.
     #[serde(default)]
@@ -216,7 +216,7 @@ pub(crate) struct Mirror {
     #[serde(flatten)]
     subject: Subject,
     /// Step to start from, for example s:0. Default: the whole task.
-    #[schemars(length(max = NAME))]
+    #[schemars(length(max = MAX_NAME_CHARS))]
     path: Option<String>,
     /// Maximum number of entries, 1 to 500 (default 100).
     #[schemars(range(min = 1, max = 500))]

@@ -9,7 +9,9 @@ use super::ready;
 use crate::build::{self, NewMeta, NewStep};
 use crate::dependency;
 use crate::error::{Reason, Refusals};
-use crate::limits::{ENTRIES, ENTRY, NAME, STEPS, TEXT, TITLE};
+use crate::limits::{
+    MAX_ENTRIES, MAX_ENTRY_CHARS, MAX_NAME_CHARS, MAX_STEPS, MAX_TEXT_CHARS, MAX_TITLE_CHARS,
+};
 use crate::model::{Priority, RootKind, Workspace};
 use crate::record::{Meta, Root};
 use crate::reply::{StepRef, Written};
@@ -24,44 +26,44 @@ pub(crate) struct Create {
     /// Kind to create. Default: task if `plan` is given, otherwise plan.
     kind: Option<RootKind>,
     /// Plan id of the new task, for example PLAN-001.
-    #[schemars(length(max = NAME))]
+    #[schemars(length(max = MAX_NAME_CHARS))]
     plan: Option<String>,
     /// Alias of `plan`. Give only one of them.
-    #[schemars(length(max = NAME))]
+    #[schemars(length(max = MAX_NAME_CHARS))]
     parent: Option<String>,
     /// Title of the plan or task, in one line.
-    #[schemars(length(min = 1, max = TITLE))]
+    #[schemars(length(min = 1, max = MAX_TITLE_CHARS))]
     title: String,
     /// Description: the goal and its scope.
-    #[schemars(length(max = TEXT))]
+    #[schemars(length(max = MAX_TEXT_CHARS))]
     description: Option<String>,
     /// Background needed to work on it, such as links or constraints.
-    #[schemars(length(max = TEXT))]
+    #[schemars(length(max = MAX_TEXT_CHARS))]
     context: Option<String>,
     /// Priority of the work (default MEDIUM).
     priority: Option<Priority>,
     /// Tags for searching and grouping, for example backend.
     #[serde(default)]
-    #[schemars(length(max = ENTRIES))]
+    #[schemars(length(max = MAX_ENTRIES))]
     tags: Vec<String>,
     /// Ids of plans (for a plan) or tasks (for a task) to finish first, for example TASK-001.
     #[serde(default)]
-    #[schemars(length(max = ENTRIES))]
+    #[schemars(length(max = MAX_ENTRIES))]
     depends_on: Vec<String>,
     /// Domain of a task, for example storage. Not for plans.
-    #[schemars(length(max = NAME))]
+    #[schemars(length(max = MAX_NAME_CHARS))]
     domain: Option<String>,
     /// Contract of a plan: the promised results, as text.
-    #[schemars(length(max = TEXT))]
+    #[schemars(length(max = MAX_TEXT_CHARS))]
     contract: Option<String>,
     /// Contract of a plan as a JSON object.
     contract_data: Option<Map<String, Json>>,
     /// First steps of the task, in order. Not for plans.
     #[serde(default)]
-    #[schemars(length(max = STEPS))]
+    #[schemars(length(max = MAX_STEPS))]
     steps: Vec<NewStep>,
     /// Your name, for the history and leases.
-    #[schemars(length(min = 1, max = NAME))]
+    #[schemars(length(min = 1, max = MAX_NAME_CHARS))]
     actor: Option<String>,
     /// Revision of the plan from your last reply. Fails with REVISION_MISMATCH if there is a newer one.
     expected_revision: Option<i64>,
@@ -169,17 +171,17 @@ pub(crate) fn one_plan<'a>(
 #[serde(deny_unknown_fields)]
 pub(crate) struct ReadyStep {
     /// One-line outcome of the step.
-    #[schemars(length(min = 1, max = TITLE))]
+    #[schemars(length(min = 1, max = MAX_TITLE_CHARS))]
     title: String,
     /// Criteria to meet, at least one.
-    #[schemars(length(min = 1, max = ENTRIES))]
+    #[schemars(length(min = 1, max = MAX_ENTRIES))]
     success_criteria: Vec<String>,
     /// Tests to pass, at least one.
-    #[schemars(length(min = 1, max = ENTRIES))]
+    #[schemars(length(min = 1, max = MAX_ENTRIES))]
     tests: Vec<String>,
     /// Known obstacles, as text. They do not block the step; tasks_block does.
     #[serde(default)]
-    #[schemars(length(max = ENTRIES))]
+    #[schemars(length(max = MAX_ENTRIES))]
     blockers: Vec<String>,
 }
 
@@ -205,30 +207,30 @@ pub(crate) struct ReadyTask {
 pub(crate) struct Bootstrap {
     workspace: Workspace,
     /// Id of an existing plan. For example PLAN-001.
-    #[schemars(length(max = NAME))]
+    #[schemars(length(max = MAX_NAME_CHARS))]
     plan: Option<String>,
     /// Alias of `plan`. Give only one of them.
-    #[schemars(length(max = NAME))]
+    #[schemars(length(max = MAX_NAME_CHARS))]
     parent: Option<String>,
     /// Title of the new plan to create.
-    #[schemars(length(min = 1, max = TITLE))]
+    #[schemars(length(min = 1, max = MAX_TITLE_CHARS))]
     plan_title: Option<String>,
     /// Title of the task to bootstrap.
-    #[schemars(length(min = 1, max = TITLE))]
+    #[schemars(length(min = 1, max = MAX_TITLE_CHARS))]
     task_title: Option<String>,
     /// Goal and scope of the task.
-    #[schemars(length(max = TEXT))]
+    #[schemars(length(max = MAX_TEXT_CHARS))]
     description: Option<String>,
     /// Steps of the task to bootstrap.
     #[serde(default)]
-    #[schemars(length(max = STEPS))]
+    #[schemars(length(max = MAX_STEPS))]
     steps: Vec<ReadyStep>,
     /// Instead of task_title and steps: {title, steps, description, priority, depends_on: titles or ids}.
     #[serde(default)]
-    #[schemars(with = "Vec<Map<String, Json>>", length(max = ENTRIES))]
+    #[schemars(with = "Vec<Map<String, Json>>", length(max = MAX_ENTRIES))]
     tasks: Vec<ready::Unread>,
     /// Your name, for the history and leases.
-    #[schemars(length(min = 1, max = NAME))]
+    #[schemars(length(min = 1, max = MAX_NAME_CHARS))]
     actor: Option<String>,
     /// Revision of the existing plan. Fails with REVISION_MISMATCH if there is a newer one.
     expected_revision: Option<i64>,
@@ -318,7 +320,7 @@ impl Bootstrap {
                 "must be left out for an existing plan",
             )),
             (false, Some(title)) => {
-                refusals.text("plan_title", title, TITLE);
+                refusals.text("plan_title", title, MAX_TITLE_CHARS);
                 if self.expected_revision.is_some() {
                     refusals.add(Reason::input(
                         "expected_revision",
@@ -347,18 +349,18 @@ impl Bootstrap {
                 refusals.text(
                     "task_title",
                     self.task_title.as_deref().unwrap_or_default(),
-                    TITLE,
+                    MAX_TITLE_CHARS,
                 );
                 ready_steps("", &self.steps, refusals);
             }
             (false, false) => {}
         }
-        refusals.at_most("tasks", self.tasks.len(), ENTRIES, "entries");
+        refusals.at_most("tasks", self.tasks.len(), MAX_ENTRIES, "entries");
         let steps = tasks.iter().map(|task| task.steps.len()).sum();
-        refusals.at_most("tasks", steps, STEPS, "steps");
-        for (place, task) in tasks.iter().take(ENTRIES).enumerate() {
+        refusals.at_most("tasks", steps, MAX_STEPS, "steps");
+        for (place, task) in tasks.iter().take(MAX_ENTRIES).enumerate() {
             let at = format!("tasks[{place}].");
-            refusals.text(&format!("{at}title"), &task.title, TITLE);
+            refusals.text(&format!("{at}title"), &task.title, MAX_TITLE_CHARS);
             let twice = tasks.iter().take(place).any(|other| other.title == task.title);
             if twice {
                 refusals.add(Reason::input(
@@ -403,14 +405,19 @@ fn ready_steps(at: &str, steps: &[ReadyStep], refusals: &mut Refusals) {
     if steps.is_empty() {
         refusals.add(Reason::input(format!("{at}steps"), "is empty"));
     }
-    for (place, step) in steps.iter().take(STEPS).enumerate() {
+    for (place, step) in steps.iter().take(MAX_STEPS).enumerate() {
         let at = format!("{at}steps[{place}]");
         refusals.filled(&format!("{at}.success_criteria"), &step.success_criteria);
         refusals.filled(&format!("{at}.tests"), &step.tests);
-        refusals.texts(&format!("{at}.blockers"), &step.blockers, ENTRIES, ENTRY);
-        refusals.text(&format!("{at}.title"), &step.title, TITLE);
+        refusals.texts(
+            &format!("{at}.blockers"),
+            &step.blockers,
+            MAX_ENTRIES,
+            MAX_ENTRY_CHARS,
+        );
+        refusals.text(&format!("{at}.title"), &step.title, MAX_TITLE_CHARS);
     }
-    refusals.at_most(&format!("{at}steps"), steps.len(), STEPS, "entries");
+    refusals.at_most(&format!("{at}steps"), steps.len(), MAX_STEPS, "entries");
 }
 
 impl From<ReadyStep> for NewStep {

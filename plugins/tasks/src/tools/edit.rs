@@ -7,7 +7,7 @@ use tollgate_sdk::{Cx, Effect, Hints, Tool, ToolError};
 
 use crate::build::Texts;
 use crate::error::{Reason, Refusals};
-use crate::limits::{ENTRIES, NAME, TEXT, TITLE};
+use crate::limits::{MAX_ENTRIES, MAX_NAME_CHARS, MAX_TEXT_CHARS, MAX_TITLE_CHARS};
 use crate::model::Priority;
 use crate::patch::{self, Patch, PatchKind, Patched};
 use crate::record::Root;
@@ -20,23 +20,23 @@ pub(crate) struct Edit {
     #[serde(flatten)]
     target: RootTarget,
     /// New title of the plan or task, in one line.
-    #[schemars(length(min = 1, max = TITLE))]
+    #[schemars(length(min = 1, max = MAX_TITLE_CHARS))]
     title: Option<String>,
     #[serde(flatten)]
     texts: Texts,
     /// New priority of the plan or task.
     priority: Option<Priority>,
     /// Domain of a task, for example storage. Not for plans.
-    #[schemars(length(max = NAME))]
+    #[schemars(length(max = MAX_NAME_CHARS))]
     new_domain: Option<String>,
     /// Tags for searching and grouping, for example backend.
-    #[schemars(length(max = ENTRIES))]
+    #[schemars(length(max = MAX_ENTRIES))]
     tags: Option<Vec<String>>,
     /// Ids of plans (for a plan) or tasks (for a task) to finish first, for example TASK-001.
-    #[schemars(length(max = ENTRIES))]
+    #[schemars(length(max = MAX_ENTRIES))]
     depends_on: Option<Vec<String>>,
     /// New contract text of a plan.
-    #[schemars(length(max = TEXT))]
+    #[schemars(length(max = MAX_TEXT_CHARS))]
     contract: Option<String>,
     /// New contract of a plan as a JSON object.
     contract_data: Option<Map<String, Json>>,

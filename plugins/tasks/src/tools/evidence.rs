@@ -11,7 +11,7 @@ use crate::build::declared;
 use crate::checkpoint;
 use crate::error::{Reason, Refusals};
 use crate::evidence;
-use crate::limits::{ENTRIES, ENTRY, NAME, TITLE};
+use crate::limits::{MAX_ENTRIES, MAX_ENTRY_CHARS, MAX_NAME_CHARS, MAX_TITLE_CHARS};
 use crate::model::{Checkpoint, EventType, EvidenceKind};
 use crate::mutation;
 use crate::record::{Evidence, Root, Step};
@@ -24,9 +24,9 @@ use crate::target::StepTarget;
 use crate::write::Write;
 
 /// Body size in bytes above which a body becomes an artifact, if artifacts are enabled.
-const LARGE: usize = 16_000;
+const ARTIFACT_BYTES: usize = 16_000;
 /// Characters of such a body that the pack keeps as a preview.
-const PREVIEW: usize = 2_000;
+const PREVIEW_CHARS: usize = 2_000;
 
 /// Attach evidence to a step, plan or task: output, diffs, links or checks. A linked checkpoint becomes
 /// required. Secrets are redacted. Next: tasks_close_step.
@@ -55,17 +55,17 @@ pub(crate) struct Item {
     /// Kind, default cmd_output. url and file need `uri`.
     kind: Option<EvidenceKind>,
     /// Title in one line, for example the command that ran.
-    #[schemars(length(min = 1, max = TITLE))]
+    #[schemars(length(min = 1, max = MAX_TITLE_CHARS))]
     title: Option<String>,
     /// Content: output or a diff, at most 256000 bytes.
     body: Option<String>,
     /// URL or path. Needed for the kinds url and file.
-    #[schemars(length(min = 1, max = ENTRY))]
+    #[schemars(length(min = 1, max = MAX_ENTRY_CHARS))]
     uri: Option<String>,
     /// Exit code of the command that produced the output.
     exit_code: Option<i32>,
     /// Operation id of a test_run, whose result counts.
-    #[schemars(length(max = NAME))]
+    #[schemars(length(max = MAX_NAME_CHARS))]
     operation_id: Option<String>,
     /// Checkpoint that the item supports.
     checkpoint: Option<Checkpoint>,
@@ -143,8 +143,8 @@ impl EvidenceCapture {
             }
             item.check(&at, &mut refusals);
         }
-        refusals.texts("checks", &self.checks, ENTRIES, ENTRY);
-        refusals.texts("attachments", &self.attachments, ENTRIES, ENTRY);
+        refusals.texts("checks", &self.checks, MAX_ENTRIES, MAX_ENTRY_CHARS);
+        refusals.texts("attachments", &self.attachments, MAX_ENTRIES, MAX_ENTRY_CHARS);
         refusals.finish()
     }
 
@@ -185,8 +185,8 @@ impl Item {
     }
 
     fn check(&self, at: &str, refusals: &mut Refusals) {
-        refusals.optional_text(&format!("{at}.title"), self.title.as_deref(), TITLE);
-        refusals.optional_text(&format!("{at}.uri"), self.uri.as_deref(), ENTRY);
+        refusals.optional_text(&format!("{at}.title"), self.title.as_deref(), MAX_TITLE_CHARS);
+        refusals.optional_text(&format!("{at}.uri"), self.uri.as_deref(), MAX_ENTRY_CHARS);
         let needs_uri = matches!(self.kind(), EvidenceKind::Url | EvidenceKind::File);
         if needs_uri && self.uri.is_none() {
             refusals.add(Reason::input(
@@ -215,7 +215,11 @@ impl Item {
                 "is that of the operation and must be left out",
             ));
         }
-        refusals.optional_text(&format!("{at}.operation_id"), self.operation_id.as_deref(), NAME);
+        refusals.optional_text(
+            &format!("{at}.operation_id"),
+            self.operation_id.as_deref(),
+            MAX_NAME_CHARS,
+        );
     }
 }
 
@@ -257,7 +261,7 @@ fn keep(
     };
     if let Some(mut body) = body {
         if evidence.artifact.is_some() {
-            body = body.chars().take(PREVIEW).collect();
+            body = body.chars().take(PREVIEW_CHARS).collect();
         }
         write.keep_body(root, &evidence.id, body);
     }
@@ -299,7 +303,7 @@ fn stated(write: &Write<'_>, kept: &[Evidence]) -> Option<Warning> {
 /// Stores a large body as an artifact. `None` if the host keeps no artifacts; the pack then stores the body
 /// itself.
 fn set_aside(write: &Write<'_>, kind: EvidenceKind, body: &str) -> Option<String> {
-    if body.len() <= LARGE {
+    if body.len() <= ARTIFACT_BYTES {
         return None;
     }
     let cx = write.scope.cx;

@@ -6,7 +6,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use tollgate_sdk::{Cx, Effect, Hints, Tier, Tool, ToolError};
 
-use crate::limits::NAME;
+use crate::limits::MAX_NAME_CHARS;
 use crate::model::Workspace;
 use crate::mutation;
 use crate::named;
@@ -56,7 +56,7 @@ impl Tool for FocusGet {
 pub(crate) struct FocusSet {
     workspace: Workspace,
     /// Plan or task id to focus, for example TASK-001.
-    #[schemars(length(min = 1, max = NAME))]
+    #[schemars(length(min = 1, max = MAX_NAME_CHARS))]
     task: String,
 }
 

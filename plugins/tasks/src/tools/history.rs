@@ -7,7 +7,7 @@ use tollgate_sdk::{Cx, Effect, NextCall, Tool, ToolError};
 
 use crate::error::{Reason, Refusals, refusal};
 use crate::evidence;
-use crate::limits::{ENTRY, NAME};
+use crate::limits::{MAX_ENTRY_CHARS, MAX_NAME_CHARS};
 use crate::model::Workspace;
 use crate::reply::{Reverted, Written};
 use crate::scope::Scope;
@@ -15,7 +15,7 @@ use crate::store::operation::{self, Operation, OperationFilter, State};
 use crate::write::{Order, Write, settled, words};
 
 /// Default number of operations that are shown.
-const SHOWN: u32 = 20;
+const DEFAULT_LIMIT: u32 = 20;
 
 /// Show the latest operations of a workspace, plan or task in words, newest first, with their callers, and the
 /// ones that tasks_undo and tasks_redo would revert.
@@ -24,7 +24,7 @@ const SHOWN: u32 = 20;
 pub(crate) struct History {
     workspace: Workspace,
     /// Plan or task id, to consider only operations that changed it. Default: the workspace.
-    #[schemars(length(max = NAME))]
+    #[schemars(length(max = MAX_NAME_CHARS))]
     task: Option<String>,
     /// Maximum number of operations, 1 to 200 (default 20).
     #[schemars(range(min = 1, max = 200))]
@@ -61,7 +61,7 @@ impl Tool for History {
     type Output = Journal;
 
     fn run(self, cx: &Cx<'_>) -> Result<Journal, ToolError> {
-        let limit = self.limit.unwrap_or(SHOWN);
+        let limit = self.limit.unwrap_or(DEFAULT_LIMIT);
         let mut refusals = Refusals::default();
         refusals.within("limit", limit, 1..=200);
         refusals.finish()?;
@@ -111,10 +111,10 @@ macro_rules! revert {
         pub(crate) struct $tool {
             workspace: Workspace,
             /// Plan or task id, to consider only operations that changed it. Default: the workspace.
-            #[schemars(length(max = NAME))]
+            #[schemars(length(max = MAX_NAME_CHARS))]
             task: Option<String>,
             $(#[$actor_doc])*
-            #[schemars(length(min = 1, max = NAME))]
+            #[schemars(length(min = 1, max = MAX_NAME_CHARS))]
             actor: Option<String>,
             $(#[$operation_doc])*
             operation: Option<i64>,
@@ -124,7 +124,7 @@ macro_rules! revert {
             #[serde(default)]
             force: bool,
             /// Reason for overriding leases, kept in the events. Required with `force`.
-            #[schemars(length(min = 1, max = ENTRY))]
+            #[schemars(length(min = 1, max = MAX_ENTRY_CHARS))]
             reason: Option<String>,
             /// Include the events in the reply.
             #[serde(default)]
@@ -198,7 +198,7 @@ struct Revert {
 /// Reason for overriding leases, which `force` requires.
 fn forced(force: bool, reason: Option<String>) -> Result<Option<String>, ToolError> {
     let mut refusals = Refusals::default();
-    refusals.optional_text("reason", reason.as_deref(), ENTRY);
+    refusals.optional_text("reason", reason.as_deref(), MAX_ENTRY_CHARS);
     if force && reason.is_none() {
         refusals.add(Reason::input("reason", "is required with force=true"));
     }

@@ -6,8 +6,8 @@ use serde_json::{Value as Json, json};
 use tollgate_sdk::{Cx, Effect, Hints, Tool, ToolError};
 
 use crate::error::{Reason, Refusals};
-use crate::lease::{self, LENGTH, LONGEST, LONGEST_MINUTES, MINUTES, Until};
-use crate::limits::{ENTRY, NAME};
+use crate::lease::{self, DEFAULT_EVENTS, DEFAULT_MINUTES, MAX_EVENTS, MAX_MINUTES, Until};
+use crate::limits::{MAX_ENTRY_CHARS, MAX_NAME_CHARS};
 use crate::model::EventType;
 use crate::record::{Lease, Step};
 use crate::reply::{StepRef, Written};
@@ -22,13 +22,13 @@ pub(crate) struct StepClaim {
     #[serde(flatten)]
     target: StepTarget,
     /// Old name of `actor`, for leases.
-    #[schemars(length(min = 1, max = NAME), extend("deprecated" = true))]
+    #[schemars(length(min = 1, max = MAX_NAME_CHARS), extend("deprecated" = true))]
     owner: Option<String>,
     /// Length of the lease in workspace events (default 200).
-    #[schemars(range(min = 1, max = LONGEST))]
+    #[schemars(range(min = 1, max = MAX_EVENTS))]
     events: Option<i64>,
     /// Length of the lease in minutes (default 120).
-    #[schemars(range(min = 1, max = LONGEST_MINUTES))]
+    #[schemars(range(min = 1, max = MAX_MINUTES))]
     minutes: Option<i64>,
     /// `connection` also ends the lease when your connection ends.
     until: Option<Until>,
@@ -36,7 +36,7 @@ pub(crate) struct StepClaim {
     #[serde(default)]
     force: bool,
     /// Reason for taking over. Required with `force`.
-    #[schemars(length(min = 1, max = ENTRY))]
+    #[schemars(length(min = 1, max = MAX_ENTRY_CHARS))]
     reason: Option<String>,
 }
 
@@ -55,7 +55,7 @@ impl Tool for StepClaim {
             until: self.until,
         };
         let mut refusals = length.check(&write);
-        refusals.optional_text("reason", self.reason.as_deref(), ENTRY);
+        refusals.optional_text("reason", self.reason.as_deref(), MAX_ENTRY_CHARS);
         refusals.step_open(&write.scope, &step);
         if self.force && self.reason.is_none() {
             refusals.add(Reason::input("reason", "is required with force=true"));
@@ -94,13 +94,13 @@ pub(crate) struct StepRenew {
     #[serde(flatten)]
     target: StepTarget,
     /// Old name of `actor`, for leases.
-    #[schemars(length(min = 1, max = NAME), extend("deprecated" = true))]
+    #[schemars(length(min = 1, max = MAX_NAME_CHARS), extend("deprecated" = true))]
     owner: Option<String>,
     /// Length of the lease from now, in workspace events (default 200).
-    #[schemars(range(min = 1, max = LONGEST))]
+    #[schemars(range(min = 1, max = MAX_EVENTS))]
     events: Option<i64>,
     /// Length of the lease from now, in minutes (default 120).
-    #[schemars(range(min = 1, max = LONGEST_MINUTES))]
+    #[schemars(range(min = 1, max = MAX_MINUTES))]
     minutes: Option<i64>,
     /// `connection` also ends the lease when your connection ends. Default: unchanged.
     until: Option<Until>,
@@ -140,7 +140,7 @@ pub(crate) struct StepRelease {
     #[serde(flatten)]
     target: StepTarget,
     /// Old name of `actor`, for leases.
-    #[schemars(length(min = 1, max = NAME), extend("deprecated" = true))]
+    #[schemars(length(min = 1, max = MAX_NAME_CHARS), extend("deprecated" = true))]
     owner: Option<String>,
 }
 
@@ -192,10 +192,10 @@ impl Length {
             refusals.add(Reason::input("actor", "is required for a lease"));
         }
         if let Some(events) = self.events {
-            refusals.within("events", events, 1..=LONGEST);
+            refusals.within("events", events, 1..=MAX_EVENTS);
         }
         if let Some(minutes) = self.minutes {
-            refusals.within("minutes", minutes, 1..=LONGEST_MINUTES);
+            refusals.within("minutes", minutes, 1..=MAX_MINUTES);
         }
         refusals
     }
@@ -241,8 +241,8 @@ pub(super) fn grant(
             .counters
             .events
             .saturating_add(1)
-            .saturating_add(length.events.unwrap_or(LENGTH)),
-        expires_at: Some(lease::after(now, length.minutes.unwrap_or(MINUTES))),
+            .saturating_add(length.events.unwrap_or(DEFAULT_EVENTS)),
+        expires_at: Some(lease::after(now, length.minutes.unwrap_or(DEFAULT_MINUTES))),
         connection,
         claimed_at: now,
     };

@@ -8,7 +8,7 @@ use tollgate_sdk::{Cx, Effect, Hints, NextCall, Tier, Tool, ToolError};
 use crate::closing::{cancel_tasks, set_status, want_content};
 use crate::error::{Reason, Refusals};
 use crate::evidence;
-use crate::limits::{ENTRY, OPERATIONS, short};
+use crate::limits::{MAX_ENTRY_CHARS, MAX_OPERATIONS, short};
 use crate::model::Status;
 use crate::mutation;
 use crate::patch::{self, Patch, PatchKind};
@@ -32,7 +32,7 @@ pub(crate) struct Complete {
     #[serde(default)]
     allow_empty: bool,
     /// Reason, kept with the status.
-    #[schemars(length(min = 1, max = ENTRY))]
+    #[schemars(length(min = 1, max = MAX_ENTRY_CHARS))]
     reason: Option<String>,
 }
 
@@ -51,7 +51,7 @@ impl Tool for Complete {
         let to = self.status.unwrap_or(Status::Done);
         let reason = self.reason.as_deref();
         let mut refusals = Refusals::default();
-        refusals.optional_text("reason", reason, ENTRY);
+        refusals.optional_text("reason", reason, MAX_ENTRY_CHARS);
         let wants_content = !self.allow_empty || write.scope.config.requires_evidence(&write.scope.workspace);
         if to == Status::Done && wants_content {
             want_content(&write.scope, &root, &mut refusals)?;
@@ -88,7 +88,7 @@ pub(crate) struct CloseTask {
     apply: bool,
     /// Patches to apply before completion, in order.
     #[serde(default)]
-    #[schemars(length(max = OPERATIONS))]
+    #[schemars(length(max = MAX_OPERATIONS))]
     patches: Vec<Patch>,
 }
 
@@ -182,9 +182,9 @@ impl Tool for CloseTask {
 
 impl CloseTask {
     fn patch(&self, write: &mut Write<'_>, task: &str) -> Result<(), ToolError> {
-        if self.patches.len() > OPERATIONS {
+        if self.patches.len() > MAX_OPERATIONS {
             let fault = format!(
-                "has {} entries, at most {OPERATIONS} are allowed",
+                "has {} entries, at most {MAX_OPERATIONS} are allowed",
                 self.patches.len()
             );
             return Err(Reason::input("patches", fault).into());

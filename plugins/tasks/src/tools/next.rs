@@ -7,7 +7,7 @@ use tollgate_sdk::{Cx, Effect, NextCall, Tier, Tool, ToolError};
 
 use super::views::bounded;
 use crate::budget::{self, Bounded, Shrink, View};
-use crate::limits::{NAME, short};
+use crate::limits::{MAX_NAME_CHARS, short};
 use crate::model::{Status, Workspace};
 use crate::record::Meta;
 use crate::reply::{NodeRef, StepRef};
@@ -22,13 +22,13 @@ use crate::work::{self, Limits, Piece, Wait};
 pub(crate) struct Next {
     workspace: Workspace,
     /// Plan id, to list only its tasks.
-    #[schemars(length(max = NAME))]
+    #[schemars(length(max = MAX_NAME_CHARS))]
     plan: Option<String>,
     /// Your name. Steps others hold count as blocked.
-    #[schemars(length(min = 1, max = NAME))]
+    #[schemars(length(min = 1, max = MAX_NAME_CHARS))]
     actor: Option<String>,
     /// Old name of `actor`, which is still accepted.
-    #[schemars(length(min = 1, max = NAME), extend("deprecated" = true))]
+    #[schemars(length(min = 1, max = MAX_NAME_CHARS), extend("deprecated" = true))]
     owner: Option<String>,
     /// Entries per list, 1 to 50 (default 5).
     #[schemars(range(min = 1, max = 50))]

@@ -7,7 +7,7 @@ use tollgate_sdk::{Cx, Effect, Hints, Tool, ToolError};
 
 use crate::build::Texts;
 use crate::error::Refusals;
-use crate::limits::{ENTRIES, NAME, TITLE, short};
+use crate::limits::{MAX_ENTRIES, MAX_NAME_CHARS, MAX_TITLE_CHARS, short};
 use crate::model::{EventType, Priority, Status};
 use crate::patch::redefine_node;
 use crate::record::Node;
@@ -21,10 +21,10 @@ pub(crate) struct TaskAdd {
     #[serde(flatten)]
     target: RootTarget,
     /// Step by id or path, for example STEP-8QZ3M0T4 or s:0.
-    #[schemars(length(min = 1, max = NAME))]
+    #[schemars(length(min = 1, max = MAX_NAME_CHARS))]
     parent_step: String,
     /// Title of the node, in one line.
-    #[schemars(length(min = 1, max = TITLE))]
+    #[schemars(length(min = 1, max = MAX_TITLE_CHARS))]
     title: String,
     #[serde(flatten)]
     texts: Texts,
@@ -32,7 +32,7 @@ pub(crate) struct TaskAdd {
     priority: Option<Priority>,
     /// Tags for searching and grouping, for example backend.
     #[serde(default)]
-    #[schemars(length(max = ENTRIES))]
+    #[schemars(length(max = MAX_ENTRIES))]
     tags: Vec<String>,
 }
 
@@ -87,7 +87,7 @@ pub(crate) struct TaskDefine {
     #[serde(flatten)]
     target: NodeTarget,
     /// Title of the node, in one line.
-    #[schemars(length(min = 1, max = TITLE))]
+    #[schemars(length(min = 1, max = MAX_TITLE_CHARS))]
     title: Option<String>,
     #[serde(flatten)]
     texts: Texts,
@@ -96,7 +96,7 @@ pub(crate) struct TaskDefine {
     /// New priority of the node.
     priority: Option<Priority>,
     /// Tags for searching and grouping, for example backend.
-    #[schemars(length(max = ENTRIES))]
+    #[schemars(length(max = MAX_ENTRIES))]
     tags: Option<Vec<String>>,
 }
 

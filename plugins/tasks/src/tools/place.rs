@@ -8,7 +8,7 @@ use tollgate_sdk::{Cx, Effect, Hints, Tool, ToolError};
 use crate::build;
 use crate::error::{Reason, Refusals};
 use crate::evidence;
-use crate::limits::{NAME, short};
+use crate::limits::{MAX_NAME_CHARS, short};
 use crate::model::EventType;
 use crate::path::{MAX_DEPTH, Path};
 use crate::record::{Step, Task};
@@ -28,7 +28,7 @@ pub(crate) struct Move {
     /// New index among the siblings, from 0, for example 0 for the first place (default: the last place).
     position: Option<usize>,
     /// New parent step by id or path, for example STEP-8QZ3M0T4 or s:0 (default: the current parent).
-    #[schemars(length(min = 1, max = NAME))]
+    #[schemars(length(min = 1, max = MAX_NAME_CHARS))]
     parent_step: Option<String>,
     /// Move the step to the top level of its task (default false). Not together with `parent_step`.
     #[serde(default)]

@@ -6,7 +6,7 @@ use serde_json::{Map, Value as Json, json};
 use tollgate_sdk::{Cx, Effect, Hints, Tool, ToolError};
 
 use crate::error::{Reason, Refusals};
-use crate::limits::{CHECKLIST, TEXT};
+use crate::limits::{MAX_CHECKLIST, MAX_TEXT_CHARS};
 use crate::model::EventType;
 use crate::record::{Plan, Root};
 use crate::reply::Written;
@@ -20,12 +20,12 @@ pub(crate) struct PlanTool {
     #[serde(flatten)]
     target: PlanTarget,
     /// Entries that replace the checklist.
-    #[schemars(length(max = CHECKLIST))]
+    #[schemars(length(max = MAX_CHECKLIST))]
     steps: Option<Vec<String>>,
     /// Index of the current entry, from 0. The number of entries means that all are done.
     current: Option<usize>,
     /// Document that accompanies the checklist.
-    #[schemars(length(max = TEXT))]
+    #[schemars(length(max = MAX_TEXT_CHARS))]
     doc: Option<String>,
     /// Move to the next entry (default false). Not together with `current`.
     #[serde(default)]
@@ -86,7 +86,7 @@ pub(crate) struct Contract {
     #[serde(flatten)]
     target: PlanTarget,
     /// Contract of the plan, as text.
-    #[schemars(length(max = TEXT))]
+    #[schemars(length(max = MAX_TEXT_CHARS))]
     current: Option<String>,
     /// Contract of a plan as a JSON object.
     contract_data: Option<Map<String, Json>>,

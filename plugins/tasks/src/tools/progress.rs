@@ -7,7 +7,7 @@ use tollgate_sdk::{Cx, Effect, Hints, Tier, Tool, ToolError};
 
 use crate::error::{Reason, Refusals};
 use crate::evidence;
-use crate::limits::{ENTRY, NAME, TEXT, short};
+use crate::limits::{MAX_ENTRY_CHARS, MAX_NAME_CHARS, MAX_TEXT_CHARS, short};
 use crate::model::EventType;
 use crate::record::Note;
 use crate::redact;
@@ -24,7 +24,7 @@ pub(crate) struct Done {
     #[serde(flatten)]
     target: StepTarget,
     /// Old name of `actor`, for leases.
-    #[schemars(length(min = 1, max = NAME), extend("deprecated" = true))]
+    #[schemars(length(min = 1, max = MAX_NAME_CHARS), extend("deprecated" = true))]
     owner: Option<String>,
 }
 
@@ -61,10 +61,10 @@ pub(crate) struct Progress {
     #[serde(default)]
     force: bool,
     /// Reason for reopening or forcing, kept with the step. Required with `force`.
-    #[schemars(length(min = 1, max = ENTRY))]
+    #[schemars(length(min = 1, max = MAX_ENTRY_CHARS))]
     reason: Option<String>,
     /// Old name of `actor`, for leases.
-    #[schemars(length(min = 1, max = NAME), extend("deprecated" = true))]
+    #[schemars(length(min = 1, max = MAX_NAME_CHARS), extend("deprecated" = true))]
     owner: Option<String>,
 }
 
@@ -77,7 +77,7 @@ impl Tool for Progress {
 
     fn run(self, cx: &Cx<'_>) -> Result<Written, ToolError> {
         let mut refusals = Refusals::default();
-        refusals.optional_text("reason", self.reason.as_deref(), ENTRY);
+        refusals.optional_text("reason", self.reason.as_deref(), MAX_ENTRY_CHARS);
         match (self.force, self.completed, &self.reason) {
             (true, true, None) => refusals.add(Reason::input("reason", "is required with force=true")),
             (true, false, _) => refusals.add(Reason::input("force", "requires completed=true")),
@@ -104,7 +104,7 @@ pub(crate) struct Block {
     /// true blocks the step (default), false unblocks it.
     blocked: Option<bool>,
     /// Reason why the step is blocked.
-    #[schemars(length(min = 1, max = ENTRY))]
+    #[schemars(length(min = 1, max = MAX_ENTRY_CHARS))]
     reason: Option<String>,
 }
 
@@ -146,7 +146,7 @@ pub(crate) struct AddNote {
     #[serde(flatten)]
     target: StepTarget,
     /// Text of the note: progress, findings or a decision.
-    #[schemars(length(min = 1, max = TEXT))]
+    #[schemars(length(min = 1, max = MAX_TEXT_CHARS))]
     note: String,
     /// Keep the note among the decisions, which tasks_resume_pack shows (default false).
     #[serde(default)]
@@ -165,7 +165,7 @@ impl Tool for AddNote {
         let (root, step) = self.target.root_or_step(&mut write)?;
         let id = root.meta().id.clone();
         let mut refusals = Refusals::default();
-        refusals.text("note", &self.note, TEXT);
+        refusals.text("note", &self.note, MAX_TEXT_CHARS);
         refusals.finish()?;
         let mut found = 0;
         let note = Note {

@@ -5,11 +5,11 @@ use serde_json::{Map, Value as Json};
 
 use super::create::ReadyTask;
 use crate::error::{Reason, Refusals, clip};
-use crate::limits::{ENTRIES, STEPS};
+use crate::limits::{MAX_ENTRIES, MAX_STEPS};
 use crate::model::Priority;
 
 /// Most faults that a refusal lists.
-const FAULTS: usize = 50;
+const MAX_FAULTS: usize = 50;
 
 /// Type of a field.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -23,14 +23,14 @@ enum Field {
 /// Name and type of a field, and whether it is required.
 type Fields = [(&'static str, Field, bool)];
 
-const TASK: &Fields = &[
+const TASK_FIELDS: &Fields = &[
     ("title", Field::Text, true),
     ("steps", Field::Steps, true),
     ("description", Field::Text, false),
     ("priority", Field::Priority, false),
     ("depends_on", Field::Texts, false),
 ];
-const STEP: &Fields = &[
+const STEP_FIELDS: &Fields = &[
     ("title", Field::Text, true),
     ("success_criteria", Field::Texts, true),
     ("tests", Field::Texts, true),
@@ -45,8 +45,8 @@ pub(super) struct Unread(Map<String, Json>);
 /// The tasks of a call. None if one has a faulty field.
 pub(super) fn read(tasks: &[Unread], refusals: &mut Refusals) -> Vec<ReadyTask> {
     let mut faults = Vec::new();
-    for (place, Unread(task)) in tasks.iter().enumerate().take(ENTRIES) {
-        fields(&format!("tasks[{place}]"), task, TASK, &mut faults);
+    for (place, Unread(task)) in tasks.iter().enumerate().take(MAX_ENTRIES) {
+        fields(&format!("tasks[{place}]"), task, TASK_FIELDS, &mut faults);
     }
     let mut read = Vec::new();
     for (place, Unread(task)) in tasks.iter().enumerate().filter(|_| faults.is_empty()) {
@@ -62,7 +62,7 @@ pub(super) fn read(tasks: &[Unread], refusals: &mut Refusals) -> Vec<ReadyTask> 
             )),
         }
     }
-    for (field, fault) in faults.into_iter().take(FAULTS) {
+    for (field, fault) in faults.into_iter().take(MAX_FAULTS) {
         refusals.add(Reason::input(field, fault));
     }
     read
@@ -83,10 +83,10 @@ fn fields(at: &str, object: &Map<String, Json>, known: &Fields, faults: &mut Vec
             None if required => faults.push((place, "is missing".to_owned())),
             None => {}
             Some(Json::Array(steps)) if field == Field::Steps => {
-                for (index, step) in steps.iter().enumerate().take(STEPS) {
+                for (index, step) in steps.iter().enumerate().take(MAX_STEPS) {
                     let place = format!("{place}[{index}]");
                     match step {
-                        Json::Object(step) => fields(&place, step, STEP, faults),
+                        Json::Object(step) => fields(&place, step, STEP_FIELDS, faults),
                         _ => faults.push((place, "must be an object".to_owned())),
                     }
                 }

@@ -20,7 +20,7 @@ use crate::view::radar;
 use crate::view::tree::{self, Branch};
 
 /// Steps that tasks_resume shows.
-const STEPS: usize = 100;
+const MAX_STEPS: usize = 100;
 
 /// Load a plan or task: its fields, its first 100 steps and, with `events_limit`, its latest events.
 #[derive(Debug, Deserialize, JsonSchema)]
@@ -82,7 +82,7 @@ impl Tool for Resume {
             steps: Vec::new(),
             node: None,
         };
-        let (steps, has_more) = tree::below(&scope, &id, &top, STEPS)?;
+        let (steps, has_more) = tree::below(&scope, &id, &top, MAX_STEPS)?;
         let loaded = Loaded {
             revision: scope.head(&id)?.revision,
             detail: detail(&scope.root(&id)?)?,
@@ -204,11 +204,11 @@ fn latest<T: Record>(scope: &Scope<'_>, root: &str, status: &str, limit: usize) 
 }
 
 fn shown(scope: &Scope<'_>, evidence: Vec<Evidence>) -> Result<Vec<Shown>, ToolError> {
-    const START: i64 = 400;
+    const START_CHARS: i64 = 400;
     evidence
         .into_iter()
         .map(|item| {
-            let start = store::body::start(scope.db(), &scope.workspace, &item.task, &item.id, START)?;
+            let start = store::body::start(scope.db(), &scope.workspace, &item.task, &item.id, START_CHARS)?;
             Ok(Shown {
                 start: start.map(|start| short(&start.replace(['\n', '\r'], " "), 300)),
                 item,

@@ -8,20 +8,20 @@ use tollgate_sdk::{Cx, Effect, NextCall, Tool, ToolError, text_enum};
 use super::views::bounded;
 use crate::budget::{self, Bounded, Shrink, View};
 use crate::error::{Reason, Refusals};
-use crate::limits::{ENTRIES, NAME, short};
+use crate::limits::{MAX_ENTRIES, MAX_NAME_CHARS, short};
 use crate::model::Workspace;
 use crate::scope::Scope;
 use crate::store::Kind;
 use crate::store::search::{Found, Wanted, find};
 
 /// Characters of a query.
-const QUERY: usize = 500;
+const MAX_QUERY_CHARS: usize = 500;
 /// Most words of a query.
-const WORDS: usize = 8;
+const MAX_WORDS: usize = 8;
 /// Most records that one call ranks, the latest first.
-const RANKED: usize = 1_000;
+const MAX_RANKED: usize = 1_000;
 /// Characters of text shown around a match.
-const AROUND: usize = 60;
+const CONTEXT_CHARS: usize = 60;
 
 text_enum! {
     /// Kind of record that a search covers.
@@ -42,16 +42,16 @@ text_enum! {
 pub(crate) struct Search {
     workspace: Workspace,
     /// Words to find, at most 8, for example retry timeout. Letter case does not matter.
-    #[schemars(length(min = 1, max = QUERY))]
+    #[schemars(length(min = 1, max = MAX_QUERY_CHARS))]
     query: Option<String>,
     /// Tags that a match must have, for example backend. Letter case does not matter.
     #[serde(default)]
-    #[schemars(length(max = ENTRIES))]
+    #[schemars(length(max = MAX_ENTRIES))]
     tags: Vec<String>,
     /// Kind of record to search (default all).
     kind: Option<Searched>,
     /// Plan or task id, to search only it and, for a plan, its tasks.
-    #[schemars(length(max = NAME))]
+    #[schemars(length(max = MAX_NAME_CHARS))]
     task: Option<String>,
     /// Maximum number of matches, 1 to 50 (default 10).
     #[schemars(range(min = 1, max = 50))]
@@ -123,11 +123,11 @@ impl Tool for Search {
             kinds: kinds(self.kind),
             root: self.task.as_deref(),
             terms: &terms,
-            limit: RANKED + 1,
+            limit: MAX_RANKED + 1,
         };
         let mut found = find(scope.db(), &scope.workspace, &wanted)?;
-        let mut has_more = found.len() > RANKED;
-        found.truncate(RANKED);
+        let mut has_more = found.len() > MAX_RANKED;
+        found.truncate(MAX_RANKED);
         let mut ranked: Vec<(u32, &Found)> = found
             .iter()
             .filter_map(|found| score(found, &words, &tags).map(|score| (score, found)))
@@ -158,14 +158,14 @@ impl Search {
     /// The words of the query in lower case.
     fn words(&self) -> Result<Vec<String>, ToolError> {
         let mut refusals = Refusals::default();
-        refusals.optional_text("query", self.query.as_deref(), QUERY);
-        refusals.texts("tags", &self.tags, ENTRIES, NAME);
+        refusals.optional_text("query", self.query.as_deref(), MAX_QUERY_CHARS);
+        refusals.texts("tags", &self.tags, MAX_ENTRIES, MAX_NAME_CHARS);
         if self.query.is_none() && self.tags.is_empty() {
             refusals.add(Reason::input("query", "or tags is required"));
         }
         let query = self.query.as_deref().unwrap_or_default().to_lowercase();
         let words: Vec<String> = query.split_whitespace().map(str::to_owned).collect();
-        refusals.at_most("query", words.len(), WORDS, "words");
+        refusals.at_most("query", words.len(), MAX_WORDS, "words");
         refusals.finish()?;
         Ok(words)
     }
@@ -191,7 +191,7 @@ fn kinds(kind: Option<Searched>) -> &'static [Kind] {
 }
 
 /// Fields that hold text, the title's first.
-const TEXTS: &[&str] = &[
+const TEXT_FIELDS: &[&str] = &[
     "title",
     "text",
     "description",
@@ -229,7 +229,7 @@ fn score(found: &Found, words: &[String], tags: &[String]) -> Option<u32> {
         score += match () {
             () if is_in("title") => 4,
             () if own.iter().any(|tag| tag.contains(word)) => 3,
-            () if TEXTS.iter().any(|field| is_in(field)) => 1,
+            () if TEXT_FIELDS.iter().any(|field| is_in(field)) => 1,
             () => return None,
         };
     }
@@ -254,15 +254,21 @@ fn shown(found: &Found, words: &[String]) -> Match {
 
 /// Text around the first word that is found outside of the title.
 fn snippet(found: &Found, words: &[String]) -> String {
-    for field in TEXTS.iter().filter(|field| !matches!(**field, "title" | "id")) {
+    for field in TEXT_FIELDS
+        .iter()
+        .filter(|field| !matches!(**field, "title" | "id"))
+    {
         for text in texts(found, field) {
             let lower = text.to_lowercase();
             if let Some(at) = words.iter().find_map(|word| lower.find(word.as_str())) {
                 let before = lower.get(..at).map_or(0, |before| before.chars().count());
-                let start = before.saturating_sub(AROUND);
-                let piece: String = text.chars().skip(start).take(3 * AROUND).collect();
+                let start = before.saturating_sub(CONTEXT_CHARS);
+                let piece: String = text.chars().skip(start).take(3 * CONTEXT_CHARS).collect();
                 let mark = if start > 0 { "…" } else { "" };
-                return short(&format!("{mark}{}", piece.replace(['\n', '\r'], " ")), 3 * AROUND);
+                return short(
+                    &format!("{mark}{}", piece.replace(['\n', '\r'], " ")),
+                    3 * CONTEXT_CHARS,
+                );
             }
         }
     }

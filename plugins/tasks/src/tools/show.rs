@@ -7,7 +7,7 @@ use tollgate_sdk::{Cx, Effect, NextCall, Tool, ToolError};
 
 use crate::budget::{self, Bounded, Shrink, View};
 use crate::error::{Reason, refusal};
-use crate::limits::{NAME, json_bytes};
+use crate::limits::{MAX_NAME_CHARS, json_bytes};
 use crate::path::Path;
 use crate::record::{Evidence, Note, Root, Step};
 use crate::reply::{NodeRef, StepRef};
@@ -17,9 +17,9 @@ use crate::view::show::{self, Cursor, Part};
 use crate::work;
 
 /// Bytes of a page without `max_chars`.
-const PAGE: usize = 20_000;
+const DEFAULT_PAGE_BYTES: usize = 20_000;
 /// Bytes of a reply's cursor.
-const AROUND: usize = 60;
+const CURSOR_BYTES: usize = 60;
 
 /// Show everything recorded about a plan, task, step or node: texts, criteria, checkpoints with notes, blockers,
 /// reopening reasons, notes and evidence in full. To read on, pass `cursor`.
@@ -29,22 +29,22 @@ pub(crate) struct Show {
     #[serde(flatten)]
     subject: Subject,
     /// Step or node by path, for example s:0.s:1 or s:0.t:1.
-    #[schemars(length(max = NAME))]
+    #[schemars(length(max = MAX_NAME_CHARS))]
     path: Option<String>,
     /// Step by id, for example STEP-8QZ3M0T4. Ids stay the same when paths move.
-    #[schemars(length(max = NAME))]
+    #[schemars(length(max = MAX_NAME_CHARS))]
     step_id: Option<String>,
     /// Node by id, for example NODE-8QZ3M0T4. Ids stay the same when paths move.
-    #[schemars(length(max = NAME))]
+    #[schemars(length(max = MAX_NAME_CHARS))]
     task_node_id: Option<String>,
     /// Id of a note or piece of evidence, to show only that, for example EVD-8QZ3M0T4.
-    #[schemars(length(max = NAME))]
+    #[schemars(length(max = MAX_NAME_CHARS))]
     id: Option<String>,
     /// Cursor: `next_cursor` of the previous page.
-    #[schemars(length(max = NAME))]
+    #[schemars(length(max = MAX_NAME_CHARS))]
     cursor: Option<String>,
     /// Earlier name of `cursor`, which is still accepted.
-    #[schemars(length(max = NAME), extend("deprecated" = true))]
+    #[schemars(length(max = MAX_NAME_CHARS), extend("deprecated" = true))]
     after: Option<String>,
     /// Reply size limit in bytes (default 20000). Fails if not even the next part fits, usually below 600.
     max_chars: Option<i64>,
@@ -124,13 +124,13 @@ impl Tool for Show {
         let most = self
             .max_chars
             .and_then(|max| usize::try_from(max).ok())
-            .unwrap_or(PAGE);
-        let around = json_bytes(&shown) + AROUND;
+            .unwrap_or(DEFAULT_PAGE_BYTES);
+        let around = json_bytes(&shown) + CURSOR_BYTES;
         let page = show::page(
             &scope,
             &parts,
             from,
-            most.min(budget::MOST).saturating_sub(around),
+            most.min(budget::MAX_BYTES).saturating_sub(around),
         )?;
         if let Some(least) = page.least {
             return Err(self.too_small(&shown, from, around + least));
@@ -143,7 +143,7 @@ impl Tool for Show {
             let upcoming = work::at_hand(&scope, &root, step)?;
             shown.next_calls.extend(upcoming);
         }
-        budget::fit(&shown, Some(self.max_chars.unwrap_or(PAGE as i64)))
+        budget::fit(&shown, Some(self.max_chars.unwrap_or(DEFAULT_PAGE_BYTES as i64)))
     }
 }
 
@@ -174,7 +174,7 @@ impl Show {
     /// Refusal of a limit that the next part does not fit into, not even divided. Without it, reading would not
     /// advance.
     fn too_small(&self, shown: &Shown, from: Cursor, least: usize) -> ToolError {
-        let given = self.max_chars.unwrap_or(PAGE as i64);
+        let given = self.max_chars.unwrap_or(DEFAULT_PAGE_BYTES as i64);
         let mut arguments =
             json!({"workspace": self.subject.workspace(), "task": shown.task, "max_chars": least});
         if let Some(step) = &shown.step {

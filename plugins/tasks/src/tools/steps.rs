@@ -12,7 +12,7 @@ use crate::closing;
 use crate::error::{Reason, Refusals};
 use crate::evidence;
 use crate::lease;
-use crate::limits::{ENTRIES, NAME, STEPS, TITLE, short};
+use crate::limits::{MAX_ENTRIES, MAX_NAME_CHARS, MAX_STEPS, MAX_TITLE_CHARS, short};
 use crate::model::{Checkpoint, EventType, RootKind, Status};
 use crate::record::{Evidence, Lease, Node, Note, Root, Step, Task};
 use crate::reply::Written;
@@ -29,12 +29,12 @@ pub(crate) struct Decompose {
     #[serde(flatten)]
     target: StepTarget,
     /// Step by id or path, instead of `step_id` or `path`.
-    #[schemars(length(max = NAME))]
+    #[schemars(length(max = MAX_NAME_CHARS))]
     parent_step: Option<String>,
     /// Index of the first new step among its siblings, from 0, for example 1 (default: the end).
     position: Option<usize>,
     /// Steps to add, in order, each with title, success criteria and tests.
-    #[schemars(length(min = 1, max = STEPS))]
+    #[schemars(length(min = 1, max = MAX_STEPS))]
     steps: Vec<NewStep>,
 }
 
@@ -97,16 +97,16 @@ pub(crate) struct Define {
     #[serde(flatten)]
     target: StepTarget,
     /// Outcome of the step, in one line.
-    #[schemars(length(min = 1, max = TITLE))]
+    #[schemars(length(min = 1, max = MAX_TITLE_CHARS))]
     title: Option<String>,
     /// Criteria that must hold before the step counts as done.
-    #[schemars(length(max = ENTRIES))]
+    #[schemars(length(max = MAX_ENTRIES))]
     success_criteria: Option<Vec<String>>,
     /// Commands or checks that prove the step is done.
-    #[schemars(length(max = ENTRIES))]
+    #[schemars(length(max = MAX_ENTRIES))]
     tests: Option<Vec<String>>,
     /// Known obstacles, as text. They do not block the step; tasks_block does.
-    #[schemars(length(max = ENTRIES))]
+    #[schemars(length(max = MAX_ENTRIES))]
     blockers: Option<Vec<String>>,
     /// Checkpoints to confirm in addition to criteria and tests.
     checkpoints: Option<BTreeSet<Checkpoint>>,

@@ -9,7 +9,7 @@ use super::lease::{Length, grant};
 use super::next::why;
 use crate::error::Reason;
 use crate::lease::{self, Until};
-use crate::limits::{NAME, short};
+use crate::limits::{MAX_NAME_CHARS, short};
 use crate::model::{EventType, Workspace};
 use crate::record::{Lease, Task};
 use crate::reply::{NodeRef, StepRef};
@@ -20,9 +20,9 @@ use crate::work::{self, Limits, Piece, Ready, Wait};
 use crate::write::Write;
 
 /// Most leases of a workspace that are searched for those of the caller.
-const LEASES: usize = 1_000;
+const MAX_LEASES: usize = 1_000;
 /// Waiting tasks that a reply without work explains.
-const WAITING: usize = 3;
+const MAX_WAITING: usize = 3;
 
 /// Take the first ready work of tasks_next for `actor`, in one call: leases the step and shows it. Returns the step
 /// that `actor` already holds, if there is one. Without ready work, `waits_for` says why. Next: do it, then
@@ -32,13 +32,13 @@ const WAITING: usize = 3;
 pub(crate) struct Take {
     workspace: Workspace,
     /// Plan id, to take work of this plan only, for example PLAN-001.
-    #[schemars(length(max = NAME))]
+    #[schemars(length(max = MAX_NAME_CHARS))]
     plan: Option<String>,
     /// Your name, the same in every call about the lease. Default: the identity of your connection.
-    #[schemars(length(min = 1, max = NAME))]
+    #[schemars(length(min = 1, max = MAX_NAME_CHARS))]
     actor: Option<String>,
     /// Old name of `actor`, for leases.
-    #[schemars(length(min = 1, max = NAME), extend("deprecated" = true))]
+    #[schemars(length(min = 1, max = MAX_NAME_CHARS), extend("deprecated" = true))]
     owner: Option<String>,
     /// `connection` ends the lease with your connection at the latest.
     until: Option<Until>,
@@ -132,7 +132,7 @@ impl Tool for Take {
 impl Take {
     /// The first piece of a step that the owner holds already.
     fn held(&self, scope: &Scope<'_>, owner: &str) -> Result<Option<Ready>, ToolError> {
-        for lease in all::<Lease>(scope.db(), &scope.workspace, LEASES)? {
+        for lease in all::<Lease>(scope.db(), &scope.workspace, MAX_LEASES)? {
             if lease.owner != owner || lease::left(scope, &lease).is_none() {
                 continue;
             }
@@ -190,7 +190,7 @@ fn describe(scope: &Scope<'_>, ready: &Ready, owner: &str) -> Result<(Taken, Nex
 fn nothing(scope: &Scope<'_>, plan: Option<&str>, owner: &str) -> Result<Taken, ToolError> {
     let limits = Limits {
         ready: 0,
-        waiting: WAITING,
+        waiting: MAX_WAITING,
     };
     let queue = work::queue(scope, plan, Some(owner), limits)?;
     let mut taken = Taken::default();

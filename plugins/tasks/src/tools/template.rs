@@ -7,7 +7,9 @@ use tollgate_sdk::{Cx, Effect, Hints, NextCall, Tier, Tool, ToolError};
 
 use crate::build::{self, NewMeta, NewStep};
 use crate::error::{Reason, Refusals};
-use crate::limits::{ENTRIES, ENTRY, NAME, STEPS, TEXT, TITLE};
+use crate::limits::{
+    MAX_ENTRIES, MAX_ENTRY_CHARS, MAX_NAME_CHARS, MAX_STEPS, MAX_TEXT_CHARS, MAX_TITLE_CHARS,
+};
 use crate::model::{EventType, RootKind, Workspace};
 use crate::record::{Meta, Template, TemplateStep, TemplateTask};
 use crate::reply::Written;
@@ -18,7 +20,7 @@ use crate::tools::create::one_plan;
 use crate::write::Write;
 
 /// Most templates of one workspace. A list shows all of them.
-const OWN: usize = 100;
+const MAX_TEMPLATES: usize = 100;
 
 /// List the templates for tasks_scaffold: the workspace's own and the built-in ones.
 #[derive(Debug, Deserialize, JsonSchema)]
@@ -60,7 +62,7 @@ impl Tool for TemplatesList {
 
     fn run(self, cx: &Cx<'_>) -> Result<Templates, ToolError> {
         let scope = Scope::open(cx, &self.workspace)?;
-        let own = store::record::all::<Template>(scope.db(), &scope.workspace, OWN)?;
+        let own = store::record::all::<Template>(scope.db(), &scope.workspace, MAX_TEMPLATES)?;
         let own = own.into_iter().map(|template| (template, false));
         let builtin = templates::all().into_iter().map(|template| (template, true));
         let templates = own.chain(builtin).map(|(template, builtin)| Listed {
@@ -84,25 +86,25 @@ impl Tool for TemplatesList {
 pub(crate) struct Scaffold {
     workspace: Workspace,
     /// Name of a template from tasks_templates_list, for example bug-fix.
-    #[schemars(length(min = 1, max = NAME))]
+    #[schemars(length(min = 1, max = MAX_NAME_CHARS))]
     template: String,
     /// Title of the new plan or task.
-    #[schemars(length(min = 1, max = TITLE))]
+    #[schemars(length(min = 1, max = MAX_TITLE_CHARS))]
     title: String,
     /// Description: the goal and its scope.
-    #[schemars(length(max = TEXT))]
+    #[schemars(length(max = MAX_TEXT_CHARS))]
     description: Option<String>,
     /// Id of an existing plan for a task template, for example PLAN-001.
-    #[schemars(length(max = NAME))]
+    #[schemars(length(max = MAX_NAME_CHARS))]
     plan: Option<String>,
     /// Alias of `plan`. Give only one of them.
-    #[schemars(length(max = NAME))]
+    #[schemars(length(max = MAX_NAME_CHARS))]
     parent: Option<String>,
     /// Title of a new plan for a task template.
-    #[schemars(length(min = 1, max = TITLE))]
+    #[schemars(length(min = 1, max = MAX_TITLE_CHARS))]
     plan_title: Option<String>,
     /// Your name, for the history and leases.
-    #[schemars(length(min = 1, max = NAME))]
+    #[schemars(length(min = 1, max = MAX_NAME_CHARS))]
     actor: Option<String>,
     /// Revision of the existing plan. Fails with REVISION_MISMATCH if there is a newer one.
     expected_revision: Option<i64>,
@@ -197,18 +199,18 @@ impl Scaffold {
 pub(crate) struct TemplateSave {
     workspace: Workspace,
     /// Your name, for the history and leases.
-    #[schemars(length(min = 1, max = NAME))]
+    #[schemars(length(min = 1, max = MAX_NAME_CHARS))]
     actor: Option<String>,
     /// Name of the template, for tasks_scaffold.
-    #[schemars(length(min = 1, max = NAME))]
+    #[schemars(length(min = 1, max = MAX_NAME_CHARS))]
     name: String,
     /// Kind that the template creates: plan or task.
     kind: RootKind,
     /// Purpose of the template, as tasks_templates_list shows it.
-    #[schemars(length(min = 1, max = ENTRY))]
+    #[schemars(length(min = 1, max = MAX_ENTRY_CHARS))]
     description: String,
     /// Steps of the template, in order.
-    #[schemars(length(min = 1, max = STEPS))]
+    #[schemars(length(min = 1, max = MAX_STEPS))]
     steps: Vec<SavedStep>,
     /// Include the events in the reply.
     #[serde(default)]
@@ -221,16 +223,16 @@ pub(crate) struct TemplateSave {
 pub(crate) struct SavedStep {
     /// Title of the task that the step belongs to. Only for plan templates. List the steps of one task one after the
     /// other.
-    #[schemars(length(min = 1, max = TITLE))]
+    #[schemars(length(min = 1, max = MAX_TITLE_CHARS))]
     task: Option<String>,
     /// Outcome of the step, in one line.
-    #[schemars(length(min = 1, max = TITLE))]
+    #[schemars(length(min = 1, max = MAX_TITLE_CHARS))]
     title: String,
     /// Criteria that must hold before the step counts as done, at least one.
-    #[schemars(length(min = 1, max = ENTRIES))]
+    #[schemars(length(min = 1, max = MAX_ENTRIES))]
     success_criteria: Vec<String>,
     /// Commands or checks that prove the step is done, at least one.
-    #[schemars(length(min = 1, max = ENTRIES))]
+    #[schemars(length(min = 1, max = MAX_ENTRIES))]
     tests: Vec<String>,
 }
 
@@ -255,14 +257,14 @@ impl Tool for TemplateSave {
                 ));
             }
         }
-        refusals.at_most("steps", self.steps.len(), STEPS, "entries");
+        refusals.at_most("steps", self.steps.len(), MAX_STEPS, "entries");
         let template = self.into_template();
         refusals.template(&template);
-        let own = store::record::all::<Template>(write.scope.db(), &write.scope.workspace, OWN)?;
-        if own.len() >= OWN && own.iter().all(|other| other.name != template.name) {
+        let own = store::record::all::<Template>(write.scope.db(), &write.scope.workspace, MAX_TEMPLATES)?;
+        if own.len() >= MAX_TEMPLATES && own.iter().all(|other| other.name != template.name) {
             refusals.add(Reason::input(
                 "name",
-                format!("is new, but the workspace already has {OWN} templates"),
+                format!("is new, but the workspace already has {MAX_TEMPLATES} templates"),
             ));
         }
         refusals.finish()?;

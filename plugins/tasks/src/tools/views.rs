@@ -8,7 +8,7 @@ use tollgate_sdk::{Cx, Effect, Tier, Tool, ToolError};
 use super::resume::decisions_of;
 use crate::budget::{self, Bounded, Shrink, View};
 use crate::error::Refusals;
-use crate::limits::NAME;
+use crate::limits::MAX_NAME_CHARS;
 use crate::model::Workspace;
 use crate::record::Note;
 use crate::scope::Scope;
@@ -76,7 +76,7 @@ impl Tool for HandoffTool {
 pub(crate) struct Delta {
     workspace: Workspace,
     /// Plan or task id, to read only its events. Default: the workspace.
-    #[schemars(length(max = NAME))]
+    #[schemars(length(max = MAX_NAME_CHARS))]
     task: Option<String>,
     /// Cursor: `next_cursor` of an earlier reply, the number of the last event you know (default 0).
     #[schemars(range(min = 0))]
@@ -180,7 +180,7 @@ fn stream(scope: &Scope<'_>, task: Option<&str>, cursor: i64, limit: usize) -> R
 }
 
 /// Decisions that tasks_context_pack shows.
-const DECISIONS: usize = 5;
+const MAX_DECISIONS: usize = 5;
 
 /// Get the radar of a plan or task with its latest decisions and events.
 #[derive(Debug, Deserialize, JsonSchema)]
@@ -229,7 +229,7 @@ impl Tool for ContextPack {
         let (scope, id) = self.subject.open(cx)?;
         let pack = Pack {
             radar: radar::of(&scope, &id)?,
-            decisions: decisions_of(&scope, &id, DECISIONS)?,
+            decisions: decisions_of(&scope, &id, MAX_DECISIONS)?,
             delta: event::latest(scope.db(), &scope.workspace, Some(&id), limit)?,
             next_cursor: scope.counters.events,
             next_since: scope.counters.events,

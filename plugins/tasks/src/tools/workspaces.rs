@@ -7,7 +7,7 @@ use tollgate_sdk::{Cx, Effect, Tier, Timestamp, Tool, ToolError};
 
 use super::views::bounded;
 use crate::budget::{self, Bounded, Shrink, View};
-use crate::limits::NAME;
+use crate::limits::MAX_NAME_CHARS;
 use crate::store;
 
 /// List the workspaces that have plans or tasks, by name. To read on, pass `cursor`.
@@ -16,10 +16,10 @@ use crate::store;
 #[schemars(extend("x-views" = page()))]
 pub(crate) struct Workspaces {
     /// Cursor: `next_cursor` of the previous page.
-    #[schemars(length(max = NAME))]
+    #[schemars(length(max = MAX_NAME_CHARS))]
     cursor: Option<String>,
     /// Earlier name of `cursor`, which is still accepted.
-    #[schemars(length(max = NAME), extend("deprecated" = true))]
+    #[schemars(length(max = MAX_NAME_CHARS), extend("deprecated" = true))]
     after: Option<String>,
     /// Maximum number of workspaces, 1 to 200 (default 50).
     #[schemars(range(min = 1, max = 200))]

@@ -15,9 +15,9 @@ use crate::store::record::{From, of_plan as of_plan_steps, of_root};
 use crate::store::root::{Head, Wanted, page};
 
 /// Characters of one line.
-const LINE: usize = 200;
+const MAX_LINE_CHARS: usize = 200;
 /// Most finished tasks of a plan whose dependencies are examined.
-const TASKS: usize = 200;
+const MAX_TASKS: usize = 200;
 
 /// Handoff report.
 #[derive(Debug, Default, Serialize, JsonSchema)]
@@ -95,7 +95,10 @@ fn of_task(scope: &Scope<'_>, id: &str, limit: usize, handoff: &mut Handoff) -> 
             .into_iter()
             .map(|step| {
                 let path = scope.placed_path(&step)?;
-                Ok((short(&format!("{path} {}", step.record.title), LINE), step.record))
+                Ok((
+                    short(&format!("{path} {}", step.record.title), MAX_LINE_CHARS),
+                    step.record,
+                ))
             })
             .collect()
     };
@@ -108,7 +111,7 @@ fn of_task(scope: &Scope<'_>, id: &str, limit: usize, handoff: &mut Handoff) -> 
         let why = step.forced.as_deref().unwrap_or("unconfirmed");
         handoff.risks.push(short(
             &format!("{line}: closed without its checkpoints: {why}"),
-            LINE,
+            MAX_LINE_CHARS,
         ));
         handoff.done.push(line);
     }
@@ -116,7 +119,7 @@ fn of_task(scope: &Scope<'_>, id: &str, limit: usize, handoff: &mut Handoff) -> 
         if let Some(why) = &step.reopen_reason {
             handoff
                 .risks
-                .push(short(&format!("{line}: reopened: {why}"), LINE));
+                .push(short(&format!("{line}: reopened: {why}"), MAX_LINE_CHARS));
         }
         handoff.remaining.push(line);
     }
@@ -124,7 +127,7 @@ fn of_task(scope: &Scope<'_>, id: &str, limit: usize, handoff: &mut Handoff) -> 
         let why = step.block_reason.as_deref().unwrap_or("no reason given");
         handoff
             .risks
-            .push(short(&format!("{line}: blocked: {why}"), LINE));
+            .push(short(&format!("{line}: blocked: {why}"), MAX_LINE_CHARS));
         handoff.remaining.push(line);
     }
     handoff.done.truncate(limit);
@@ -153,7 +156,7 @@ fn of_plan(scope: &Scope<'_>, id: &str, limit: usize, handoff: &mut Handoff) -> 
     };
     let line = |head: &Head| {
         let status = head.status.map_or("", Status::as_str);
-        short(&format!("{} {status} {}", head.id, head.title), LINE)
+        short(&format!("{} {status} {}", head.id, head.title), MAX_LINE_CHARS)
     };
     for head in tasks(&[Status::Done, Status::Canceled])? {
         handoff.done.push(line(&head));
@@ -167,12 +170,14 @@ fn of_plan(scope: &Scope<'_>, id: &str, limit: usize, handoff: &mut Handoff) -> 
                 .get::<Task>(&head.id)?
                 .and_then(|task| task.meta.status_reason)
         {
-            handoff.risks.push(short(&format!("{told}: parked: {why}"), LINE));
+            handoff
+                .risks
+                .push(short(&format!("{told}: parked: {why}"), MAX_LINE_CHARS));
         }
         if head.touched_at < stale && head.status != Some(Status::Parked) {
             handoff.risks.push(short(
                 &format!("{told}: unchanged since {}", head.touched_at),
-                LINE,
+                MAX_LINE_CHARS,
             ));
         }
         handoff.remaining.push(told);
@@ -208,7 +213,7 @@ fn of_steps(scope: &Scope<'_>, plan: &str, limit: usize) -> Result<Vec<String>, 
             };
             risks.push(short(
                 &format!("{} {path} {}: {why}", step.task, step.title),
-                LINE,
+                MAX_LINE_CHARS,
             ));
         }
     }
@@ -222,7 +227,7 @@ fn done_over_open(scope: &Scope<'_>, plan: &str) -> Result<Vec<String>, ToolErro
         plan: Some(plan),
         statuses: &[Status::Done],
         after: 0,
-        limit: TASKS,
+        limit: MAX_TASKS,
     };
     let mut risks = Vec::new();
     for head in page(scope.db(), &scope.workspace, &wanted)? {

@@ -25,11 +25,11 @@ use crate::store::root::{Head, Wanted, page};
 use crate::work;
 
 /// Most tasks of a plan that are examined.
-const TASKS: usize = 200;
+const MAX_TASKS: usize = 200;
 /// Most open steps of one task that are examined.
-const STEPS: usize = 50;
+const MAX_STEPS_PER_TASK: usize = 50;
 /// Most steps that are examined in total.
-const ALL_STEPS: usize = 1_000;
+const MAX_ALL_STEPS: usize = 1_000;
 
 text_enum! {
     /// Severity of an issue.
@@ -80,7 +80,7 @@ pub(crate) fn of(scope: &Scope<'_>, id: &str) -> Result<Lint, ToolError> {
     let mut linter = Linter {
         scope,
         issues: Vec::new(),
-        steps_left: ALL_STEPS,
+        steps_left: MAX_ALL_STEPS,
         partial: false,
     };
     match scope.root(id)? {
@@ -157,7 +157,7 @@ impl Linter<'_> {
             plan: Some(id),
             statuses: Status::ALL,
             after: 0,
-            limit: TASKS + 1,
+            limit: MAX_TASKS + 1,
         };
         let mut tasks = page(self.scope.db(), &self.scope.workspace, &wanted)?;
         if tasks.is_empty() && !plan.meta.status.is_finished() {
@@ -171,8 +171,8 @@ impl Linter<'_> {
             );
         }
         self.finished_over_open(&plan.meta, &tasks)?;
-        self.partial |= tasks.len() > TASKS;
-        tasks.truncate(TASKS);
+        self.partial |= tasks.len() > MAX_TASKS;
+        tasks.truncate(MAX_TASKS);
         for head in tasks {
             if let Some(task) = self.scope.get::<Task>(&head.id)? {
                 self.task(&head, &task)?;
@@ -218,7 +218,7 @@ impl Linter<'_> {
         self.open_below_closed(task)?;
         self.unconfirmed_evidence(task)?;
         for status in [step_status::OPEN, step_status::BLOCKED, step_status::FORCED] {
-            let most = STEPS.min(self.steps_left);
+            let most = MAX_STEPS_PER_TASK.min(self.steps_left);
             let mut steps = of_root::<Step>(
                 scope.db(),
                 &scope.workspace,
@@ -313,7 +313,7 @@ impl Linter<'_> {
                 plan: None,
                 statuses: &[Status::Active],
                 after: 0,
-                limit: TASKS,
+                limit: MAX_TASKS,
             };
             let mut tasks = page(scope.db(), &scope.workspace, &wanted)?;
             // Of other work than the examined one, and of work that somebody holds, nothing is known.

@@ -19,9 +19,9 @@ use crate::store::root::{count_stale, count_tasks};
 use crate::work::{self, Outlook, Wait};
 
 /// Most blockers that are listed.
-const BLOCKERS: usize = 10;
+const MAX_BLOCKERS: usize = 10;
 /// Characters of one line.
-const LINE: usize = 240;
+const MAX_LINE_CHARS: usize = 240;
 
 /// State of a plan or task.
 #[derive(Debug, Default, Serialize, JsonSchema)]
@@ -138,7 +138,10 @@ fn about_task(scope: &Scope<'_>, task: &Task) -> Result<Radar, ToolError> {
 
 /// Adds the work, or what it waits for.
 fn at_hand(scope: &Scope<'_>, meta: &Meta, outlook: &Outlook, radar: &mut Radar) -> Result<(), ToolError> {
-    radar.now = short(&format!("{} {}: {}", meta.id, meta.status, meta.title), LINE);
+    radar.now = short(
+        &format!("{} {}: {}", meta.id, meta.status, meta.title),
+        MAX_LINE_CHARS,
+    );
     let mut blockers: Vec<String> = outlook.waits.iter().filter_map(Wait::blocker).collect();
     if meta.status.is_finished() {
         "Nothing, it is finished.".clone_into(&mut radar.next);
@@ -157,7 +160,7 @@ fn at_hand(scope: &Scope<'_>, meta: &Meta, outlook: &Outlook, radar: &mut Radar)
         radar.next_calls.push(wait.call(scope));
     }
     blockers.append(&mut radar.blockers);
-    blockers.truncate(BLOCKERS);
+    blockers.truncate(MAX_BLOCKERS);
     radar.blockers = blockers;
     Ok(())
 }
@@ -165,11 +168,14 @@ fn at_hand(scope: &Scope<'_>, meta: &Meta, outlook: &Outlook, radar: &mut Radar)
 /// Purpose of the task: its own description or its plan's.
 fn why(scope: &Scope<'_>, task: &Task) -> Result<String, ToolError> {
     if let Some(description) = &task.meta.description {
-        return Ok(short(description, LINE));
+        return Ok(short(description, MAX_LINE_CHARS));
     }
     let plan = scope.get::<Plan>(&task.plan)?;
     Ok(plan.map_or_else(String::new, |plan| {
-        short(plan.contract.as_deref().unwrap_or(&plan.meta.title), LINE)
+        short(
+            plan.contract.as_deref().unwrap_or(&plan.meta.title),
+            MAX_LINE_CHARS,
+        )
     }))
 }
 
@@ -183,11 +189,14 @@ fn blocked(scope: &Scope<'_>, task: &Task, has_blocked: bool) -> Result<Vec<Stri
             id,
             step_status::BLOCKED,
             From::Oldest,
-            BLOCKERS,
+            MAX_BLOCKERS,
         )? {
             let path = scope.placed_path(&step)?;
             let reason = step.record.block_reason.as_deref().unwrap_or("no reason given");
-            blockers.push(short(&format!("step {path} is blocked: {reason}"), LINE));
+            blockers.push(short(
+                &format!("step {path} is blocked: {reason}"),
+                MAX_LINE_CHARS,
+            ));
         }
     }
     Ok(blockers)
@@ -196,14 +205,14 @@ fn blocked(scope: &Scope<'_>, task: &Task, has_blocked: bool) -> Result<Vec<Stri
 fn at_step(meta: &Meta, step: &Located<Step>, radar: &mut Radar) {
     let path = &step.path;
     let now = format!("{} {} at {path}: {}", meta.id, meta.status, step.record.title);
-    radar.now = short(&now, LINE);
+    radar.now = short(&now, MAX_LINE_CHARS);
     radar.step = Some(StepRef::new(&step.record.id, path));
     radar.verify = verify(&step.record);
     let words = step
         .record
         .blockers
         .iter()
-        .map(|blocker| short(&format!("step {path}: {blocker}"), LINE));
+        .map(|blocker| short(&format!("step {path}: {blocker}"), MAX_LINE_CHARS));
     radar.blockers.extend(words);
 }
 
@@ -221,7 +230,7 @@ fn verify(step: &Step) -> String {
         };
         format!("{checkpoint}: {}", short(&items, 100))
     });
-    short(&lines.collect::<Vec<_>>().join(" | "), LINE)
+    short(&lines.collect::<Vec<_>>().join(" | "), MAX_LINE_CHARS)
 }
 
 /// The radar of a plan: that of the task at hand, with the plan's purpose and counts.
@@ -238,7 +247,7 @@ fn of_plan(scope: &Scope<'_>, plan: &Plan) -> Result<Radar, ToolError> {
     let meta = task.as_ref().map_or(&plan.meta, |task| &task.meta);
     at_hand(scope, meta, &outlook, &mut radar)?;
     let promise = plan.contract.as_deref().or(plan.meta.description.as_deref());
-    radar.why = short(promise.unwrap_or(&plan.meta.title), LINE);
+    radar.why = short(promise.unwrap_or(&plan.meta.title), MAX_LINE_CHARS);
     radar.progress = None;
     radar.horizon = Some(horizon(scope, &plan.meta.id)?);
     Ok(radar)

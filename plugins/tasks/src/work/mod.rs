@@ -21,7 +21,7 @@ use crate::scope::{Located, Scope};
 use crate::store::root::{count_open, count_tasks};
 
 /// Characters of one line.
-const LINE: usize = 240;
+const MAX_LINE_CHARS: usize = 240;
 
 /// A piece of work that can be done now.
 #[derive(Debug, Clone)]
@@ -123,7 +123,7 @@ impl Piece {
                 Some(reason) => format!(
                     "Do {} again, which was reopened: {}. Attach evidence, then confirm and close it.",
                     step.path,
-                    short(reason, LINE - 100)
+                    short(reason, MAX_LINE_CHARS - 100)
                 ),
                 None => format!("Do {}, attach evidence, then confirm and close it.", step.path),
             },
@@ -137,7 +137,7 @@ impl Piece {
             }
             Piece::Complete(_) => "Every step is closed; complete the task.".to_owned(),
         };
-        short(&line, LINE)
+        short(&line, MAX_LINE_CHARS)
     }
 
     /// The action with its title, for the reply of a write.
@@ -191,7 +191,7 @@ impl Wait {
             Wait::Undone(_) => "a task that is DONE: all are canceled".to_owned(),
             Wait::Tasks { open, .. } => format!("{open} unfinished tasks, none of which can start"),
         };
-        short(&line, LINE)
+        short(&line, MAX_LINE_CHARS)
     }
 
     /// The obstacle as a blocker of the radar. Blocked steps are listed there already.
@@ -203,7 +203,7 @@ impl Wait {
             Wait::Parked(_, node) => format!("node {} is {}", node.path, node.record.status),
             Wait::Blocked(_) | Wait::Empty(_) | Wait::Undone(_) | Wait::Tasks { .. } => return None,
         };
-        Some(short(&line, LINE))
+        Some(short(&line, MAX_LINE_CHARS))
     }
 
     /// The next action, in one sentence.
@@ -231,7 +231,7 @@ impl Wait {
             Wait::Undone(_) => "Cancel the plan, or add a task; all of its tasks are canceled.".to_owned(),
             Wait::Tasks { .. } => "No task can start; check parked tasks and dependencies.".to_owned(),
         };
-        short(&line, LINE)
+        short(&line, MAX_LINE_CHARS)
     }
 
     /// The call that removes the obstacle or shows it. It never starts anything that was put aside or blocked.
@@ -390,9 +390,10 @@ fn signed(scope: &Scope<'_>, mut call: NextCall, actor: Option<&str>) -> NextCal
 fn begun(scope: &Scope<'_>, piece: &Piece, owner: Option<&str>) -> Result<Upcoming, ToolError> {
     let call = piece.call(scope, owner)?;
     let line = match call.tool.as_str() {
-        "tasks_close_step" | "tasks_done" => {
-            short(&format!("Close {}", piece.line().trim_start_matches("Do ")), LINE)
-        }
+        "tasks_close_step" | "tasks_done" => short(
+            &format!("Close {}", piece.line().trim_start_matches("Do ")),
+            MAX_LINE_CHARS,
+        ),
         _ => piece.line(),
     };
     Ok(Upcoming {

@@ -13,11 +13,11 @@ use crate::scope::Scope;
 use crate::store::root::{Head, Rank, Wanted, completable, count_open, page, ranked};
 
 /// Tasks that are read at once.
-const PAGE: usize = 50;
+const PAGE_TASKS: usize = 50;
 /// Most tasks that one call examines.
-const EXAMINED: usize = 5_000;
+const MAX_EXAMINED: usize = 5_000;
 /// Most tasks behind the last ready one that are examined for obstacles.
-const LATE: usize = 100;
+const MAX_LATE: usize = 100;
 
 /// Most entries of each list.
 #[derive(Debug, Clone, Copy)]
@@ -93,16 +93,16 @@ impl Search<'_> {
     /// Adds the tasks of one rank. Returns false if both lists are full, or too many tasks were examined.
     fn rank(&mut self, plan: Option<&str>, mut rank: Rank) -> Result<bool, ToolError> {
         loop {
-            let heads = ranked(self.scope.db(), &self.scope.workspace, plan, rank, PAGE)?;
+            let heads = ranked(self.scope.db(), &self.scope.workspace, plan, rank, PAGE_TASKS)?;
             let count = heads.len();
             for head in heads {
                 rank.after = head.number;
-                if self.is_full() || self.examined >= EXAMINED || self.late >= LATE {
+                if self.is_full() || self.examined >= MAX_EXAMINED || self.late >= MAX_LATE {
                     return Ok(false);
                 }
                 self.task(&head)?;
             }
-            if count < PAGE {
+            if count < PAGE_TASKS {
                 return Ok(true);
             }
         }

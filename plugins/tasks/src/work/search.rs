@@ -12,11 +12,11 @@ use crate::store::Kind;
 use crate::store::record::{From, children_with, count_by_status, has_child, of_root};
 
 /// Numbers of siblings that are read one after the other. Usually the first child is the one to work on.
-const SIBLINGS: [usize; 3] = [1, 50, usize::MAX];
+const SIBLING_LIMITS: [usize; 3] = [1, 50, usize::MAX];
 /// Most blocked siblings that are reported.
-const BLOCKED: usize = 10;
+const MAX_BLOCKED: usize = 10;
 /// Most leases of a task that are searched for those of the caller.
-const LEASES: usize = 200;
+const MAX_LEASES: usize = 200;
 
 /// The work on a task: its first piece, or everything that it waits for. Steps that the caller holds come first;
 /// steps that others hold are passed over.
@@ -122,7 +122,7 @@ impl Search<'_> {
             task,
             "",
             From::Oldest,
-            LEASES,
+            MAX_LEASES,
         )?;
         for lease in leases {
             let lease = lease.record;
@@ -163,7 +163,7 @@ impl Search<'_> {
     fn below(&mut self, parent: &str, above: &Path) -> Result<Option<Piece>, ToolError> {
         let (db, workspace) = (self.scope.db(), &self.scope.workspace);
         let mut seen = 0;
-        for limit in SIBLINGS {
+        for limit in SIBLING_LIMITS {
             let open = children_with::<Step>(db, workspace, parent, step_status::OPEN, limit)?;
             let count = open.len();
             for child in open.into_iter().skip(seen) {
@@ -181,7 +181,7 @@ impl Search<'_> {
             }
             seen = count;
         }
-        for child in children_with::<Step>(db, workspace, parent, step_status::BLOCKED, BLOCKED)? {
+        for child in children_with::<Step>(db, workspace, parent, step_status::BLOCKED, MAX_BLOCKED)? {
             let path = above.child(child.ordinal);
             self.waits.push(Wait::Blocked(Located {
                 record: child.record,

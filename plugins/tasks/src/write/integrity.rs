@@ -18,7 +18,7 @@ use crate::record::{Meta, Plan, Root, Task};
 use crate::work;
 
 /// Most open tasks of a plan that a refusal lists.
-const SHOWN: usize = 20;
+const MAX_SHOWN_TASKS: usize = 20;
 
 impl Write<'_> {
     /// Adds every rule that the planned changes break.
@@ -60,7 +60,7 @@ impl Write<'_> {
         let before = root.before.as_ref();
         match &root.after {
             Some(Root::Plan(plan)) if finishes(before, &plan.meta) => {
-                for task in self.open_tasks(&plan.meta.id, SHOWN)? {
+                for task in self.open_tasks(&plan.meta.id, MAX_SHOWN_TASKS)? {
                     let reason = Reason::ChildOpen {
                         parent: plan.meta.id.clone(),
                         child: format!("{} is {}", task.meta.id, task.meta.status),

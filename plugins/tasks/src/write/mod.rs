@@ -21,7 +21,7 @@ use serde_json::{Map, Value as Json, json};
 use tollgate_sdk::{Cx, DbError, NextCall, ToolError};
 
 use crate::error::{Reason, Refusals, refusal};
-use crate::limits::{NAME, RECORD};
+use crate::limits::{MAX_NAME_CHARS, MAX_RECORD_BYTES};
 use crate::model::{EventType, Workspace, short_id};
 use crate::record::{Plan, Record, Root, Task};
 use crate::reply::Warning;
@@ -37,7 +37,7 @@ pub(crate) use revert::Order;
 /// Most changes that a revision mismatch lists.
 const CHANGES_SHOWN: usize = 20;
 /// Most records that one operation can order.
-const PLACES: i64 = 1024;
+const PLACES_PER_OPERATION: i64 = 1024;
 
 /// A write in preparation.
 pub(crate) struct Write<'a> {
@@ -141,7 +141,7 @@ impl<'a> Write<'a> {
     /// Names the caller. Without a name it is the identity that the transport proved.
     pub(crate) fn by(mut self, actor: Option<&str>) -> Result<Write<'a>, ToolError> {
         let mut refusals = Refusals::default();
-        refusals.optional_text("actor", actor, NAME);
+        refusals.optional_text("actor", actor, MAX_NAME_CHARS);
         refusals.finish()?;
         if let Some(actor) = actor {
             self.actor = Some(actor.to_owned());
@@ -259,7 +259,7 @@ impl<'a> Write<'a> {
             .counters
             .operations
             .saturating_add(1)
-            .saturating_mul(PLACES)
+            .saturating_mul(PLACES_PER_OPERATION)
             .saturating_add(place)
     }
 
@@ -267,9 +267,9 @@ impl<'a> Write<'a> {
     pub(crate) fn put<T: Record>(&mut self, record: &T) -> Result<(), ToolError> {
         let columns = record.columns();
         let body = serde_json::to_string(record).map_err(|_| DbError::Internal)?;
-        if body.len() > RECORD {
+        if body.len() > MAX_RECORD_BYTES {
             let fault = format!(
-                "is too large: {} {} has {} bytes, at most {RECORD} are allowed",
+                "is too large: {} {} has {} bytes, at most {MAX_RECORD_BYTES} are allowed",
                 T::KIND,
                 columns.id,
                 body.len()

@@ -21,7 +21,7 @@ use crate::store::{self, Kind};
 use crate::work;
 
 /// Most parts that a refusal lists.
-const SHOWN: usize = 20;
+const MAX_SHOWN_PARTS: usize = 20;
 
 impl Write<'_> {
     /// Adds every rule inside a task that the planned changes break.
@@ -83,7 +83,7 @@ impl Write<'_> {
 
     /// Open steps and nodes under a step that this write closes.
     fn open_parts(&self, step: &Step, refusals: &mut Refusals) -> Result<(), ToolError> {
-        for (kind, id) in self.hanging(&step.id, SHOWN)? {
+        for (kind, id) in self.hanging(&step.id, MAX_SHOWN_PARTS)? {
             let open = match kind {
                 Kind::Step => self
                     .get::<Step>(&id)?
@@ -161,7 +161,7 @@ impl Write<'_> {
                 id,
                 status,
                 From::Oldest,
-                SHOWN + self.pending.len(),
+                MAX_SHOWN_PARTS + self.pending.len(),
             )? {
                 steps.insert((step.record.position, step.record.id));
             }
@@ -239,7 +239,7 @@ impl Write<'_> {
                 }
                 // A lease has the identifier of its step, and nothing hangs on it.
                 (Some(_), None) if matches!(pending.kind, Kind::Plan | Kind::Task | Kind::Step) => {
-                    for (kind, id) in self.hanging(&columns.id, SHOWN)? {
+                    for (kind, id) in self.hanging(&columns.id, MAX_SHOWN_PARTS)? {
                         let maker = self.maker(State::Done, &id)?;
                         let next_call = self.reverting(State::Undone, maker.as_ref());
                         refusals.add_with(orphan(kind, &id, &columns.id, maker), next_call);

@@ -8,7 +8,7 @@ use tollgate_sdk::{NextCall, ToolError};
 use super::{Journal, Receipt, Write};
 use crate::error::{Author, Reason, Refusals, refusal};
 use crate::model::EventType;
-use crate::mutation::BOOKKEEPING;
+use crate::mutation::BOOKKEEPING_TOOLS;
 use crate::store::Kind;
 use crate::store::operation::{self, Before, Change, Operation, State};
 
@@ -83,7 +83,7 @@ impl Write<'_> {
             // What is redone came after its evidence, and counted as a change then.
             let own = unit
                 .iter()
-                .filter(|operation| !BOOKKEEPING.contains(&operation.tool.as_str()));
+                .filter(|operation| !BOOKKEEPING_TOOLS.contains(&operation.tool.as_str()));
             let own = i64::try_from(own.count()).unwrap_or(i64::MAX);
             self.unproven(own, &back, &mut refusals)?;
         }

@@ -8,13 +8,13 @@ use crate::store::Kind;
 use crate::store::operation::Change;
 
 /// Most phrases of one summary.
-const PHRASES: usize = 4;
+const MAX_PHRASES: usize = 4;
 /// Characters of a summary.
-const SUMMARY: usize = 400;
+const MAX_SUMMARY_CHARS: usize = 400;
 /// Characters of a value in a phrase.
-const VALUE: usize = 80;
+const MAX_VALUE_CHARS: usize = 80;
 /// Fields that the summary leaves out, because another field tells the same.
-const SILENT: &[&str] = &[
+const OMITTED_FIELDS: &[&str] = &[
     "done_at",
     "completed_at",
     "created_at",
@@ -27,7 +27,7 @@ const SILENT: &[&str] = &[
     "blocked",
 ];
 /// Fields whose texts are too long to repeat.
-const LONG: &[&str] = &[
+const LONG_FIELDS: &[&str] = &[
     "description",
     "context",
     "contract",
@@ -42,7 +42,7 @@ impl Write<'_> {
     /// This write in words.
     pub(super) fn words(&self) -> String {
         if let Some(summary) = &self.summary {
-            return short(summary, SUMMARY);
+            return short(summary, MAX_SUMMARY_CHARS);
         }
         let changes: Vec<Change> = self
             .pending
@@ -98,12 +98,12 @@ impl Counted {
 /// Phrases in one line.
 pub(crate) fn joined(phrases: impl IntoIterator<Item = String>) -> String {
     let mut phrases: Vec<String> = phrases.into_iter().collect();
-    let more = phrases.len().saturating_sub(PHRASES);
-    phrases.truncate(PHRASES);
+    let more = phrases.len().saturating_sub(MAX_PHRASES);
+    phrases.truncate(MAX_PHRASES);
     if more > 0 {
         phrases.push(format!("and {more} more changes"));
     }
-    short(&phrases.join("; "), SUMMARY)
+    short(&phrases.join("; "), MAX_SUMMARY_CHARS)
 }
 
 fn made(change: &Change, after: &Map<String, Json>, phrases: &mut Vec<String>, counts: &mut Vec<Counted>) {
@@ -159,12 +159,12 @@ fn changed(
         .keys()
         .chain(after.keys().filter(|name| !before.contains_key(*name)));
     for field in names.filter(|field| before.get(*field) != after.get(*field)) {
-        if SILENT.contains(&field.as_str()) {
+        if OMITTED_FIELDS.contains(&field.as_str()) {
             continue;
         }
         phrases.push(match after.get(field) {
             None => format!("cleared {field} of {name}"),
-            Some(_) if LONG.contains(&field.as_str()) => format!("changed {field} of {name}"),
+            Some(_) if LONG_FIELDS.contains(&field.as_str()) => format!("changed {field} of {name}"),
             Some(_) if field == "parent" => format!("moved {name}"),
             Some(value) => {
                 let set = format!("set {field} of {name} to {}", plain(value));
@@ -215,7 +215,7 @@ fn step(name: &str, before: &Map<String, Json>, after: &Map<String, Json>, phras
 
 fn because(phrase: String, fields: &Map<String, Json>, reason: &str) -> String {
     match fields.get(reason).and_then(Json::as_str) {
-        Some(reason) => format!("{phrase} ({})", short(reason, VALUE)),
+        Some(reason) => format!("{phrase} ({})", short(reason, MAX_VALUE_CHARS)),
         None => phrase,
     }
 }
@@ -237,7 +237,7 @@ fn home(fields: &Map<String, Json>) -> String {
 }
 
 fn quoted(fields: &Map<String, Json>) -> String {
-    format!("\"{}\"", short(&text(fields, "title"), VALUE))
+    format!("\"{}\"", short(&text(fields, "title"), MAX_VALUE_CHARS))
 }
 
 fn text(fields: &Map<String, Json>, name: &str) -> String {
@@ -260,7 +260,7 @@ fn plain(value: &Json) -> String {
             .join(", "),
         other => other.to_string(),
     };
-    short(&text, VALUE)
+    short(&text, MAX_VALUE_CHARS)
 }
 
 fn fields(body: &str) -> Map<String, Json> {

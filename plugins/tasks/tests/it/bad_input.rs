@@ -2,11 +2,11 @@
 
 use serde_json::{Value, json};
 
-use crate::harness::{THREE, after, call_tool, fields, ok, refused};
+use crate::harness::{THREE_STEPS, after, call_tool, fields, ok, refused};
 
 #[test]
 fn too_many_steps_leave_nothing() {
-    let session = after(&[THREE]);
+    let session = after(&[THREE_STEPS]);
     let steps: Vec<Value> = (0..10_000).map(|n| json!({"title": format!("s{n}")})).collect();
     let err = call_tool(
         &session,
@@ -35,7 +35,7 @@ fn too_many_steps_leave_nothing() {
 
 #[test]
 fn large_and_blank_texts_are_refused() {
-    let session = after(&[THREE]);
+    let session = after(&[THREE_STEPS]);
     let note = json!({"task": "TASK-001", "note": "x".repeat(1_000_000)});
     let err = call_tool(&session, "tasks_note", note).unwrap_err();
     assert_eq!(
@@ -57,7 +57,7 @@ fn large_and_blank_texts_are_refused() {
 
 #[test]
 fn control_characters_are_named() {
-    let session = after(&[THREE]);
+    let session = after(&[THREE_STEPS]);
     let step = json!({"title": "a\u{0}b", "success_criteria": ["\u{1b}[31m"], "tests": ["x\u{85}"], "blockers": ["fine\nhere\t"]});
     let err = call_tool(
         &session,
@@ -81,7 +81,7 @@ fn control_characters_are_named() {
 
 #[test]
 fn paths_are_checked_before_anything_is_looked_up() {
-    let session = after(&[THREE]);
+    let session = after(&[THREE_STEPS]);
     for path in [
         "",
         "s",
@@ -158,7 +158,7 @@ fn bootstrap_wants_steps_that_can_be_gated() {
 
 #[test]
 fn evidence_beyond_its_bounds_is_refused_with_sizes() {
-    let session = after(&[THREE]);
+    let session = after(&[THREE_STEPS]);
     let item = |bytes: usize| json!({"kind": "diff", "body": "x".repeat(bytes)});
     let capture = |items: Vec<Value>| {
         call_tool(
@@ -184,7 +184,7 @@ fn evidence_beyond_its_bounds_is_refused_with_sizes() {
 
 #[test]
 fn patches_name_every_fault() {
-    let session = after(&[THREE]);
+    let session = after(&[THREE_STEPS]);
     let err = refused(
         &session,
         r#"patch {"task": "TASK-001", "kind": "step", "path": "s:0", "ops": [
@@ -211,7 +211,7 @@ fn patches_name_every_fault() {
 
 #[test]
 fn no_arguments_make_a_tool_panic() {
-    let session = after(&[THREE]);
+    let session = after(&[THREE_STEPS]);
     for tool in tasks::PACK.tools {
         for arguments in [
             "{}",

@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use crate::harness::{THREE, after, call_tool, ok, refused};
+use crate::harness::{THREE_STEPS, after, call_tool, ok, refused};
 
 fn rows(session: &tollgate_sdk::native::Session) -> usize {
     let tables = [
@@ -22,7 +22,7 @@ fn rows(session: &tollgate_sdk::native::Session) -> usize {
 
 #[test]
 fn an_atomic_batch_leaves_nothing_if_its_last_member_fails() {
-    let session = after(&[THREE]);
+    let session = after(&[THREE_STEPS]);
     let (before, workspace) = (rows(&session), session.sql("SELECT * FROM tasks_workspaces"));
     let operations = json!([
         {"tool": "tasks_progress", "args": {"task": "TASK-001", "path": "s:0", "completed": true, "force": true, "reason": "r"}},
@@ -50,7 +50,7 @@ fn an_atomic_batch_leaves_nothing_if_its_last_member_fails() {
 
 #[test]
 fn a_batch_that_is_not_atomic_keeps_what_succeeds() {
-    let session = after(&[THREE]);
+    let session = after(&[THREE_STEPS]);
     let operations = json!([
         {"tool": "tasks_block", "args": {"task": "TASK-001", "path": "s:1"}},
         {"tool": "tasks_done", "args": {"task": "TASK-001", "path": "s:2"}},
@@ -87,7 +87,7 @@ fn a_batch_that_is_not_atomic_keeps_what_succeeds() {
 
 #[test]
 fn a_batch_takes_every_write_but_batch_and_delete() {
-    let session = after(&[THREE]);
+    let session = after(&[THREE_STEPS]);
     for (tool, atomic) in [
         ("tasks_batch", false),
         ("tasks_batch", true),
@@ -118,7 +118,7 @@ fn a_batch_takes_every_write_but_batch_and_delete() {
 
 #[test]
 fn members_see_what_members_before_them_wrote_and_are_undone_as_one() {
-    let session = after(&[THREE]);
+    let session = after(&[THREE_STEPS]);
     let operations = json!([
         {"tool": "tasks_verify", "args": {"task": "TASK-001", "path": "s:0", "checkpoints": "gate", "expected_revision": 1}},
         {"tool": "tasks_done", "args": {"task": "TASK-001", "path": "s:0", "expected_revision": 2}},
@@ -147,7 +147,7 @@ fn members_see_what_members_before_them_wrote_and_are_undone_as_one() {
 
 #[test]
 fn a_tool_without_a_workspace_is_called_without_one() {
-    let session = after(&[THREE]);
+    let session = after(&[THREE_STEPS]);
     let operations = json!([{"tool": "tasks_workspaces"}]);
     let ran = call_tool(&session, "tasks_batch", json!({"operations": operations})).unwrap();
     let ran: Value = serde_json::from_str(&ran.structured).unwrap();
@@ -156,7 +156,7 @@ fn a_tool_without_a_workspace_is_called_without_one() {
 
 #[test]
 fn every_refused_member_has_a_call_and_no_call_is_outdated() {
-    let session = after(&[THREE]);
+    let session = after(&[THREE_STEPS]);
     let operations = json!([
         {"tool": "tasks_next"},
         {"tool": "tasks_done", "args": {"task": "TASK-001", "path": "s:0"}},

@@ -3,7 +3,7 @@
 use serde_json::{Value, json};
 use tollgate_sdk::native::Session;
 
-use crate::harness::{THREE, after, call_tool, ok, refused};
+use crate::harness::{THREE_STEPS, after, call_tool, ok, refused};
 use crate::offers::probe;
 
 /// A task of a call: title, and titles or ids that it depends on.
@@ -25,7 +25,7 @@ fn depends_on(session: &Session, id: &str) -> Value {
 
 #[test]
 fn tasks_name_each_other_by_title_in_any_order_and_others_by_id() {
-    let session = after(&[THREE]);
+    let session = after(&[THREE_STEPS]);
     let tasks = vec![
         task("Server", &["Storage", "TASK-001"]),
         task("Storage", &[]),
@@ -58,7 +58,7 @@ fn tasks_name_each_other_by_title_in_any_order_and_others_by_id() {
 
 #[test]
 fn what_cannot_be_is_refused_whole() {
-    let session = after(&[THREE]);
+    let session = after(&[THREE_STEPS]);
     let rows = || session.sql("SELECT kind, id, body FROM tasks_records ORDER BY kind, id");
     let before = rows();
     for (tasks, code) in [
@@ -90,7 +90,7 @@ fn what_cannot_be_is_refused_whole() {
 
 #[test]
 fn fifty_tasks_in_a_row_start_one_after_the_other() {
-    let session = after(&[THREE]);
+    let session = after(&[THREE_STEPS]);
     let names: Vec<String> = (0..50).map(|number| format!("t{number}")).collect();
     let tasks: Vec<Value> = (0..50)
         .map(|number: usize| match number {

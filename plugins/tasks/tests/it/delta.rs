@@ -4,7 +4,7 @@ use proptest::prelude::*;
 use serde_json::{Value, json};
 use tollgate_sdk::Host as _;
 
-use crate::harness::{THREE, after, ok, refused, run, texts};
+use crate::harness::{THREE_STEPS, after, ok, refused, run, texts};
 
 #[derive(Debug, Clone)]
 enum Op {
@@ -43,7 +43,7 @@ proptest! {
 
     #[test]
     fn a_cursor_never_skips_or_repeats(ops in proptest::collection::vec(op(), 1..40), task in any::<bool>()) {
-        let session = after(&[THREE]);
+        let session = after(&[THREE_STEPS]);
         let only = if task { r#""task": "TASK-001", "# } else { "" };
         let (mut since, mut seen) = (0, Vec::new());
         let mut read = |limit: i64, max_chars: i64| {
@@ -78,7 +78,7 @@ proptest! {
 
 #[test]
 fn events_of_one_close_come_in_order() {
-    let session = after(&[THREE]);
+    let session = after(&[THREE_STEPS]);
     let closed = ok(
         &session,
         r#"close_step {"task": "TASK-001", "path": "s:0", "checkpoints": "gate", "events": true}"#,
@@ -100,7 +100,7 @@ fn events_of_one_close_come_in_order() {
 
 #[test]
 fn events_cannot_be_changed() {
-    let session = after(&[THREE]);
+    let session = after(&[THREE_STEPS]);
     for sql in ["UPDATE tasks_events SET data = '{}'", "DELETE FROM tasks_events"] {
         let refused = session.backend().execute(sql, &[]).expect_err(sql).to_string();
         assert!(refused.contains("append-only"), "{sql}: {refused}");

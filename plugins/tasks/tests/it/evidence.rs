@@ -4,7 +4,7 @@ use serde_json::{Value, json};
 use tollgate_sdk::native::{EPOCH_MS, Session};
 use tollgate_sdk::{ArtifactKind, TestResult};
 
-use crate::harness::{THREE, after, call_tool, ok};
+use crate::harness::{THREE_STEPS, after, call_tool, ok};
 use crate::runs::{self, know, run};
 
 fn capture(step: usize) -> String {
@@ -27,7 +27,7 @@ fn warned(reply: &Value) -> Vec<&str> {
 
 #[test]
 fn evidence_older_than_the_last_change_is_told() {
-    let session = after(&[THREE]);
+    let session = after(&[THREE_STEPS]);
     ok(
         &session,
         r#"evidence_capture {"task": "TASK-001", "path": "s:0", "checkpoint": "tests", "checks": ["cargo test"]}"#,
@@ -48,7 +48,7 @@ fn evidence_older_than_the_last_change_is_told() {
 
 /// A session in an envelope, with evidence for the first step.
 fn in_envelope() -> Session {
-    let session = after(&[THREE]);
+    let session = after(&[THREE_STEPS]);
     session.set_envelope(Some("env_1"));
     ok(&session, &capture(0));
     session
@@ -142,7 +142,7 @@ fn bodies(session: &Session) -> Vec<usize> {
 
 #[test]
 fn large_bodies_become_artifacts_with_a_preview_here() {
-    let session = after(&[THREE]);
+    let session = after(&[THREE_STEPS]);
     session.keep_artifacts();
     let large = "é".repeat(9_000) + " token=abcd1234";
     let kept = item(&session, "diff", &large);
@@ -164,7 +164,7 @@ fn large_bodies_become_artifacts_with_a_preview_here() {
 
 #[test]
 fn without_artifacts_large_bodies_stay_here() {
-    let session = after(&[THREE]);
+    let session = after(&[THREE_STEPS]);
     let kept = item(&session, "diff", &"x".repeat(200_000));
     assert_eq!(kept.get("artifacts"), None);
     assert_eq!(bodies(&session), [200_000]);
@@ -172,7 +172,7 @@ fn without_artifacts_large_bodies_stay_here() {
 
 #[test]
 fn what_the_host_does_not_take_stays_here_and_a_refused_call_keeps_nothing() {
-    let session = after(&[THREE]);
+    let session = after(&[THREE_STEPS]);
     session.keep_artifacts();
     let body = "x".repeat(17_000);
     let items: Vec<Value> = (0..20)
@@ -200,7 +200,7 @@ fn what_the_host_does_not_take_stays_here_and_a_refused_call_keeps_nothing() {
 
 #[test]
 fn secrets_are_not_stored() {
-    let session = after(&[THREE]);
+    let session = after(&[THREE_STEPS]);
     let secret = "ghp_abcdefghijklmnopqrstuvwxyz0123456789";
     let noted = ok(
         &session,
@@ -234,7 +234,7 @@ fn secrets_are_not_stored() {
 
 #[test]
 fn failing_evidence_is_told_until_a_later_run_passes() {
-    let session = after(&[THREE]);
+    let session = after(&[THREE_STEPS]);
     let run = |code: i32| {
         let items = json!([{"kind": "cmd_output", "title": "cargo test", "exit_code": code}]);
         let arguments = json!({"task": "TASK-001", "path": "s:0", "checkpoint": "tests", "items": items});
@@ -261,7 +261,7 @@ fn failing_evidence_is_told_until_a_later_run_passes() {
 
 #[test]
 fn a_workspace_can_require_evidence() {
-    let session = after(&[THREE]).config(&json!({"workspaces": {"w": {"evidence": "required"}}}));
+    let session = after(&[THREE_STEPS]).config(&json!({"workspaces": {"w": {"evidence": "required"}}}));
     let codes = |line: &str| -> Vec<String> {
         let refused = crate::harness::refused(&session, line);
         refused
@@ -313,7 +313,7 @@ fn reasons(session: &Session, line: &str) -> Vec<String> {
 
 #[test]
 fn redo_confirms_only_what_the_evidence_of_now_proves() {
-    let session = after(&[THREE]).config(&json!({"evidence": "required"}));
+    let session = after(&[THREE_STEPS]).config(&json!({"evidence": "required"}));
     session.advance_ms(3_600_000);
     session.set_envelope(Some("env_1"));
     session.mutate_elsewhere(5);
@@ -343,7 +343,7 @@ fn redo_confirms_only_what_the_evidence_of_now_proves() {
 
 #[test]
 fn an_empty_step_is_no_way_around_required_evidence() {
-    let session = after(&[THREE]).config(&json!({"evidence": "required"}));
+    let session = after(&[THREE_STEPS]).config(&json!({"evidence": "required"}));
     ok(
         &session,
         r#"define {"task": "TASK-001", "path": "s:0", "success_criteria": [], "tests": []}"#,
@@ -361,7 +361,7 @@ fn an_empty_step_is_no_way_around_required_evidence() {
     );
     let empty = r#"complete {"task": "TASK-002", "allow_empty": true}"#;
     assert_eq!(crate::harness::refused(&session, empty).code, "NO_STEPS");
-    let optional = after(&[THREE]);
+    let optional = after(&[THREE_STEPS]);
     ok(
         &optional,
         r#"create {"kind": "task", "title": "bare", "plan": "PLAN-001"}"#,
@@ -371,7 +371,7 @@ fn an_empty_step_is_no_way_around_required_evidence() {
 
 #[test]
 fn a_diff_without_content_is_no_evidence() {
-    let session = after(&[THREE]);
+    let session = after(&[THREE_STEPS]);
     for body in ["", " \n"] {
         let arguments = json!({"task": "TASK-001", "path": "s:0", "items": [{"kind": "diff", "title": "ok", "body": body}]});
         let refused = call_tool(&session, "tasks_evidence_capture", arguments).unwrap_err();

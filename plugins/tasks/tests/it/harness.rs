@@ -7,7 +7,7 @@ use tollgate_sdk::native::{Script, Session, line_of};
 use tollgate_sdk::{NextCall, Reply, ToolError};
 
 /// A plan with a task of three steps.
-pub(crate) const THREE: &str = r#"- bootstrap {"plan_title": "P", "task_title": "T", "steps": [
+pub(crate) const THREE_STEPS: &str = r#"- bootstrap {"plan_title": "P", "task_title": "T", "steps": [
     {"title": "one", "success_criteria": ["c1"], "tests": ["t1"]},
     {"title": "two", "success_criteria": ["c2"], "tests": ["t2"]},
     {"title": "three", "success_criteria": ["c3"], "tests": ["t3"]}]}"#;

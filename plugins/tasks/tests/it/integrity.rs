@@ -7,7 +7,7 @@ use tollgate_sdk::{NextCall, ToolError};
 use crate::harness::{after, follow, ok, refused};
 
 /// A plan with two tasks of one step each.
-const TWO: [&str; 3] = [
+const TWO_TASKS: [&str; 3] = [
     r#"create {"title": "P"}"#,
     r#"create {"title": "a", "plan": "PLAN-001", "steps": [{"title": "s", "tests": ["t"]}]}"#,
     r#"create {"title": "b", "plan": "PLAN-001", "steps": [{"title": "s", "tests": ["t"]}]}"#,
@@ -49,7 +49,7 @@ fn reason(code: &str, message: &str) -> (String, String) {
 /// A plan that was completed, undone, and whose task was reopened then.
 #[test]
 fn redo_does_not_finish_a_plan_over_an_open_task() {
-    let session = after(&TWO);
+    let session = after(&TWO_TASKS);
     finish(&session, "TASK-001");
     finish(&session, "TASK-002");
     ok(&session, r#"complete {"task": "PLAN-001"}"#);
@@ -78,7 +78,7 @@ fn redo_does_not_finish_a_plan_over_an_open_task() {
 
 #[test]
 fn undo_does_not_finish_a_plan_over_an_open_task() {
-    let session = after(&TWO);
+    let session = after(&TWO_TASKS);
     finish(&session, "TASK-001");
     finish(&session, "TASK-002");
     ok(&session, r#"complete {"task": "PLAN-001"}"#);
@@ -99,7 +99,7 @@ fn shown(session: &Session, err: &ToolError) -> String {
 
 #[test]
 fn redo_and_undo_make_no_circle() {
-    let session = after(&TWO);
+    let session = after(&TWO_TASKS);
     depend(&session, "TASK-001", &["TASK-002"]);
     ok(&session, r#"undo {"task": "TASK-001"}"#);
     depend(&session, "TASK-002", &["TASK-001"]);
@@ -111,7 +111,7 @@ fn redo_and_undo_make_no_circle() {
     depend(&session, "TASK-002", &[]);
     ok(&session, r#"redo {"task": "TASK-001"}"#);
 
-    let session = after(&TWO);
+    let session = after(&TWO_TASKS);
     depend(&session, "TASK-001", &["TASK-002"]);
     depend(&session, "TASK-001", &[]);
     depend(&session, "TASK-002", &["TASK-001"]);
@@ -124,7 +124,7 @@ fn redo_and_undo_make_no_circle() {
 
 #[test]
 fn redo_makes_nothing_depend_on_what_is_gone() {
-    let session = after(&TWO);
+    let session = after(&TWO_TASKS);
     depend(&session, "TASK-001", &["TASK-002"]);
     ok(&session, r#"undo {"task": "TASK-001"}"#);
     ok(&session, r#"delete {"task": "TASK-002"}"#);
@@ -141,7 +141,7 @@ fn redo_makes_nothing_depend_on_what_is_gone() {
 
 #[test]
 fn undo_and_delete_leave_nothing_that_depends_on_what_is_gone() {
-    let session = after(&TWO);
+    let session = after(&TWO_TASKS);
     depend(&session, "TASK-001", &["TASK-002"]);
     for call in [r#"undo {"task": "TASK-002"}"#, r#"delete {"task": "TASK-002"}"#] {
         let err = refused(&session, call);
@@ -160,7 +160,7 @@ fn undo_and_delete_leave_nothing_that_depends_on_what_is_gone() {
 
 #[test]
 fn redo_makes_no_task_done_or_active_over_an_open_dependency() {
-    let session = after(&TWO);
+    let session = after(&TWO_TASKS);
     depend(&session, "TASK-002", &["TASK-001"]);
     finish(&session, "TASK-001");
     finish(&session, "TASK-002");
@@ -182,7 +182,7 @@ fn redo_makes_no_task_done_or_active_over_an_open_dependency() {
 /// A dependency is reopened only after what is DONE because of it, in the order in which that is possible.
 #[test]
 fn what_finished_work_depends_on_is_reopened_after_it() {
-    let session = after(&TWO);
+    let session = after(&TWO_TASKS);
     ok(
         &session,
         r#"create {"title": "c", "plan": "PLAN-001", "depends_on": ["TASK-002"], "steps": [{"title": "s", "tests": ["t"]}]}"#,
@@ -229,7 +229,7 @@ fn what_finished_work_depends_on_is_reopened_after_it() {
         ["ACTIVE", "TODO"]
     );
     // A finished task takes no open dependency.
-    let session = after(&TWO);
+    let session = after(&TWO_TASKS);
     finish(&session, "TASK-001");
     let err = refused(
         &session,
@@ -240,7 +240,7 @@ fn what_finished_work_depends_on_is_reopened_after_it() {
 
 #[test]
 fn canceling_a_plan_cancels_its_tasks_and_is_one_undo() {
-    let session = after(&TWO);
+    let session = after(&TWO_TASKS);
     finish(&session, "TASK-001");
     let canceled = ok(
         &session,
@@ -266,7 +266,7 @@ fn canceling_a_plan_cancels_its_tasks_and_is_one_undo() {
 
 #[test]
 fn work_on_a_node_is_progress_of_its_task() {
-    let session = after(&TWO);
+    let session = after(&TWO_TASKS);
     for task in ["TASK-001", "TASK-002"] {
         ok(
             &session,
@@ -289,7 +289,7 @@ fn work_on_a_node_is_progress_of_its_task() {
 
 #[test]
 fn evidence_after_closing_is_confirmed_before_the_task_completes() {
-    let session = after(&TWO);
+    let session = after(&TWO_TASKS);
     ok(
         &session,
         r#"close_step {"task": "TASK-001", "path": "s:0", "checkpoints": "gate"}"#,
@@ -318,7 +318,7 @@ fn evidence_after_closing_is_confirmed_before_the_task_completes() {
 /// Undo by actor leaves what others did, unless it hangs on what would go.
 #[test]
 fn my_own_change_is_undone_although_others_wrote_after_it() {
-    let session = after(&TWO);
+    let session = after(&TWO_TASKS);
     let by = |actor: &str, call: &str| call.replacen('{', &format!(r#"{{"actor": "{actor}", "#), 1);
     ok(
         &session,
@@ -391,7 +391,7 @@ fn my_own_change_is_undone_although_others_wrote_after_it() {
 /// After an undo by actor, the plain order is kept.
 #[test]
 fn redo_after_undo_by_actor_goes_in_order() {
-    let session = after(&TWO);
+    let session = after(&TWO_TASKS);
     ok(
         &session,
         r#"edit {"task": "TASK-001", "priority": "HIGH", "actor": "ann"}"#,
@@ -417,7 +417,7 @@ fn redo_after_undo_by_actor_goes_in_order() {
 /// Faults of earlier versions do not keep a write from mending a part of them.
 #[test]
 fn old_faults_can_be_mended_one_by_one() {
-    let session = after(&TWO);
+    let session = after(&TWO_TASKS);
     finish(&session, "TASK-001");
     let broken = r#""depends_on":["TASK-002","TASK-404"]"#;
     session.sql(&format!(
@@ -432,7 +432,7 @@ fn old_faults_can_be_mended_one_by_one() {
 #[test]
 fn the_parts_of_a_finished_task_stay_until_it_is_reopened() {
     for status in ["DONE", "CANCELED"] {
-        let session = after(&TWO);
+        let session = after(&TWO_TASKS);
         ok(
             &session,
             r#"task_add {"task": "TASK-001", "parent_step": "s:0", "title": "n"}"#,

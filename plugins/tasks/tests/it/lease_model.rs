@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 use tollgate_sdk::ToolError;
 use tollgate_sdk::native::Session;
 
-use crate::harness::{THREE, after, call_tool, ok};
+use crate::harness::{THREE_STEPS, after, call_tool, ok};
 
 const MINUTE: i64 = 60_000;
 const ACTORS: [&str; 3] = ["ann", "bob", "cy"];
@@ -41,7 +41,7 @@ struct Run {
 impl Run {
     fn new(seed: u64) -> Run {
         Run {
-            session: after(&[THREE]),
+            session: after(&[THREE_STEPS]),
             leases: [None; 3],
             minute: 0,
             events: 0,

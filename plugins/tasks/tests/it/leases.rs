@@ -3,7 +3,7 @@
 use serde_json::json;
 use tollgate_sdk::native::Session;
 
-use crate::harness::{THREE, after, call_tool, ok, refused};
+use crate::harness::{THREE_STEPS, after, call_tool, ok, refused};
 use crate::offers::probe;
 
 const CLOSE: &str =
@@ -11,7 +11,7 @@ const CLOSE: &str =
 
 /// A session in which ann holds the first step.
 fn held(more: &str) -> Session {
-    let session = after(&[THREE]);
+    let session = after(&[THREE_STEPS]);
     session.set_connection(Some("conn_ann"));
     ok(
         &session,
@@ -100,7 +100,7 @@ fn a_renewal_moves_the_lease_to_the_connection_over_which_it_comes() {
 
 #[test]
 fn a_connection_that_does_not_last_holds_nothing() {
-    let session = after(&[THREE]);
+    let session = after(&[THREE_STEPS]);
     for tool in ["tasks_step_claim", "tasks_take"] {
         let mut arguments = json!({"actor": "ann", "until": "connection"});
         if tool == "tasks_step_claim" {
@@ -170,7 +170,7 @@ fn a_step_that_somebody_else_holds_is_not_deleted() {
 #[test]
 fn the_history_says_why_a_lease_was_taken_over() {
     let session = after(&[
-        THREE,
+        THREE_STEPS,
         r#"step_claim {"task": "TASK-001", "path": "s:0", "actor": "ann"}"#,
         r#"step_claim {"task": "TASK-001", "path": "s:0", "actor": "bob", "force": true, "reason": "ann left"}"#,
         r#"define {"task": "TASK-001", "path": "s:1", "title": "changed"}"#,

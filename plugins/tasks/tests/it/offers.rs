@@ -5,7 +5,7 @@ use serde_json::{Value, json};
 use tollgate_sdk::NextCall;
 use tollgate_sdk::native::Session;
 
-use crate::harness::{THREE, after, ok};
+use crate::harness::{THREE_STEPS, after, ok};
 
 /// Tries every call that a reply or refusal names, each in a transaction that is rolled back. Returns those that are
 /// refused, and those that nobody asked for.
@@ -54,7 +54,7 @@ fn collect(value: &Value, calls: &mut Vec<NextCall>) {
 
 /// A workspace of several tasks: nodes, a step below a step, dependencies, and a second plan that waits.
 pub(crate) const SETUP: [&str; 6] = [
-    THREE,
+    THREE_STEPS,
     r#"create {"title": "waits", "plan": "PLAN-001", "depends_on": ["TASK-001"], "steps": [{"title": "s", "tests": ["t"]}]}"#,
     r#"create {"title": "free", "plan": "PLAN-001", "steps": [{"title": "a"}, {"title": "b", "checkpoints": ["security"]}]}"#,
     r#"task_add {"task": "TASK-001", "parent_step": "s:0", "title": "node"}"#,
@@ -234,7 +234,7 @@ fn a_mistyped_workspace_leads_to_the_one_that_was_meant() {
 
 #[test]
 fn arguments_that_do_not_fit_are_listed_as_blockers() {
-    let session = after(&[THREE]);
+    let session = after(&[THREE_STEPS]);
     let err = session
         .call("tasks_radar", r#"{"workspace": "w", "max_chars": "x"}"#)
         .unwrap_err();
@@ -283,7 +283,7 @@ fn what_has_to_be_reopened_in_order_is_shown_and_not_reopened() {
 
 #[test]
 fn a_step_that_moves_below_a_later_one_is_where_the_reply_says() {
-    let session = after(&[THREE]);
+    let session = after(&[THREE_STEPS]);
     ok(
         &session,
         r#"decompose {"task": "TASK-001", "path": "s:2", "steps": [{"title": "four"}, {"title": "five"}]}"#,

@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use crate::harness::{THREE, after, follow, ok, refused};
+use crate::harness::{THREE_STEPS, after, follow, ok, refused};
 
 fn paths(queue: &Value) -> Vec<String> {
     let ready = queue["ready"].as_array().unwrap().iter();
@@ -21,7 +21,7 @@ fn paths(queue: &Value) -> Vec<String> {
 #[test]
 fn a_step_with_open_nodes_is_not_ready_but_its_nodes_are() {
     let session = after(&[
-        THREE,
+        THREE_STEPS,
         r#"task_add {"task": "TASK-001", "parent_step": "s:0", "title": "n"}"#,
     ]);
     for status in ["ACTIVE", "DONE"] {
@@ -37,7 +37,7 @@ fn a_step_with_open_nodes_is_not_ready_but_its_nodes_are() {
 
 #[test]
 fn two_agents_share_a_task() {
-    let session = after(&[THREE]);
+    let session = after(&[THREE_STEPS]);
     let take = |owner: &str| ok(&session, &format!(r#"take {{"owner": "{owner}"}}"#));
     let first = take("ann");
     assert_eq!(
@@ -68,7 +68,7 @@ fn two_agents_share_a_task() {
 
 #[test]
 fn completion_is_work_and_the_views_say_so() {
-    let session = after(&[THREE]);
+    let session = after(&[THREE_STEPS]);
     for path in ["s:0", "s:1", "s:2"] {
         let close = format!(r#"close_step {{"task": "TASK-001", "path": "{path}", "checkpoints": "gate"}}"#);
         ok(&session, &close);
@@ -101,7 +101,7 @@ fn completion_is_work_and_the_views_say_so() {
 #[test]
 fn parked_canceled_and_waiting_plans_have_no_ready_work() {
     let session = after(&[
-        THREE,
+        THREE_STEPS,
         r#"create {"title": "Q"}"#,
         r#"edit {"task": "PLAN-001", "depends_on": ["PLAN-002"]}"#,
     ]);
@@ -159,7 +159,7 @@ fn every_task_is_ranked() {
 #[test]
 fn risks_of_a_plan_are_those_of_its_tasks() {
     let session = after(&[
-        THREE,
+        THREE_STEPS,
         r#"create {"title": "U", "plan": "PLAN-001", "depends_on": ["TASK-001"]}"#,
         r#"block {"task": "TASK-001", "path": "s:0", "reason": "no key"}"#,
         r#"progress {"task": "TASK-001", "path": "s:1", "completed": true, "force": true, "reason": "no time"}"#,

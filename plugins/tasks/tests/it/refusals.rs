@@ -4,7 +4,7 @@ use serde_json::json;
 use tollgate_sdk::native::Session;
 use tollgate_sdk::{NextCall, ToolError};
 
-use crate::harness::{THREE, after, follow, ok, refused};
+use crate::harness::{THREE_STEPS, after, follow, ok, refused};
 
 fn codes(err: &ToolError) -> Vec<&str> {
     err.blockers.iter().map(|blocker| blocker.code.as_str()).collect()
@@ -12,7 +12,7 @@ fn codes(err: &ToolError) -> Vec<&str> {
 
 #[test]
 fn targets_are_explicit() {
-    let session = after(&[THREE, r#"create {"title": "second"}"#]);
+    let session = after(&[THREE_STEPS, r#"create {"title": "second"}"#]);
     for line in [
         r#"done {"task": "TASK-001", "path": "s:0", "step_id": "STEP-00000002"}"#,
         r#"close_step {"task": "TASK-001", "path": "s:0", "step_id": "STEP-00000002", "checkpoints": "gate"}"#,
@@ -37,7 +37,7 @@ fn targets_are_explicit() {
 
 #[test]
 fn what_is_not_there_is_unknown() {
-    let session = after(&[THREE]);
+    let session = after(&[THREE_STEPS]);
     for line in [
         r#"radar {"task": "TASK-009"}"#,
         r#"radar {"task": "nonsense"}"#,
@@ -59,7 +59,7 @@ fn what_is_not_there_is_unknown() {
 
 #[test]
 fn nothing_crosses_workspaces() {
-    let session = after(&[THREE, r#"create {"workspace": "other", "title": "theirs"}"#]);
+    let session = after(&[THREE_STEPS, r#"create {"workspace": "other", "title": "theirs"}"#]);
     assert_eq!(
         refused(&session, r#"radar {"workspace": "other", "task": "TASK-001"}"#).code,
         "NOT_FOUND"
@@ -121,7 +121,7 @@ fn nothing_crosses_workspaces() {
 #[test]
 fn a_stale_revision_is_refused_by_every_write() {
     let session = after(&[
-        THREE,
+        THREE_STEPS,
         r#"task_add {"task": "TASK-001", "parent_step": "s:0", "title": "n"}"#,
         r#"note {"task": "PLAN-001", "note": "n"}"#,
         r#"step_claim {"task": "TASK-001", "path": "s:1", "owner": "me"}"#,
@@ -166,7 +166,7 @@ fn a_stale_revision_is_refused_by_every_write() {
 
 #[test]
 fn a_mismatch_tells_what_changed_and_where_to_look() {
-    let session = after(&[THREE]);
+    let session = after(&[THREE_STEPS]);
     ok(&session, r#"block {"task": "TASK-001", "path": "s:0"}"#);
     ok(&session, r#"note {"task": "TASK-001", "note": "n"}"#);
     ok(&session, r#"note {"task": "PLAN-001", "note": "another's"}"#);
@@ -195,7 +195,7 @@ fn a_mismatch_tells_what_changed_and_where_to_look() {
 #[test]
 fn every_reason_not_to_close_comes_at_once() {
     let session = after(&[
-        THREE,
+        THREE_STEPS,
         r#"define {"task": "TASK-001", "path": "s:0", "checkpoints": ["security"]}"#,
         r#"decompose {"task": "TASK-001", "path": "s:0", "steps": [{"title": "below"}]}"#,
         r#"task_add {"task": "TASK-001", "parent_step": "s:0", "title": "node"}"#,
@@ -262,7 +262,7 @@ fn every_reason_not_to_close_comes_at_once() {
 
 #[test]
 fn each_gate_alone_has_its_code() {
-    let session = after(&[THREE, r#"block {"task": "TASK-001", "path": "s:0"}"#]);
+    let session = after(&[THREE_STEPS, r#"block {"task": "TASK-001", "path": "s:0"}"#]);
     assert_eq!(
         refused(
             &session,
@@ -474,7 +474,7 @@ fn a_task_of_a_done_plan_is_reopened_after_its_plan() {
 
 #[test]
 fn leases_name_their_holder_expire_and_are_taken_over_for_a_reason() {
-    let session = after(&[THREE]);
+    let session = after(&[THREE_STEPS]);
     let claim = |owner: &str, more: &str| {
         format!(r#"step_claim {{"task": "TASK-001", "path": "s:0", "owner": "{owner}"{more}}}"#)
     };
@@ -542,7 +542,7 @@ fn leases_name_their_holder_expire_and_are_taken_over_for_a_reason() {
 
 #[test]
 fn a_faulty_checkpoint_is_named_by_its_field() {
-    let session = after(&[THREE]);
+    let session = after(&[THREE_STEPS]);
     for (checkpoints, field, fault) in [
         (
             r#"{"bogus": {"confirmed": true}}"#,

@@ -4,7 +4,7 @@ use serde_json::{Value, json};
 use tollgate_sdk::native::{EPOCH_MS, Session};
 use tollgate_sdk::{Effect, FoundOperation, Operation, TestOutcome, TestResult, TestedTree, ToolError};
 
-use crate::harness::{THREE, after, call_tool, ok, refused};
+use crate::harness::{THREE_STEPS, after, call_tool, ok, refused};
 use crate::offers::probe;
 
 /// A test run in the ledger, of an envelope that had counted some mutations.
@@ -33,7 +33,7 @@ pub(crate) fn run(op_id: &str, result: TestResult, envelope: Option<(&str, u64)>
 
 /// A session an hour after its plan was made, at the time of the runs.
 fn session(rule: &str, found: Vec<FoundOperation>) -> Session {
-    let session = after(&[THREE]).config(&json!({"evidence": rule}));
+    let session = after(&[THREE_STEPS]).config(&json!({"evidence": rule}));
     session.advance_ms(3_600_000);
     know(&session, found);
     session
@@ -358,7 +358,7 @@ fn parts_that_go_and_tasks_that_are_canceled_are_no_way_around_required_evidence
         r#"move {"task": "TASK-001", "path": "s:0.s:0", "parent_step": "s:1"}"#,
         r#"delete {"task": "TASK-001", "path": "s:0.s:0"}"#,
     ] {
-        let strict = after(&[THREE, bare, part]).config(&json!({"evidence": "required"}));
+        let strict = after(&[THREE_STEPS, bare, part]).config(&json!({"evidence": "required"}));
         strict.advance_ms(3_600_000);
         know(&strict, vec![run("op_1", TestResult::Passed, None)]);
         let item = json!({"task": "TASK-001", "path": "s:0.s:0", "items": [{"operation_id": "op_1"}]});
@@ -376,7 +376,7 @@ fn parts_that_go_and_tasks_that_are_canceled_are_no_way_around_required_evidence
             "{way}"
         );
     }
-    let strict = after(&[THREE]).config(&json!({"evidence": "required"}));
+    let strict = after(&[THREE_STEPS]).config(&json!({"evidence": "required"}));
     ok(&strict, r#"complete {"task": "TASK-001", "status": "CANCELED"}"#);
     let done = r#"complete {"task": "PLAN-001"}"#;
     assert_eq!(

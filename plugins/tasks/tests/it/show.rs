@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use crate::harness::{THREE, after, call_tool, follow, ok, refused};
+use crate::harness::{THREE_STEPS, after, call_tool, follow, ok, refused};
 
 /// All parts of a target, read page by page, with divided texts joined again.
 fn whole(session: &tollgate_sdk::native::Session, target: &Value, max_chars: i64) -> Vec<Value> {
@@ -52,7 +52,7 @@ fn texts(parts: &[Value], kind: &str) -> Vec<String> {
 
 #[test]
 fn everything_about_a_step_comes_back_whole_at_any_size_of_a_page() {
-    let session = after(&[THREE]);
+    let session = after(&[THREE_STEPS]);
     let note = format!("{}DO NOT use the order id", "größe \"x\"\n".repeat(80));
     let body = format!("{}FAILED", "line 漢字\n".repeat(2_000));
     let at = json!({"task": "TASK-001", "path": "s:0"});
@@ -226,7 +226,7 @@ fn search_finds_words_and_tags_best_first() {
 
 #[test]
 fn a_shortened_list_says_that_there_is_more() {
-    let session = after(&[THREE, r#"create {"title": "Q"}"#]);
+    let session = after(&[THREE_STEPS, r#"create {"title": "Q"}"#]);
     for max_chars in [80, 200] {
         let list = ok(&session, &format!(r#"context {{"max_chars": {max_chars}}}"#));
         assert_eq!(list["has_more"], true, "{list}");
@@ -237,7 +237,7 @@ fn a_shortened_list_says_that_there_is_more() {
 
 #[test]
 fn a_parent_step_is_named_by_path_in_both_tools() {
-    let session = after(&[THREE]);
+    let session = after(&[THREE_STEPS]);
     let under = ok(
         &session,
         r#"decompose {"task": "TASK-001", "parent_step": "s:2", "steps": [{"title": "x"}]}"#,
@@ -251,7 +251,7 @@ fn the_prompt_shows_the_work_of_a_workspace_and_how_to_go_on() {
     let say = |arguments: &str| session.prompt("tasks_resume_work", arguments);
     assert!(say("{}").unwrap().starts_with("Nothing is planned."));
     let session = after(&[
-        THREE,
+        THREE_STEPS,
         r#"create {"title": "waits", "plan": "PLAN-001", "depends_on": ["TASK-001"], "steps": [{"title": "s"}]}"#,
         r#"step_claim {"task": "TASK-001", "path": "s:0", "actor": "ann"}"#,
         r#"create {"workspace": "other", "title": "elsewhere"}"#,
@@ -276,7 +276,7 @@ fn the_prompt_shows_the_work_of_a_workspace_and_how_to_go_on() {
 /// Storage takes patterns of 256 bytes only, and a word may be longer.
 #[test]
 fn words_of_every_allowed_length_are_found() {
-    let session = after(&[THREE]);
+    let session = after(&[THREE_STEPS]);
     for length in [200, 248, 249, 250, 256, 500] {
         let word = "x".repeat(length - 4) + "%_!y";
         ok(
@@ -297,7 +297,7 @@ fn words_of_every_allowed_length_are_found() {
 
 #[test]
 fn notes_of_confirmations_that_were_taken_back_can_be_read() {
-    let session = after(&[THREE]);
+    let session = after(&[THREE_STEPS]);
     let verify = |said: Value, actor: &str| {
         let at = json!({"task": "TASK-001", "path": "s:0", "checkpoints": said, "actor": actor});
         call_tool(&session, "tasks_verify", at).unwrap();

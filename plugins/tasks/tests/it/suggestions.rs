@@ -4,7 +4,7 @@ use serde_json::{Value, json};
 use tollgate_sdk::NextCall;
 use tollgate_sdk::native::Session;
 
-use crate::harness::{THREE, after, call_tool, follow, ok, refused};
+use crate::harness::{THREE_STEPS, after, call_tool, follow, ok, refused};
 use crate::offers::probe;
 
 /// The only next call of a reply. It is accepted.
@@ -116,7 +116,7 @@ fn the_name_of_the_caller_stays_in_the_calls_that_write() {
 #[test]
 fn a_step_in_full_says_who_confirmed_forced_reopened_and_showed() {
     let session = after(&[
-        THREE,
+        THREE_STEPS,
         r#"evidence_capture {"task": "TASK-001", "path": "s:0", "checks": ["c"], "actor": "ann"}"#,
         r#"verify {"task": "TASK-001", "path": "s:0", "checkpoints": {"criteria": {"confirmed": true}}, "actor": "bob"}"#,
     ]);
@@ -233,7 +233,7 @@ fn every_faulty_field_of_bootstrapped_tasks_is_named() {
 #[test]
 fn undo_says_what_it_undid() {
     let session = after(&[
-        THREE,
+        THREE_STEPS,
         r#"block {"task": "TASK-001", "path": "s:0", "reason": "r", "actor": "ann"}"#,
     ]);
     let wanted = json!([{"operation": 2, "tool": "tasks_block", "actor": "ann", "summary": "blocked step \"one\" of TASK-001 (r)"}]);
@@ -247,7 +247,7 @@ fn undo_says_what_it_undid() {
     ok(&session, batch);
     assert_eq!(ok(&session, "undo {}")["reverted"].as_array().unwrap().len(), 2);
     // What is undone can be gone.
-    let session = after(&[THREE]);
+    let session = after(&[THREE_STEPS]);
     assert_eq!(ok(&session, "undo {}").get("next"), None);
 }
 
@@ -302,7 +302,7 @@ fn replies_of_writes_say_what_comes_next() {
 #[test]
 fn small_things_that_strangers_tripped_over() {
     let session = after(&[
-        THREE,
+        THREE_STEPS,
         r#"note {"task": "TASK-001", "path": "s:1", "note": "below a step"}"#,
         r#"step_claim {"task": "TASK-001", "path": "s:0", "actor": "ann"}"#,
     ]);

@@ -3,12 +3,12 @@
 use serde_json::json;
 use tollgate_sdk::native::Session;
 
-use crate::harness::{THREE, after, follow, ok, refused, texts};
+use crate::harness::{THREE_STEPS, after, follow, ok, refused, texts};
 use crate::offers::probe;
 
 #[test]
 fn there_is_an_end_to_undoing_and_redoing() {
-    let session = after(&[THREE]);
+    let session = after(&[THREE_STEPS]);
     assert_eq!(refused(&session, "redo {}").code, "NOTHING_TO_REDO");
     ok(&session, "undo {}");
     assert_eq!(refused(&session, "undo {}").code, "NOTHING_TO_UNDO");
@@ -25,7 +25,7 @@ fn there_is_an_end_to_undoing_and_redoing() {
 
 #[test]
 fn a_new_write_ends_redo_for_what_it_changed_only() {
-    let session = after(&[THREE, r#"create {"title": "other", "plan": "PLAN-001"}"#]);
+    let session = after(&[THREE_STEPS, r#"create {"title": "other", "plan": "PLAN-001"}"#]);
     ok(&session, r#"block {"task": "TASK-001", "path": "s:0"}"#);
     ok(&session, r#"undo {"task": "TASK-001"}"#);
     ok(&session, r#"note {"task": "TASK-002", "note": "n"}"#);
@@ -48,7 +48,7 @@ fn a_new_write_ends_redo_for_what_it_changed_only() {
 /// Later operations can depend on an operation without a change of its records, so records alone do not show conflicts.
 #[test]
 fn what_later_operations_build_on_is_undone_after_them_and_redone_before_them() {
-    let session = after(&[THREE, r#"create {"title": "other", "plan": "PLAN-001"}"#]);
+    let session = after(&[THREE_STEPS, r#"create {"title": "other", "plan": "PLAN-001"}"#]);
     let records = || session.sql("SELECT kind, id, body FROM tasks_records ORDER BY kind, id");
     let before = records();
     let err = refused(&session, r#"undo {"task": "TASK-001"}"#);
@@ -96,7 +96,7 @@ fn what_built_on_an_operation_that_a_write_replaced_cannot_be_redone() {
 
 #[test]
 fn what_changed_since_is_a_conflict() {
-    let session = after(&[THREE, r#"edit {"task": "PLAN-001", "title": "renamed"}"#]);
+    let session = after(&[THREE_STEPS, r#"edit {"task": "PLAN-001", "title": "renamed"}"#]);
     // The task's latest operation made the plan as well, and the plan changed since.
     let err = refused(&session, r#"undo {"task": "TASK-001"}"#);
     assert_eq!(err.code, "UNDO_CONFLICT");
@@ -112,7 +112,7 @@ fn what_changed_since_is_a_conflict() {
 #[test]
 fn deleting_a_plan_or_task_is_final() {
     let session = after(&[
-        THREE,
+        THREE_STEPS,
         r#"evidence_capture {"task": "TASK-001", "items": [{"kind": "diff", "body": "x"}]}"#,
     ]);
     ok(&session, r#"delete {"task": "TASK-001"}"#);
@@ -137,7 +137,7 @@ fn deleting_a_plan_or_task_is_final() {
 #[test]
 fn a_deleted_step_returns_to_its_place_with_all_it_had() {
     let session = after(&[
-        THREE,
+        THREE_STEPS,
         r#"decompose {"task": "TASK-001", "path": "s:1", "steps": [{"title": "below"}]}"#,
         r#"task_add {"task": "TASK-001", "parent_step": "s:1", "title": "node"}"#,
         r#"evidence_capture {"task": "TASK-001", "path": "s:1", "items": [{"kind": "diff", "body": "proof"}]}"#,
@@ -168,7 +168,7 @@ fn undo_takes_no_lease_from_its_holder_and_suggests_no_operation_of_others() {
         shown["parts"][0]["facts"]["leased_to"].clone()
     };
     let session = after(&[
-        THREE,
+        THREE_STEPS,
         &claim("bob"),
         r#"step_release {"task": "TASK-001", "path": "s:0", "actor": "bob"}"#,
         &claim("ann"),
@@ -219,7 +219,7 @@ fn undo_takes_no_lease_from_its_holder_and_suggests_no_operation_of_others() {
 #[test]
 fn undo_neither_confirms_nor_withdraws_on_a_step_that_somebody_else_holds() {
     let session = after(&[
-        THREE,
+        THREE_STEPS,
         r#"step_claim {"task": "TASK-001", "path": "s:0", "actor": "ann"}"#,
         r#"verify {"task": "TASK-001", "path": "s:0", "checkpoints": "gate", "actor": "ann"}"#,
     ]);
@@ -244,7 +244,7 @@ fn a_refused_undo_says_whose_operation_is_in_the_way() {
         format!(r#"define {{"task": "TASK-001", "path": "s:1", "title": "{title}", "actor": "{actor}"}}"#)
     };
     let session = after(&[
-        THREE,
+        THREE_STEPS,
         &define("of bob", "bob"),
         &define("of ann", "ann"),
         r#"close_step {"task": "TASK-001", "path": "s:1", "checkpoints": "gate", "actor": "ann"}"#,

@@ -4,7 +4,7 @@ use proptest::prelude::*;
 use serde_json::{Value, json};
 use tollgate_sdk::native::Session;
 
-use crate::harness::{THREE, after, call_tool, ok, refused};
+use crate::harness::{THREE_STEPS, after, call_tool, ok, refused};
 
 const VIEWS: [&str; 8] = [
     "tasks_radar",
@@ -254,7 +254,7 @@ fn next_is_in_order_and_says_why_things_wait() {
 #[test]
 fn the_reason_of_a_reopening_is_where_one_looks_first() {
     let session = after(&[
-        THREE,
+        THREE_STEPS,
         r#"close_step {"task": "TASK-001", "path": "s:0", "checkpoints": "gate"}"#,
         r#"progress {"task": "TASK-001", "path": "s:0", "completed": false, "reason": "it leaks"}"#,
     ]);
@@ -288,7 +288,7 @@ fn the_reason_of_a_reopening_is_where_one_looks_first() {
 #[test]
 fn a_focus_that_is_gone_is_said_to_be_the_focus() {
     let session = after(&[
-        THREE,
+        THREE_STEPS,
         r#"create {"title": "U", "plan": "PLAN-001"}"#,
         r#"focus_set {"task": "TASK-002"}"#,
         "undo {}",

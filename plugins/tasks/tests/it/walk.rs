@@ -4,7 +4,7 @@ use expect_test::expect;
 use serde_json::Value;
 use tollgate_sdk::NextCall;
 
-use crate::harness::{THREE, check, follow, ok, refused, session};
+use crate::harness::{THREE_STEPS, check, follow, ok, refused, session};
 
 #[test]
 fn from_bootstrap_to_handoff() {
@@ -19,7 +19,7 @@ fn from_bootstrap_to_handoff() {
         handoff {"task": "TASK-001"}
         "#;
     check(
-        &[THREE],
+        &[THREE_STEPS],
         script,
         expect![[r##"
             # refused: nothing is confirmed
@@ -39,7 +39,7 @@ fn from_bootstrap_to_handoff() {
 #[test]
 fn the_calls_that_replies_name_lead_to_the_end() {
     let session = session();
-    let mut reply = ok(&session, THREE.trim_start_matches("- "));
+    let mut reply = ok(&session, THREE_STEPS.trim_start_matches("- "));
     let next =
         |reply: &Value| -> NextCall { serde_json::from_value(reply["next_calls"][0].clone()).unwrap() };
     for path in ["s:0", "s:1", "s:2"] {

@@ -2,11 +2,11 @@
 
 use serde_json::{Value, json};
 
-use crate::harness::{THREE, after, ok, refused, texts};
+use crate::harness::{THREE_STEPS, after, ok, refused, texts};
 
 #[test]
 fn security_perf_and_docs_are_wanted_when_declared_linked_or_named() {
-    let session = after(&[THREE]);
+    let session = after(&[THREE_STEPS]);
     let close = |path: &str| {
         refused(
             &session,
@@ -52,7 +52,7 @@ fn security_perf_and_docs_are_wanted_when_declared_linked_or_named() {
 
 #[test]
 fn force_is_for_progress_alone_needs_a_reason_and_does_not_complete_the_task() {
-    let session = after(&[THREE]);
+    let session = after(&[THREE_STEPS]);
     let force = |more: &str| {
         format!(r#"progress {{"task": "TASK-001", "path": "s:0", "completed": true, "force": true{more}}}"#)
     };
@@ -80,7 +80,7 @@ fn force_is_for_progress_alone_needs_a_reason_and_does_not_complete_the_task() {
 
 #[test]
 fn new_criteria_take_their_confirmation_back() {
-    let session = after(&[THREE]);
+    let session = after(&[THREE_STEPS]);
     ok(
         &session,
         r#"verify {"task": "TASK-001", "path": "s:0", "checkpoints": "gate"}"#,
@@ -101,7 +101,7 @@ fn new_criteria_take_their_confirmation_back() {
 
 #[test]
 fn what_a_call_says_does_not_hold_is_taken_back() {
-    let session = after(&[THREE]);
+    let session = after(&[THREE_STEPS]);
     let confirmed =
         || ok(&session, r#"mirror {"task": "TASK-001", "path": "s:0"}"#)["steps"][0]["confirmed"].clone();
     ok(
@@ -136,7 +136,7 @@ fn what_a_call_says_does_not_hold_is_taken_back() {
 #[test]
 fn reopening_a_step_reopens_what_is_above_it() {
     let session = after(&[
-        THREE,
+        THREE_STEPS,
         r#"decompose {"task": "TASK-001", "path": "s:0", "steps": [{"title": "below"}]}"#,
         r#"done {"task": "TASK-001", "path": "s:0.s:0"}"#,
         r#"close_step {"task": "TASK-001", "path": "s:0", "checkpoints": "gate"}"#,
@@ -161,7 +161,7 @@ fn reopening_a_step_reopens_what_is_above_it() {
 
 #[test]
 fn closing_a_task_shows_first_and_does_all_or_nothing() {
-    let session = after(&[THREE]);
+    let session = after(&[THREE_STEPS]);
     for path in ["s:0", "s:1"] {
         ok(
             &session,
@@ -216,7 +216,7 @@ fn closing_a_task_shows_first_and_does_all_or_nothing() {
 
 #[test]
 fn a_plan_has_a_checklist_and_a_contract() {
-    let session = after(&[THREE]);
+    let session = after(&[THREE_STEPS]);
     ok(
         &session,
         r#"plan {"plan": "PLAN-001", "steps": ["x", "y"], "doc": "how"}"#,

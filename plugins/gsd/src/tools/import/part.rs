@@ -6,7 +6,7 @@ use serde_json::json;
 use tollgate_sdk::{Cx, Db, DbError, NextCall, Tool as _, ToolError, Workspace};
 
 use super::{ImportLogs, Imported, OnConflict};
-use crate::act::ANONYMOUS;
+use crate::act::DEFAULT_ACTOR;
 use crate::files::{self, DamagedLine, Kind, Log, Parsed, Problem, Rows, Scope, UnknownLine};
 use crate::model::{Severity, Unit};
 use crate::next;
@@ -21,7 +21,7 @@ const TRANSACTION_MS: i64 = 400;
 /// Milliseconds after which a call takes no further part. The host ends calls after 30 s.
 const PART_MS: i64 = 8_000;
 /// Bytes of damaged lines that are written at once.
-const PIECE: usize = 256 << 10;
+const PIECE_BYTES: usize = 256 << 10;
 /// Most warnings of one reply.
 const MAX_WARNINGS: usize = 20;
 
@@ -133,7 +133,7 @@ impl Part<'_> {
                         imported.warnings.push(warning);
                     }
                 }
-                if text.len() > PIECE {
+                if text.len() > PIECE_BYTES {
                     workspace.append(path, text.as_bytes())?;
                     text.clear();
                 }
@@ -380,7 +380,7 @@ impl Part<'_> {
             unit: String::new(),
             code: None,
             message,
-            actor_name: ANONYMOUS.to_owned(),
+            actor_name: DEFAULT_ACTOR.to_owned(),
             trigger_reason: None,
             session_id: self.cx.session_id().to_owned(),
             op_id: self.cx.op_id().to_owned(),

@@ -51,7 +51,7 @@ const BUILTINS: &[&str] = &[
     "callable",
 ];
 /// First lines of messages of `unittest` after which only values follow.
-const LISTS: &[&str] = &[
+const LIST_MESSAGES: &[&str] = &[
     "Items in the first set but not the second:",
     "Items in the second set but not the first:",
     "Element counts were not equal:",
@@ -80,7 +80,7 @@ pub(super) fn without_actual(lines: &[&str], of: Made) -> Option<Vec<String>> {
         return Some(kept);
     }
     let first = lines.first()?;
-    if LISTS.contains(first) {
+    if LIST_MESSAGES.contains(first) {
         return Some(vec![match first.starts_with("Items") {
             true => "other items".to_owned(),
             false => (*first).to_owned(),

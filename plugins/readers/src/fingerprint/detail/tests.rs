@@ -6,7 +6,7 @@ use crate::readers::{self, Run};
 
 #[test]
 fn every_rule_is_a_pattern() {
-    assert_eq!(COMPILED.len(), RULES.len());
+    assert_eq!(COMPILED_RULES.len(), RULES.len());
 }
 
 fn check(kind: Option<&str>, cases: &[(&str, &str, &str)]) {

@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use serde_json::json;
 use tollgate_sdk::{NextCall, ToolError};
 
-use super::{Linter, STEPS, Severity};
+use super::{Linter, MAX_STEPS_PER_TASK, Severity};
 use crate::closing;
 use crate::dependency::{self, Dependency};
 use crate::model::{Checkpoint, Status};
@@ -15,7 +15,7 @@ use crate::store::record::{From, of_root};
 use crate::store::root::Head;
 
 /// Most pieces of evidence of one task that are examined.
-const EVIDENCE: usize = 200;
+const MAX_EVIDENCE: usize = 200;
 
 impl Linter<'_> {
     /// A finished plan with unfinished tasks.
@@ -118,7 +118,7 @@ impl Linter<'_> {
         let mut parents = BTreeSet::new();
         for status in [step_status::OPEN, step_status::BLOCKED] {
             let (db, workspace) = (scope.db(), &scope.workspace);
-            for step in of_root::<Step>(db, workspace, id, status, From::Oldest, STEPS)? {
+            for step in of_root::<Step>(db, workspace, id, status, From::Oldest, MAX_STEPS_PER_TASK)? {
                 parents.extend(step.record.parent);
             }
         }
@@ -128,7 +128,7 @@ impl Linter<'_> {
             id,
             step_status::OPEN,
             From::Oldest,
-            STEPS,
+            MAX_STEPS_PER_TASK,
         )?;
         parents.extend(open.into_iter().map(|node| node.record.step));
         for parent in parents {
@@ -153,7 +153,7 @@ impl Linter<'_> {
     /// Closed steps with evidence for a checkpoint that nobody confirmed.
     pub(super) fn unconfirmed_evidence(&mut self, task: &Task) -> Result<(), ToolError> {
         let (scope, id) = (self.scope, &task.meta.id);
-        let all = of_root::<Evidence>(scope.db(), &scope.workspace, id, "", From::Oldest, EVIDENCE)?;
+        let all = of_root::<Evidence>(scope.db(), &scope.workspace, id, "", From::Oldest, MAX_EVIDENCE)?;
         let mut seen = BTreeSet::new();
         for evidence in all {
             let (Some(step), Some(checkpoint)) = (evidence.record.step, evidence.record.checkpoint) else {

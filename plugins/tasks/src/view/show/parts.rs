@@ -21,9 +21,9 @@ use crate::store::record::children;
 use crate::store::root::{Wanted, page};
 
 /// Most children that are listed. tasks_mirror and tasks_context list the others.
-const CHILDREN: usize = 500;
+const MAX_CHILDREN: usize = 500;
 /// Most notes and most pieces of evidence that are shown.
-const RECORDS: usize = 5_000;
+const MAX_RECORDS: usize = 5_000;
 
 /// The parts of a plan or task.
 pub(crate) fn of_root(scope: &Scope<'_>, root: &Root) -> Result<Vec<Part>, ToolError> {
@@ -79,7 +79,7 @@ fn tasks(scope: &Scope<'_>, plan: &Meta, parts: &mut Vec<Part>) -> Result<(), To
         plan: Some(&plan.id),
         statuses: Status::ALL,
         after: 0,
-        limit: CHILDREN,
+        limit: MAX_CHILDREN,
     };
     for head in page(scope.db(), &scope.workspace, &wanted)? {
         let facts = json!({"status": head.status, "priority": head.priority});
@@ -197,14 +197,14 @@ fn checkpoints(scope: &Scope<'_>, step: &Step, parts: &mut Vec<Part>) -> Result<
 /// The child steps and nodes of a task or step.
 fn steps(scope: &Scope<'_>, parent: &str, above: &Path, parts: &mut Vec<Part>) -> Result<(), ToolError> {
     let (db, workspace) = (scope.db(), &scope.workspace);
-    for child in children::<Step>(db, workspace, parent, CHILDREN)? {
+    for child in children::<Step>(db, workspace, parent, MAX_CHILDREN)? {
         let path = above.child(child.ordinal).to_string();
         let step = child.record;
         let facts = json!({"path": path, "status": step.status(), "reopened": step.reopen_reason});
         let part = Part::facts("step", facts);
         parts.push(part.with_id(&step.id).with_text(&short(&step.title, 200)));
     }
-    for child in children::<Node>(db, workspace, parent, CHILDREN)? {
+    for child in children::<Node>(db, workspace, parent, MAX_CHILDREN)? {
         let path = format!("{above}.t:{}", child.ordinal);
         let node = child.record;
         let part = Part::facts("node", json!({"path": path, "status": node.status}));
@@ -233,7 +233,7 @@ pub(crate) fn of_node(node: &Located<Node>) -> Vec<Part> {
 /// Notes and evidence, oldest first.
 fn recorded(scope: &Scope<'_>, parent: &str, parts: &mut Vec<Part>) -> Result<(), ToolError> {
     let (db, workspace) = (scope.db(), &scope.workspace);
-    for note in children::<Note>(db, workspace, parent, RECORDS)? {
+    for note in children::<Note>(db, workspace, parent, MAX_RECORDS)? {
         let note = note.record;
         let kind = if note.decision { "decision" } else { "note" };
         parts.push(
@@ -242,7 +242,7 @@ fn recorded(scope: &Scope<'_>, parent: &str, parts: &mut Vec<Part>) -> Result<()
                 .with_text(&note.text),
         );
     }
-    for evidence in children::<Evidence>(db, workspace, parent, RECORDS)? {
+    for evidence in children::<Evidence>(db, workspace, parent, MAX_RECORDS)? {
         let evidence = evidence.record;
         let is_stated = evidence.exit_code.is_some() && evidence.operation.is_none();
         let facts = json!({

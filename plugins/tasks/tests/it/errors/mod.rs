@@ -12,7 +12,7 @@ use tollgate_sdk::native::Session;
 
 use self::rest::{bad_arguments, the_rest};
 use self::state::{gates, targets};
-use crate::harness::{THREE, after, call_tool};
+use crate::harness::{THREE_STEPS, after, call_tool};
 use crate::offers::probe;
 
 /// Every code that the pack refuses with.
@@ -41,7 +41,7 @@ const CODES: [&str; 21] = [
 ];
 
 /// A second task that waits for the first, one without steps, and one of another plan.
-const MORE: [&str; 4] = [
+const MORE_TASKS: [&str; 4] = [
     r#"create {"title": "waits", "plan": "PLAN-001", "depends_on": ["TASK-001"], "steps": [{"title": "s", "tests": ["t"]}]}"#,
     r#"create {"title": "empty", "plan": "PLAN-001", "depends_on": ["TASK-002"]}"#,
     r#"create {"title": "second plan", "depends_on": ["PLAN-001"]}"#,
@@ -103,8 +103,8 @@ fn is_complete(err: &ToolError) {
 }
 
 fn holds(row: &Row) {
-    let mut setup = vec![THREE];
-    setup.extend(MORE);
+    let mut setup = vec![THREE_STEPS];
+    setup.extend(MORE_TASKS);
     setup.extend(row.setup);
     let session = after(&setup);
     let before = stored(&session);

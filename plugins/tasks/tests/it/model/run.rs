@@ -7,7 +7,7 @@ use tollgate_sdk::native::Session;
 
 use super::Op;
 use super::state::{Node, State, Step, at, path, shown, ways};
-use crate::harness::{THREE, after};
+use crate::harness::{THREE_STEPS, after};
 
 pub(super) struct Run {
     pub(super) session: Session,
@@ -20,7 +20,7 @@ pub(super) struct Run {
 
 impl Run {
     pub(super) fn new() -> Run {
-        let session = after(&[THREE]);
+        let session = after(&[THREE_STEPS]);
         let step = |number: usize, name: &str| Step {
             id: format!("STEP-{number:08}"),
             title: name.to_owned(),
