@@ -241,7 +241,7 @@ impl From<ProcessError> for ToolError {
                  [workspaces.NAME], a test with tests.default = [\"cargo\", \"test\"] there, and a program with \
                  grants.process = [\"make\"] in [packs.PACK].",
             ),
-            ProcessError::UnknownWorkspace(_) => ("WORKSPACE_UNKNOWN", crate::workspace::UNKNOWN),
+            ProcessError::UnknownWorkspace(_) => ("WORKSPACE_UNKNOWN", crate::workspace::UNKNOWN_REMEDIATION),
             ProcessError::Invalid(_) => ("PROCESS_INVALID", "Send shorter arguments without NUL."),
             ProcessError::NotStarted(_) => (
                 "PROCESS_NOT_STARTED",

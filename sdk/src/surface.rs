@@ -17,17 +17,17 @@ const LONGEST_ALIAS: usize = 64;
 /// Longest description, in bytes.
 const LONGEST_DESCRIPTION: usize = 1 << 10;
 /// Largest schema, in bytes of JSON.
-const LARGEST_SCHEMA: usize = 16 << 10;
+const MAX_SCHEMA_BYTES: usize = 16 << 10;
 /// Deepest nesting of objects and arrays in a schema.
-const DEEPEST: usize = 5;
+const MAX_DEPTH: usize = 5;
 /// Deepest nesting of a schema that uses all of JSON Schema.
-const DEEPEST_FULL: usize = 24;
+const MAX_DEPTH_FULL: usize = 24;
 /// Dialect that a schema names in order to use all of JSON Schema.
 const DIALECT: &str = "https://json-schema.org/draft/2020-12/schema";
 /// Keywords for which some client refuses the whole list.
-const BANNED: [&str; 7] = ["$ref", "$schema", "$defs", "oneOf", "anyOf", "allOf", "not"];
+const BANNED_KEYWORDS: [&str; 7] = ["$ref", "$schema", "$defs", "oneOf", "anyOf", "allOf", "not"];
 /// Keywords with schemas that clients do not show, so that nobody reads the descriptions in there.
-const UNREAD: [&str; 16] = [
+const UNREAD_KEYWORDS: [&str; 16] = [
     "definitions",
     "patternProperties",
     "prefixItems",
@@ -202,9 +202,9 @@ impl Lint {
         }
         for (side, schema) in [("input", tool.input), ("output", tool.output)] {
             let size = serde_json::to_string(schema).map_or(0, |text| text.len());
-            if size > LARGEST_SCHEMA {
+            if size > MAX_SCHEMA_BYTES {
                 self.refuse(format!(
-                    "the {side} schema has {size} bytes, more than {LARGEST_SCHEMA}"
+                    "the {side} schema has {size} bytes, more than {MAX_SCHEMA_BYTES}"
                 ));
             }
             if schema.get("type").and_then(Value::as_str) != Some("object") {
@@ -226,8 +226,8 @@ impl Lint {
 
     /// Finds faults that make a full schema unsafe for clients: references to other documents, and endless nesting.
     fn walk_full(&mut self, value: &Value, depth: usize) {
-        if depth > DEEPEST_FULL {
-            return self.refuse(format!("input is nested deeper than {DEEPEST_FULL}"));
+        if depth > MAX_DEPTH_FULL {
+            return self.refuse(format!("input is nested deeper than {MAX_DEPTH_FULL}"));
         }
         match value {
             Value::Object(members) => {
@@ -248,7 +248,7 @@ impl Lint {
 
     /// Finds vague descriptions in a full schema, wherever it describes a property.
     fn read_full(&mut self, schema: &Map<String, Value>, path: &str, depth: usize) {
-        if depth > DEEPEST_FULL {
+        if depth > MAX_DEPTH_FULL {
             return;
         }
         for (keyword, value) in schema {
@@ -301,13 +301,13 @@ impl Lint {
     }
 
     fn walk(&mut self, schema: &Map<String, Value>, path: &str, depth: usize) {
-        if depth > DEEPEST {
-            return self.refuse(format!("{path} is nested deeper than {DEEPEST}"));
+        if depth > MAX_DEPTH {
+            return self.refuse(format!("{path} is nested deeper than {MAX_DEPTH}"));
         }
-        for banned in BANNED.iter().filter(|key| schema.contains_key(**key)) {
+        for banned in BANNED_KEYWORDS.iter().filter(|key| schema.contains_key(**key)) {
             self.refuse(format!("{path} uses {banned}"));
         }
-        for unread in UNREAD.iter().filter(|key| schema.contains_key(**key)) {
+        for unread in UNREAD_KEYWORDS.iter().filter(|key| schema.contains_key(**key)) {
             self.unclear(format!("{path} uses {unread}, which some clients do not read"));
         }
         if schema.contains_key("const") {

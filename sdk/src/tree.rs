@@ -27,9 +27,9 @@ const MAX_PATH: usize = 1024;
 /// Maximum number of entries of a listed directory.
 const MAX_SCANNED: usize = 100_000;
 /// Number of entries between two checks for cancellation.
-const STEP: usize = 64;
+const ENTRIES_PER_CHECK: usize = 64;
 /// Size of the buffer for names, in bytes.
-const NAMES: usize = 16 << 10;
+const NAME_BUFFER_BYTES: usize = 16 << 10;
 /// Maximum size of a file after appending.
 const MAX_APPENDED: u64 = 256 << 20;
 
@@ -435,7 +435,7 @@ fn scan(
     // A new handle with its own read position.
     let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
     let opened = rustix::fs::openat(dir, c".", flags, Mode::empty()).map_err(failed)?;
-    let mut buffer = [MaybeUninit::uninit(); NAMES];
+    let mut buffer = [MaybeUninit::uninit(); NAME_BUFFER_BYTES];
     let mut names = RawDir::new(&opened, &mut buffer);
     let mut fingerprint = DefaultHasher::new();
     let mut count = 0;
@@ -472,7 +472,7 @@ fn may_take(count: usize, directory: &str, go_on: &dyn Fn() -> bool) -> Result<(
             "`{directory}` has more than {MAX_SCANNED} entries"
         )));
     }
-    if count.is_multiple_of(STEP) && !go_on() {
+    if count.is_multiple_of(ENTRIES_PER_CHECK) && !go_on() {
         return Err(WorkspaceError::TooLarge(format!(
             "`{directory}` could not be listed within the remaining time"
         )));

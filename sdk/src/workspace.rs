@@ -240,14 +240,14 @@ pub enum WorkspaceError {
 }
 
 /// Remediation for a workspace that a pack does not have.
-pub(crate) const UNKNOWN: &str = "Use a workspace that is granted to the pack; workspace_list lists all. The operator registers one with path = \"/srv/app\" in \
+pub(crate) const UNKNOWN_REMEDIATION: &str = "Use a workspace that is granted to the pack; workspace_list lists all. The operator registers one with path = \"/srv/app\" in \
                                   [workspaces.NAME], and grants it with grants.workspaces = [\"NAME\"] in \
                                   [packs.PACK].";
 
 impl From<WorkspaceError> for ToolError {
     fn from(err: WorkspaceError) -> ToolError {
         let (code, remediation) = match &err {
-            WorkspaceError::Unknown(_) => ("WORKSPACE_UNKNOWN", UNKNOWN),
+            WorkspaceError::Unknown(_) => ("WORKSPACE_UNKNOWN", UNKNOWN_REMEDIATION),
             WorkspaceError::Denied(_) => (
                 "WORKSPACE_DENIED",
                 "Use a relative path inside the workspace. The operator lets packs write below a directory with, for \

@@ -9,7 +9,7 @@ use crate::policy::{JudgedOperation, MemoryChange, MemoryError, PolicyHost, Reme
 use crate::{Host as _, LedgerError, OperationFilter};
 
 /// Storage quota of a policy if the operator sets no limit.
-const QUOTA: u64 = 64 << 20;
+const DEFAULT_QUOTA_BYTES: u64 = 64 << 20;
 
 /// Memory over all evaluations, and the memory of the current evaluation.
 pub(super) struct Recollection {
@@ -30,7 +30,7 @@ impl Default for Recollection {
             changes: Cell::new(0),
             now_ms: Cell::new(0),
             input_schema: None,
-            quota: QUOTA,
+            quota: DEFAULT_QUOTA_BYTES,
         }
     }
 }

@@ -17,7 +17,7 @@ use options::{Effect, Kind, Positional, Subcommand, Value};
 pub use writes::{Ask, Bounds, TreeWrites};
 
 /// Options before the subcommand that only affect the output.
-const GLOBAL: &[&str] = &[
+const GLOBAL_OPTIONS: &[&str] = &[
     "--no-pager",
     "--no-optional-locks",
     "--no-replace-objects",
@@ -38,7 +38,7 @@ const SETTINGS: &[&str] = &[
 ];
 
 /// Common subcommands that are not permitted, with the alternative.
-const INSTEAD: &[(&str, &str)] = &[
+const ALTERNATIVES: &[(&str, &str)] = &[
     ("mv", "write the file elsewhere, then use `rm` and `add`"),
     ("checkout", "use `switch` or `restore`"),
     ("stash", "commit to a branch"),
@@ -164,7 +164,7 @@ pub(super) fn checked(arguments: &[String], access: GitAccess, stdin: &[u8]) -> 
 
 fn find(name: &str, access: GitAccess) -> Result<&'static Subcommand, String> {
     let Some(subcommand) = options::find(name) else {
-        let instead = INSTEAD.iter().find(|(known, _)| *known == name);
+        let instead = ALTERNATIVES.iter().find(|(known, _)| *known == name);
         let instead = instead.map_or_else(String::new, |(_, instead)| format!("; {instead}"));
         let names: Vec<&str> = options::SUBCOMMANDS.iter().map(|known| known.name).collect();
         return Err(format!(
@@ -186,7 +186,7 @@ fn subcommand(arguments: &[String]) -> Result<usize, String> {
     let mut at = 0;
     while let Some(option) = arguments.get(at).filter(|argument| argument.starts_with('-')) {
         at += match (option.as_str(), arguments.get(at + 1)) {
-            (option, _) if GLOBAL.contains(&option) => 1,
+            (option, _) if GLOBAL_OPTIONS.contains(&option) => 1,
             ("-c", Some(setting)) => {
                 let key = setting.split('=').next().unwrap_or_default().to_ascii_lowercase();
                 if !SETTINGS.contains(&key.as_str()) {
@@ -200,7 +200,7 @@ fn subcommand(arguments: &[String]) -> Result<usize, String> {
             (option, _) => {
                 return Err(format!(
                     "`git {option}` is not one of the options that packs may use: {}, -c",
-                    GLOBAL.join(", ")
+                    GLOBAL_OPTIONS.join(", ")
                 ));
             }
         };

@@ -44,7 +44,7 @@ pub const MAX_NUMBER: i64 = 1 << 53;
 /// ```
 pub const MAX_LISTED: u32 = 200;
 /// Bytes that an entry uses of the quota in addition to its key and text.
-const OVERHEAD: usize = 64;
+const ENTRY_OVERHEAD_BYTES: usize = 64;
 
 /// Entry of a policy's memory.
 ///
@@ -86,7 +86,7 @@ impl Remembered {
     /// Bytes that the entry uses of the policy's storage quota.
     #[must_use]
     pub fn bytes(&self) -> u64 {
-        let bytes = self.key.len() + self.text.as_ref().map_or(0, String::len) + OVERHEAD;
+        let bytes = self.key.len() + self.text.as_ref().map_or(0, String::len) + ENTRY_OVERHEAD_BYTES;
         bytes as u64
     }
 }

@@ -131,7 +131,7 @@ const SETTINGS: &[&str] = &[
 ];
 
 /// Sections of git whose settings must be listed above.
-const LISTED: &[&str] = &[
+const LISTED_SECTIONS: &[&str] = &[
     "blame",
     "browser",
     "commit",
@@ -231,7 +231,7 @@ impl Scope<'_> {
             return true;
         }
         let listed = || SETTINGS.iter().flat_map(|keys| keys.split_whitespace());
-        match LISTED.contains(&section) {
+        match LISTED_SECTIONS.contains(&section) {
             true => listed().any(|known| matches(known, key)) && value_fits(key, value),
             false => true,
         }
@@ -540,7 +540,7 @@ mod tests {
 
     #[test]
     fn every_section_is_decided_once() {
-        for section in LISTED {
+        for section in LISTED_SECTIONS {
             assert!(!SECTIONS.contains(section), "{section}");
         }
         let known = std::process::Command::new("git")
@@ -553,7 +553,7 @@ mod tests {
             .filter(|line| line.contains('.') && !line.contains(' '))
         {
             let section = key.split('.').next().unwrap().to_ascii_lowercase();
-            let decided = SECTIONS.contains(&section.as_str()) || LISTED.contains(&section.as_str());
+            let decided = SECTIONS.contains(&section.as_str()) || LISTED_SECTIONS.contains(&section.as_str());
             assert!(decided, "{key} is not classified");
         }
     }

@@ -3,7 +3,7 @@
 //! Other placeholders check signatures, for which git starts a program, or start git itself.
 
 /// Named formats of `log`. Names from the configuration could mean anything.
-const NAMED: &[&str] = &[
+const NAMED_FORMATS: &[&str] = &[
     "oneline",
     "short",
     "medium",
@@ -66,12 +66,12 @@ pub(super) fn pretty(format: &str) -> Result<(), String> {
         .or_else(|| format.strip_prefix("tformat:"));
     let text = match custom {
         Some(text) => text,
-        None if NAMED.contains(&format) || format.is_empty() => return Ok(()),
+        None if NAMED_FORMATS.contains(&format) || format.is_empty() => return Ok(()),
         None if format.contains('%') => format,
         None => {
             return Err(format!(
                 "the format `{format}` is not one of git's own: {}",
-                NAMED.join(", ")
+                NAMED_FORMATS.join(", ")
             ));
         }
     };

@@ -143,7 +143,7 @@ const HISTORY: &str = "-NUMBER -n:NUMBER --max-count=NUMBER --skip=NUMBER --sinc
     --date=TEXT --relative-date --ignore-missing --walk-reflogs -g --diff-merges=off|none|first-parent|1|separate|combined|c|dense-combined|cc";
 
 /// Additional options of `log` and `show`.
-const SHOWN: &str = "--decorate[=short|full|auto|no] --no-decorate --decorate-refs=TEXT --decorate-refs-exclude=TEXT --source \
+const LOG_AND_SHOW: &str = "--decorate[=short|full|auto|no] --no-decorate --decorate-refs=TEXT --decorate-refs-exclude=TEXT --source \
     --use-mailmap --mailmap --no-use-mailmap --no-mailmap --no-notes --encoding=TEXT --expand-tabs[=NUMBER] --no-expand-tabs -t -r";
 
 /// Options of lists of references.
@@ -259,7 +259,7 @@ pub(super) const SUBCOMMANDS: &[Subcommand] = &[
         Positional::Paths,
         &["-t:blob|tree|commit|tag --no-filters --stdin --stdin-paths --literally"],
     ),
-    diffs("log", &[DIFF, HISTORY, SHOWN], NO_PROGRAMS),
+    diffs("log", &[DIFF, HISTORY, LOG_AND_SHOW], NO_PROGRAMS),
     reads(
         "ls-files",
         Positional::Paths,
@@ -307,7 +307,7 @@ pub(super) const SUBCOMMANDS: &[Subcommand] = &[
            --max-count=NUMBER --no-use-mailmap",
         ],
     ),
-    diffs("show", &[DIFF, HISTORY, SHOWN], NO_PROGRAMS),
+    diffs("show", &[DIFF, HISTORY, LOG_AND_SHOW], NO_PROGRAMS),
     reads(
         "show-ref",
         Positional::Revisions,

@@ -43,9 +43,9 @@ pub struct Bounds<'a> {
 pub type Ask<'a> = &'a mut dyn FnMut(&[String]) -> Result<Outcome, ProcessError>;
 
 /// Kinds of entries that point elsewhere: links and submodules.
-const LEADING: &[&[u8]] = &[b"120000", b"160000"];
+const LINK_KINDS: &[&[u8]] = &[b"120000", b"160000"];
 /// Kind of a directory entry.
-const DIRECTORY: &[u8] = b"040000";
+const DIRECTORY_KIND: &[u8] = b"040000";
 
 impl GitCommand {
     /// Refuses a command that would write outside of the prefixes, or replace a prefix by a link.
@@ -166,7 +166,7 @@ impl GitCommand {
         let inside = std::str::from_utf8(name)
             .ok()
             .and_then(|name| name.strip_prefix(bounds.top));
-        if kind == DIRECTORY && inside.is_some_and(|inside| is_below(inside, bounds.prefixes)) {
+        if kind == DIRECTORY_KIND && inside.is_some_and(|inside| is_below(inside, bounds.prefixes)) {
             return Ok(());
         }
         let Some(inside) =
@@ -175,7 +175,7 @@ impl GitCommand {
             return Err(self.outside(&shown, bounds));
         };
         let is_prefix = bounds.prefixes.iter().any(|prefix| plain(prefix) == inside);
-        if is_prefix && LEADING.contains(&kind) {
+        if is_prefix && LINK_KINDS.contains(&kind) {
             return Err(ProcessError::Denied(format!(
                 "`git {}` would create a link or a submodule at {}, a path in the workspace's `write`, so files would be \
                  written elsewhere; use a revision in which this path is a file or a directory",
