@@ -39,7 +39,7 @@ pub(crate) struct LookedUp {
 }
 
 /// A submission with its verdict.
-pub(crate) struct Outcome<'a> {
+pub(crate) struct JudgedSubmission<'a> {
     pub job: Job,
     pub step: Step,
     pub last: bool,
@@ -62,7 +62,7 @@ pub(crate) struct Settled {
 }
 
 /// Records a verdict in the open transaction.
-pub(crate) fn settle(cx: &Cx<'_>, db: &Db<'_>, outcome: Outcome<'_>) -> Result<Settled, ToolError> {
+pub(crate) fn settle(cx: &Cx<'_>, db: &Db<'_>, outcome: JudgedSubmission<'_>) -> Result<Settled, ToolError> {
     let (next_action, event) = next(&outcome);
     let feedback = feedback(&outcome, next_action);
     let mut job = outcome.job.clone();
@@ -121,7 +121,7 @@ pub(crate) fn settle(cx: &Cx<'_>, db: &Db<'_>, outcome: Outcome<'_>) -> Result<S
 }
 
 /// Next action, and the event of the job.
-fn next(outcome: &Outcome<'_>) -> (NextAction, Option<Event>) {
+fn next(outcome: &JudgedSubmission<'_>) -> (NextAction, Option<Event>) {
     let policies = outcome.job.effective();
     match outcome.verdict {
         Ok(()) if outcome.last => (NextAction::JobComplete, Some(Event::Finish)),
@@ -135,7 +135,7 @@ fn next(outcome: &Outcome<'_>) -> (NextAction, Option<Event>) {
 }
 
 /// Explanation of a verdict. The reasons of a rejection are in `rejection_reasons` and not repeated here.
-fn feedback(outcome: &Outcome<'_>, next_action: NextAction) -> String {
+fn feedback(outcome: &JudgedSubmission<'_>, next_action: NextAction) -> String {
     let id = &outcome.step.step_id;
     let text = match (&outcome.verdict, next_action) {
         (Ok(()), _) if outcome.last => {
@@ -170,7 +170,7 @@ fn feedback(outcome: &Outcome<'_>, next_action: NextAction) -> String {
     with_calls(text)
 }
 
-fn record(cx: &Cx<'_>, outcome: &Outcome<'_>, feedback: &str) -> Attempt {
+fn record(cx: &Cx<'_>, outcome: &JudgedSubmission<'_>, feedback: &str) -> Attempt {
     let said = &outcome.submission;
     Attempt {
         attempt_id: outcome.attempt_id.clone(),
@@ -195,7 +195,12 @@ fn record(cx: &Cx<'_>, outcome: &Outcome<'_>, feedback: &str) -> Attempt {
 
 /// Mistake that a rejection records by itself. A repeated one is not recorded again, unless a policy wants a lesson
 /// for each.
-fn rejected(cx: &Cx<'_>, db: &Db<'_>, outcome: &Outcome<'_>, rejection: &Rejection) -> Result<(), ToolError> {
+fn rejected(
+    cx: &Cx<'_>,
+    db: &Db<'_>,
+    outcome: &JudgedSubmission<'_>,
+    rejection: &Rejection,
+) -> Result<(), ToolError> {
     let job = &outcome.job;
     let wants_lesson = job.effective().require_mistake_on_reject;
     if mistakes::is_of_form(rejection) && !wants_lesson {
@@ -223,7 +228,7 @@ fn rejected(cx: &Cx<'_>, db: &Db<'_>, outcome: &Outcome<'_>, rejection: &Rejecti
 
 /// Records that follow an accepted submission: log lines, file descriptions, and the batch that it belongs to
 /// or closes.
-fn accepted(cx: &Cx<'_>, db: &Db<'_>, outcome: &Outcome<'_>) -> Result<(), ToolError> {
+fn accepted(cx: &Cx<'_>, db: &Db<'_>, outcome: &JudgedSubmission<'_>) -> Result<(), ToolError> {
     let (job, step, said) = (&outcome.job.id, &outcome.step, &outcome.submission);
     if let Some(line) = said.devlog.filter(|line| !line.trim().is_empty()) {
         log::append(

@@ -5,7 +5,7 @@ use serde::{Deserialize, Serialize};
 use crate::language::{self, Language};
 use crate::manifest::{Manifest, Npm};
 use crate::path;
-use crate::resolve::{Index, Outcome, Resolvers, module_at, source_of};
+use crate::resolve::{Index, Resolution, Resolvers, module_at, source_of};
 use crate::targets::{self, TargetKind};
 
 /// Place where a program, or the use of a library, starts.
@@ -149,7 +149,7 @@ impl Finding<'_, '_> {
                 for (name, target) in &project.scripts {
                     let module = target.split([':', ' ', '[']).next().unwrap_or_default();
                     let start = match resolvers.python_module(file, module) {
-                        Outcome::Files(files) => files.first().copied(),
+                        Resolution::Files(files) => files.first().copied(),
                         _ => None,
                     };
                     self.push(EntryKind::Binary, name, start);
@@ -162,7 +162,7 @@ impl Finding<'_, '_> {
             Manifest::Maven(maven) => {
                 for class in &maven.main_classes {
                     let start = match resolvers.java_type(class) {
-                        Outcome::Files(files) => files.first().copied(),
+                        Resolution::Files(files) => files.first().copied(),
                         _ => None,
                     };
                     self.push(EntryKind::Binary, class, start);

@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::facts::{Import, What};
 use crate::language::Language;
-use crate::resolve::{Index, Outcome, Resolvers};
+use crate::resolve::{Index, Resolution, Resolvers};
 
 /// Maximum missing files kept with their position; all of them are counted.
 const MAX_MISSING: usize = 1_000;
@@ -80,8 +80,8 @@ impl Graph {
                     graph.count(language, index.path(file), import, &outcome);
                 }
                 match outcome {
-                    Outcome::Files(found) => graph.link(file, found),
-                    Outcome::Package(key) => {
+                    Resolution::Files(found) => graph.link(file, found),
+                    Resolution::Package(key) => {
                         let members = &mut graph.members;
                         let package = *keys.entry(key).or_insert_with_key(|key| {
                             members.push(resolvers.package(key));
@@ -93,7 +93,7 @@ impl Graph {
                             .into_iter()
                             .for_each(|into| into.push(package));
                     }
-                    Outcome::External(_) | Outcome::Missing | Outcome::Nothing => {}
+                    Resolution::External(_) | Resolution::Missing | Resolution::Nothing => {}
                 }
             }
             for list in [graph.files.last_mut(), graph.packages.last_mut()]
@@ -113,16 +113,16 @@ impl Graph {
         }
     }
 
-    fn count(&mut self, language: Language, path: &str, import: &Import, outcome: &Outcome) {
+    fn count(&mut self, language: Language, path: &str, import: &Import, outcome: &Resolution) {
         let counts = self.counts.entry(language).or_default();
         match outcome {
-            Outcome::Files(_) | Outcome::Package(_) => counts.resolved += 1,
-            Outcome::Nothing => counts.unknown += 1,
-            Outcome::External(name) => {
+            Resolution::Files(_) | Resolution::Package(_) => counts.resolved += 1,
+            Resolution::Nothing => counts.unknown += 1,
+            Resolution::External(name) => {
                 counts.external += 1;
                 *self.external.entry(name.clone()).or_default() += 1;
             }
-            Outcome::Missing => {
+            Resolution::Missing => {
                 counts.missing += 1;
                 if self.missing.len() < MAX_MISSING {
                     self.missing.push(Missing {

@@ -21,7 +21,7 @@ use crate::snapshot::Problem;
 
 /// Result of resolving an import.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) enum Outcome {
+pub(crate) enum Resolution {
     /// Files of the snapshot, by index.
     Files(Vec<usize>),
     /// All files of a package, by its key in [`Resolvers::package`].
@@ -34,9 +34,9 @@ pub(crate) enum Outcome {
     Nothing,
 }
 
-impl Outcome {
-    fn file(file: Option<usize>) -> Outcome {
-        file.map_or(Outcome::Missing, |file| Outcome::Files(vec![file]))
+impl Resolution {
+    fn file(file: Option<usize>) -> Resolution {
+        file.map_or(Resolution::Missing, |file| Resolution::Files(vec![file]))
     }
 }
 
@@ -77,19 +77,19 @@ impl<'a> Resolvers<'a> {
     }
 
     /// Resolves an import of a file. What the build makes, and what a tool wrote, is not missing.
-    pub(crate) fn resolve(&self, file: usize, import: &Import) -> Outcome {
+    pub(crate) fn resolve(&self, file: usize, import: &Import) -> Resolution {
         let outcome = self.by_language(file, import);
-        if outcome != Outcome::Missing {
+        if outcome != Resolution::Missing {
             return outcome;
         }
         let is_generated = self.index.facts(file).is_some_and(|facts| facts.generated);
         if is_generated || self.absent.explains(file, import, &self.python) {
-            return Outcome::External(crate::graph::written(&import.what));
+            return Resolution::External(crate::graph::written(&import.what));
         }
         outcome
     }
 
-    fn by_language(&self, file: usize, import: &Import) -> Outcome {
+    fn by_language(&self, file: usize, import: &Import) -> Resolution {
         match &import.what {
             What::RustMod {
                 name,
@@ -98,8 +98,8 @@ impl<'a> Resolvers<'a> {
             } => self.rust.module(file, name, scope, named.as_deref()),
             What::RustUse { path, scope, .. } => self.rust.path(file, path, scope),
             What::RustPath { path, scope } => match self.rust.path(file, path, scope) {
-                Outcome::Files(files) => Outcome::Files(files),
-                _ => Outcome::Nothing,
+                Resolution::Files(files) => Resolution::Files(files),
+                _ => Resolution::Nothing,
             },
             What::RustInclude {
                 file: named,
@@ -118,12 +118,12 @@ impl<'a> Resolvers<'a> {
     }
 
     /// Resolves a Python module named in a manifest.
-    pub(crate) fn python_module(&self, manifest: usize, module: &str) -> Outcome {
+    pub(crate) fn python_module(&self, manifest: usize, module: &str) -> Resolution {
         self.python.resolve(manifest, module, 0, &[])
     }
 
     /// Resolves a Java type named in a manifest.
-    pub(crate) fn java_type(&self, name: &str) -> Outcome {
+    pub(crate) fn java_type(&self, name: &str) -> Resolution {
         self.java.resolve(name, false)
     }
 

@@ -20,7 +20,7 @@ use crate::git::Git;
 use crate::mistakes;
 use crate::model::{AttemptId, Claim, Exhausted, JobId, NextAction, StepId, StepStatus};
 use crate::policy::Policies;
-use crate::settle::{LookedUp, Outcome, Verdict, settle};
+use crate::settle::{JudgedSubmission, LookedUp, Verdict, settle};
 use crate::state::{Event, Status};
 use crate::store::description;
 use crate::store::job::Job;
@@ -127,7 +127,7 @@ impl Tool for JobSubmitStepResult {
             if now.step != standing.step || now.job.status != standing.job.status {
                 return Err(conflict(&self.job_id));
             }
-            let outcome = Outcome {
+            let outcome = JudgedSubmission {
                 job: now.job,
                 step: now.step,
                 last: now.last,

@@ -5,7 +5,7 @@
 
 use std::collections::BTreeMap;
 
-use super::{Index, Outcome};
+use super::{Index, Resolution};
 use crate::path;
 
 /// Headers of C and POSIX. A tree may have files of the same names without meaning them.
@@ -74,11 +74,11 @@ impl<'a> Headers<'a> {
         Headers { index, by_name }
     }
 
-    pub(super) fn resolve(&self, file: usize, include: &str, system: bool) -> Outcome {
+    pub(super) fn resolve(&self, file: usize, include: &str, system: bool) -> Resolution {
         if system
             && (SYSTEM_HEADERS.contains(&include) || !include.contains('.') || include.starts_with("sys/"))
         {
-            return Outcome::External(include.to_owned());
+            return Resolution::External(include.to_owned());
         }
         let directory = path::parent(self.index.path(file));
         let beside = path::join(directory, include).and_then(|path| self.index.find(&path));
@@ -86,9 +86,9 @@ impl<'a> Headers<'a> {
             .filter(|_| !system)
             .or_else(|| self.nearest(directory, include))
         {
-            Some(found) => Outcome::Files(vec![found]),
-            None if system || SYSTEM_HEADERS.contains(&include) => Outcome::External(include.to_owned()),
-            None => Outcome::Missing,
+            Some(found) => Resolution::Files(vec![found]),
+            None if system || SYSTEM_HEADERS.contains(&include) => Resolution::External(include.to_owned()),
+            None => Resolution::Missing,
         }
     }
 

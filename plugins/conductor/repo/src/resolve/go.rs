@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use super::{Index, Outcome};
+use super::{Index, Resolution};
 use crate::language::Language;
 use crate::manifest::Manifest;
 use crate::path;
@@ -32,25 +32,25 @@ impl<'a> Modules<'a> {
         Modules { index, modules }
     }
 
-    pub(super) fn resolve(&self, import: &str) -> Outcome {
+    pub(super) fn resolve(&self, import: &str) -> Resolution {
         for module in path::with_ancestors(import) {
             let Some(directory) = self.modules.get(module) else {
                 continue;
             };
             let rest = path::relative(import, module).unwrap_or_default();
             let Some(package) = path::join(directory, rest) else {
-                return Outcome::Missing;
+                return Resolution::Missing;
             };
             let is_there = self.package(&package).is_some();
             return if is_there {
-                Outcome::Package(package)
+                Resolution::Package(package)
             } else {
-                Outcome::Missing
+                Resolution::Missing
             };
         }
         let vendored = path::below("vendor", import);
         if self.package(&vendored).is_some() {
-            return Outcome::Package(vendored);
+            return Resolution::Package(vendored);
         }
         // In the standard library's own tree, import paths do not have the module's name.
         if let Some(package) = self
@@ -59,9 +59,9 @@ impl<'a> Modules<'a> {
             .map(|directory| path::below(directory, import))
             && self.package(&package).is_some()
         {
-            return Outcome::Package(package);
+            return Resolution::Package(package);
         }
-        Outcome::External(import.to_owned())
+        Resolution::External(import.to_owned())
     }
 
     /// Files of the package in a directory, without its tests.

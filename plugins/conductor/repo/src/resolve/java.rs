@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use super::{Index, Outcome};
+use super::{Index, Resolution};
 use crate::language::Language;
 use crate::path;
 
@@ -39,9 +39,9 @@ impl<'a> Packages<'a> {
     }
 
     /// Resolves `a.b.Type`, `a.b.Outer.Inner`, `a.b.Type.member` or, with `all`, everything in one of them.
-    pub(super) fn resolve(&self, name: &str, all: bool) -> Outcome {
+    pub(super) fn resolve(&self, name: &str, all: bool) -> Resolution {
         if all && self.packages.contains_key(name) {
-            return Outcome::Package(name.to_owned());
+            return Resolution::Package(name.to_owned());
         }
         let mut prefixes = vec![name];
         while let Some((prefix, _)) = prefixes.last().and_then(|last| last.rsplit_once('.')) {
@@ -50,7 +50,7 @@ impl<'a> Packages<'a> {
         for prefix in &prefixes {
             let (package, kind) = prefix.rsplit_once('.').unwrap_or(("", prefix));
             if let Some(file) = self.types.get(&(package, kind)) {
-                return Outcome::Files(vec![*file]);
+                return Resolution::Files(vec![*file]);
             }
         }
         if prefixes
@@ -58,19 +58,19 @@ impl<'a> Packages<'a> {
             .skip(1)
             .any(|prefix| self.packages.contains_key(prefix))
         {
-            return Outcome::Missing;
+            return Resolution::Missing;
         }
         let mut parts = name.splitn(3, '.');
         let (first, second) = (parts.next().unwrap_or_default(), parts.next().unwrap_or_default());
-        Outcome::External(format!("{first}.{second}"))
+        Resolution::External(format!("{first}.{second}"))
     }
 
     /// Resolves a type of the same package, which needs no import.
-    pub(super) fn neighbour(&self, file: usize, name: &str) -> Outcome {
+    pub(super) fn neighbour(&self, file: usize, name: &str) -> Resolution {
         let package = self.index.facts(file).and_then(|facts| facts.package.as_deref());
         match self.types.get(&(package.unwrap_or_default(), name)) {
-            Some(found) if *found != file => Outcome::Files(vec![*found]),
-            _ => Outcome::Nothing,
+            Some(found) if *found != file => Resolution::Files(vec![*found]),
+            _ => Resolution::Nothing,
         }
     }
 

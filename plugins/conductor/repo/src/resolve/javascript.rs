@@ -14,7 +14,7 @@ use gix_glob::wildmatch::Mode;
 use oxc_resolver::{ResolveError, ResolveOptions, ResolverGeneric, TsconfigDiscovery};
 
 use super::absent::Absent;
-use super::{Index, Outcome};
+use super::{Index, Resolution};
 use crate::path;
 use crate::snapshot::Problem;
 use aliases::{Aliases, habitual, is_virtual};
@@ -72,10 +72,10 @@ impl<'a> Node<'a> {
         file: usize,
         specifier: &str,
         optional: bool,
-    ) -> Outcome {
+    ) -> Resolution {
         let specifier = bare(specifier);
         if specifier.contains("://") || specifier.starts_with("data:") || specifier.contains('\0') {
-            return Outcome::External(specifier.to_owned());
+            return Resolution::External(specifier.to_owned());
         }
         let from = self.index.path(file);
         let directory = path::parent(from);
@@ -84,7 +84,7 @@ impl<'a> Node<'a> {
             false => self.aliased(directory, specifier),
         };
         if let Some(found) = found {
-            return Outcome::Files(vec![found]);
+            return Resolution::Files(vec![found]);
         }
         match self.by_node(from, specifier) {
             Some(outcome) => outcome,
@@ -103,33 +103,33 @@ impl<'a> Node<'a> {
         module_at(self.index, path).or_else(|| index_of(self.index, path))
     }
 
-    fn by_node(&self, from: &str, specifier: &str) -> Option<Outcome> {
+    fn by_node(&self, from: &str, specifier: &str) -> Option<Resolution> {
         let from = format!("/{from}");
         for resolver in &self.resolvers {
             match resolver.resolve_file(&from, specifier) {
-                Ok(found) => return Some(self.place(found.path().to_str()).unwrap_or(Outcome::Missing)),
-                Err(ResolveError::Builtin { .. }) => return Some(Outcome::External("node".to_owned())),
+                Ok(found) => return Some(self.place(found.path().to_str()).unwrap_or(Resolution::Missing)),
+                Err(ResolveError::Builtin { .. }) => return Some(Resolution::External("node".to_owned())),
                 Err(_) => {}
             }
         }
         None
     }
 
-    fn place(&self, found: Option<&str>) -> Option<Outcome> {
+    fn place(&self, found: Option<&str>) -> Option<Resolution> {
         let path = self.files.real(found?)?;
         let found = self.index.find(path.trim_start_matches('/'))?;
-        Some(Outcome::Files(vec![found]))
+        Some(Resolution::Files(vec![found]))
     }
 
     /// Resolves what Node's rules do not cover, or tells why there is no file.
-    fn unresolved(&self, absent: &Absent<'_>, file: usize, specifier: &str, optional: bool) -> Outcome {
+    fn unresolved(&self, absent: &Absent<'_>, file: usize, specifier: &str, optional: bool) -> Resolution {
         let from = self.index.path(file);
         let directory = path::parent(from);
         let package = self.packages.around(from).unwrap_or_default();
-        let external = || Outcome::External(package_name(specifier).to_owned());
+        let external = || Resolution::External(package_name(specifier).to_owned());
         let candidates = self.candidates(directory, package, specifier);
         if let Some(found) = candidates.iter().find_map(|path| self.at(path)) {
-            return Outcome::Files(vec![found]);
+            return Resolution::Files(vec![found]);
         }
         if is_virtual(specifier) {
             return external();
@@ -141,13 +141,13 @@ impl<'a> Node<'a> {
         }
         if self.is_local(directory, specifier) {
             if candidates.iter().any(|path| self.index.has_directory(path)) {
-                return Outcome::Nothing;
+                return Resolution::Nothing;
             }
             let is_made = optional || candidates.iter().any(|path| absent.is_expected(path));
             return if is_made {
-                Outcome::External(specifier.to_owned())
+                Resolution::External(specifier.to_owned())
             } else {
-                Outcome::Missing
+                Resolution::Missing
             };
         }
         let Some((inside, rest)) = self.packages.named(specifier) else {
@@ -185,7 +185,7 @@ impl<'a> Node<'a> {
     }
 
     /// Resolves a pattern to all files that fit it.
-    pub(super) fn fitting(&self, file: usize, pattern: &str) -> Outcome {
+    pub(super) fn fitting(&self, file: usize, pattern: &str) -> Resolution {
         let from = self.index.path(file);
         let directory = path::parent(from);
         let package = self.packages.around(from).unwrap_or_default();
@@ -216,9 +216,9 @@ impl<'a> Node<'a> {
             }
         }
         if found.is_empty() {
-            Outcome::Nothing
+            Resolution::Nothing
         } else {
-            Outcome::Files(found)
+            Resolution::Files(found)
         }
     }
 }
@@ -240,11 +240,11 @@ fn is_relative(specifier: &str) -> bool {
     matches!(specifier, "." | "..") || specifier.starts_with("./") || specifier.starts_with("../")
 }
 
-fn subpath(found: Subpath, external: Outcome) -> Outcome {
+fn subpath(found: Subpath, external: Resolution) -> Resolution {
     match found {
-        Subpath::File(file) => Outcome::Files(vec![file]),
+        Subpath::File(file) => Resolution::Files(vec![file]),
         Subpath::Built => external,
-        Subpath::Missing => Outcome::Missing,
+        Subpath::Missing => Resolution::Missing,
     }
 }
 

@@ -6,7 +6,7 @@ use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::rc::Rc;
 
 use super::python_names::is_standard;
-use super::{Index, Outcome};
+use super::{Index, Resolution};
 use crate::language::Language;
 use crate::path;
 
@@ -54,7 +54,7 @@ impl<'a> Roots<'a> {
         }
     }
 
-    pub(super) fn resolve(&self, file: usize, module: &str, level: u32, names: &[String]) -> Outcome {
+    pub(super) fn resolve(&self, file: usize, module: &str, level: u32, names: &[String]) -> Resolution {
         if level > 0 {
             return self.relative(file, module, level, names);
         }
@@ -73,20 +73,20 @@ impl<'a> Roots<'a> {
             if let Some(found) = self.names_in(&path::below(root, &module.replace('.', "/")), names)
                 && (found != [file] || module.contains('.'))
             {
-                return Outcome::Files(found);
+                return Resolution::Files(found);
             }
         }
         if has_first && !is_standard(first) {
-            return Outcome::Missing;
+            return Resolution::Missing;
         }
-        Outcome::External(first.to_owned())
+        Resolution::External(first.to_owned())
     }
 
-    fn relative(&self, file: usize, module: &str, level: u32, names: &[String]) -> Outcome {
+    fn relative(&self, file: usize, module: &str, level: u32, names: &[String]) -> Resolution {
         let mut directory = path::parent(self.index.path(file));
         for _ in 1..level {
             if directory.is_empty() {
-                return Outcome::Missing;
+                return Resolution::Missing;
             }
             directory = path::parent(directory);
         }
@@ -95,7 +95,7 @@ impl<'a> Roots<'a> {
             module => path::below(directory, &module.replace('.', "/")),
         };
         self.names_in(&base, names)
-            .map_or(Outcome::Missing, Outcome::Files)
+            .map_or(Resolution::Missing, Resolution::Files)
     }
 
     /// Paths at which the file of a module could be, without its extension.

@@ -2,7 +2,7 @@
 //!
 //! A reference keeps its file in use, but is no edge of the import graph.
 
-use super::{Index, Outcome, Resolvers, java, python};
+use super::{Index, Resolution, Resolvers, java, python};
 use crate::language::{self, Language};
 use crate::path;
 
@@ -43,7 +43,7 @@ fn named(
         python.named(file, name)
     };
     if found.is_empty()
-        && let Outcome::Files(files) = java.resolve(name, false)
+        && let Resolution::Files(files) = java.resolve(name, false)
     {
         found = files;
     }

@@ -5,7 +5,7 @@ mod tree;
 
 use std::collections::BTreeMap;
 
-use super::{Index, Outcome};
+use super::{Index, Resolution};
 use crate::manifest::{Cargo, Manifest, in_code};
 use crate::path;
 use crate::targets::{self, TargetKind};
@@ -94,26 +94,26 @@ impl<'a> Crates<'a> {
     }
 
     /// Resolves `mod name;`.
-    pub(super) fn module(&self, file: usize, name: &str, scope: &str, named: Option<&str>) -> Outcome {
+    pub(super) fn module(&self, file: usize, name: &str, scope: &str, named: Option<&str>) -> Resolution {
         let module_files = self.module_files.get(&file).map_or(&[][..], Vec::as_slice);
         let owns_directory = module_files.iter().map(|module_file| module_file.owns_directory);
         let guessed = tree::owns_directory(self.index.path(file));
         let found = owns_directory
             .chain([guessed])
             .find_map(|owns| tree::child(self.index, file, owns, name, scope, named));
-        Outcome::file(found)
+        Resolution::file(found)
     }
 
     /// Resolves a path in a `use` or in code.
-    pub(super) fn path(&self, file: usize, path: &str, scope: &str) -> Outcome {
+    pub(super) fn path(&self, file: usize, path: &str, scope: &str) -> Resolution {
         let Some(module_files) = self.module_files.get(&file) else {
             return self.outside(file, path);
         };
-        let mut last = Outcome::Missing;
+        let mut last = Resolution::Missing;
         for module_file in module_files {
             match self.path_at(file, module_file, path, scope, MAX_HOPS) {
-                Outcome::Missing => {}
-                Outcome::Nothing => last = Outcome::Nothing,
+                Resolution::Missing => {}
+                Resolution::Nothing => last = Resolution::Nothing,
                 found => return found,
             }
         }
@@ -121,23 +121,23 @@ impl<'a> Crates<'a> {
     }
 
     /// Resolves `include!` and similar macros.
-    pub(super) fn include(&self, file: usize, named: &str, from_package: bool) -> Outcome {
+    pub(super) fn include(&self, file: usize, named: &str, from_package: bool) -> Resolution {
         let directory = if from_package {
             self.package_of(file).map_or("", |package| package.directory)
         } else {
             path::parent(self.index.path(file))
         };
-        Outcome::file(path::join(directory, named).and_then(|path| self.index.find(&path)))
+        Resolution::file(path::join(directory, named).and_then(|path| self.index.find(&path)))
     }
 
     /// Resolves a path in a file outside all crates: only names of other crates are known.
-    fn outside(&self, file: usize, path: &str) -> Outcome {
+    fn outside(&self, file: usize, path: &str) -> Resolution {
         let (first, rest) = names::split(path);
         let package = self.package_of(file);
         match self.other_crate(package, first) {
             Some(Ok(krate)) => self.walk(krate, String::new(), rest),
-            Some(Err(name)) => Outcome::External(name),
-            None => Outcome::Nothing,
+            Some(Err(name)) => Resolution::External(name),
+            None => Resolution::Nothing,
         }
     }
 
@@ -148,7 +148,7 @@ impl<'a> Crates<'a> {
         path: &str,
         scope: &str,
         hops: usize,
-    ) -> Outcome {
+    ) -> Resolution {
         let (first, rest) = names::split(path);
         let here = names::inside(&module_file.module, scope);
         match first {
@@ -168,7 +168,14 @@ impl<'a> Crates<'a> {
     }
 
     /// Resolves a path that starts with a name: a child module, a name in scope, or another crate.
-    fn named(&self, file: usize, module_file: &ModuleFile, here: &str, path: &str, hops: usize) -> Outcome {
+    fn named(
+        &self,
+        file: usize,
+        module_file: &ModuleFile,
+        here: &str,
+        path: &str,
+        hops: usize,
+    ) -> Resolution {
         let (first, rest) = names::split(path);
         if let Some(module) = self.enclosing(module_file, here, first) {
             return self.walk(module_file.krate, module, rest);
@@ -184,13 +191,13 @@ impl<'a> Crates<'a> {
             .and_then(|krate| self.packages.get(krate.package));
         match self.other_crate(package, first) {
             Some(Ok(krate)) => return self.walk(krate, String::new(), rest),
-            Some(Err(name)) => return Outcome::External(name),
+            Some(Err(name)) => return Resolution::External(name),
             None => {}
         }
         if names::is_known(self.index, file, first) || self.comes_with_parent(file, module_file, first) {
-            Outcome::Nothing
+            Resolution::Nothing
         } else {
-            Outcome::Missing
+            Resolution::Missing
         }
     }
 
@@ -237,9 +244,9 @@ impl<'a> Crates<'a> {
     }
 
     /// Follows modules as far as possible; the rest is an item of the last module.
-    fn walk(&self, krate: usize, mut module: String, mut rest: &str) -> Outcome {
+    fn walk(&self, krate: usize, mut module: String, mut rest: &str) -> Resolution {
         let Some(modules) = self.crates.get(krate).map(|krate| &krate.modules) else {
-            return Outcome::Nothing;
+            return Resolution::Nothing;
         };
         while !rest.is_empty() {
             let (first, others) = names::split(rest);
@@ -254,13 +261,13 @@ impl<'a> Crates<'a> {
         let file = loop {
             match modules.get(holder) {
                 Some(file) => break *file,
-                None if holder.is_empty() => return Outcome::Nothing,
+                None if holder.is_empty() => return Resolution::Nothing,
                 None => holder = names::around(holder),
             }
         };
         match rest.split_once("::") {
-            Some((first, _)) if !names::may_hold(self.index, file, first) => Outcome::Missing,
-            _ => Outcome::Files(vec![file]),
+            Some((first, _)) if !names::may_hold(self.index, file, first) => Resolution::Missing,
+            _ => Resolution::Files(vec![file]),
         }
     }
 
