@@ -86,7 +86,7 @@ impl Filter {
                 || operation
                     .outcome
                     .as_ref()
-                    .is_some_and(tollgate_store::storage::Outcome::is_failure)
+                    .is_some_and(tollgate_store::storage::StoredTestOutcome::is_failure)
         };
         self.known.fits(operation)
             && (!self.any_failure || fails())

@@ -303,7 +303,7 @@ fn ordinal(number: i64) -> String {
 
 #[cfg(test)]
 mod tests {
-    use tollgate_store::storage::{Outcome, Ran};
+    use tollgate_store::storage::{Ran, StoredTestOutcome};
 
     use super::*;
 
@@ -311,11 +311,11 @@ mod tests {
     fn a_failing_test_does_not_look_like_success() {
         let mut operation = StoredOperation {
             success: Some(true),
-            outcome: Some(Outcome {
+            outcome: Some(StoredTestOutcome {
                 result: Ran::Failed,
                 failed: Some(2),
                 total: Some(14),
-                ..Outcome::default()
+                ..StoredTestOutcome::default()
             }),
             failing_tests: Some(vec!["parses\u{202e} quotes".to_owned()]),
             ..StoredOperation::default()

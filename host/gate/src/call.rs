@@ -131,7 +131,7 @@ impl Caller {
 
 /// Outcome of a call that reached the gate.
 #[derive(Debug)]
-pub struct Outcome {
+pub struct CallOutcome {
     /// Id of the operation in the ledger.
     pub op_id: String,
     /// Reply or refusal.

@@ -92,7 +92,7 @@ use slots::HostSlots;
 use tasks::Tasks;
 
 pub use approvers::ApprovalSettings;
-pub use call::{Answers, Asked, Call, Caller, Outcome, UnknownTool};
+pub use call::{Answers, Asked, Call, CallOutcome, Caller, UnknownTool};
 pub use consent::{Consent, Pending};
 pub use elicit::misfit;
 pub use envelope_settings::{By, EnvelopeSettings, Require, Window};
@@ -281,7 +281,7 @@ impl Gate {
     }
 
     /// Runs or refuses one call. Either way the ledger gets a row.
-    pub async fn call(&self, mut call: Call) -> Result<Outcome, UnknownTool> {
+    pub async fn call(&self, mut call: Call) -> Result<CallOutcome, UnknownTool> {
         let generation = self.prepared(&mut call).await;
         match generation.catalog.find(&call.tool) {
             Some(tool) => {
@@ -300,7 +300,7 @@ impl Gate {
     /// Calls a tool that reads and belongs to one of these owners, for a component that named it, because the caller
     /// did not choose the tool. `None` if there is no such tool now, even if there was one when the component was
     /// loaded.
-    pub async fn look_up(&self, mut call: Call, owners: [&str; 2]) -> Option<Outcome> {
+    pub async fn look_up(&self, mut call: Call, owners: [&str; 2]) -> Option<CallOutcome> {
         let generation = self.prepared(&mut call).await;
         let tool = generation.catalog.find(&call.tool)?;
         let is_it = tool.spec.effect == Effect::Read && owners.contains(&tool.pack_name());
@@ -312,7 +312,7 @@ impl Gate {
 
     /// Gets a prompt, which is judged and recorded like a call that reads. `None` if there is no prompt with that
     /// name.
-    pub async fn prompt(&self, mut call: Call) -> Option<Outcome> {
+    pub async fn prompt(&self, mut call: Call) -> Option<CallOutcome> {
         let generation = self.prepared(&mut call).await;
         let prompt = generation.catalog.find_prompt(&call.tool)?;
         Some(self.pass(&generation, prompt, call, Method::Prompt).await)

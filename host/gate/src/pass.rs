@@ -21,7 +21,7 @@ use super::settled::{Settled, answer, name_envelope};
 use super::watched::Watch;
 use super::window_use::Use;
 use super::{
-    Asked, Call, Consent, Gate, Generation, Left, Outcome, Reply, admission, approval, arguments, batch,
+    Asked, Call, CallOutcome, Consent, Gate, Generation, Left, Reply, admission, approval, arguments, batch,
     elicit, permits, prepare, tasks, workspace_name,
 };
 use crate::core_tools::{self, EnvelopeChange};
@@ -55,7 +55,7 @@ impl Gate {
         tool: &Arc<ToolEntry>,
         mut call: Call,
         method: Method,
-    ) -> Outcome {
+    ) -> CallOutcome {
         let _unanswered = self.calls.token();
         // A connection that does not last has no state to remember or forget.
         let connection = call.caller.stateful.then(|| call.caller.connection.clone());
@@ -122,7 +122,7 @@ impl Gate {
             let asking = result.as_mut().err()?.asking.take()?;
             Some(Asked::Tool(*asking))
         });
-        Outcome {
+        CallOutcome {
             op_id,
             duration,
             envelope_id,

@@ -18,7 +18,9 @@ use tollgate_sandbox::permit::Permit;
 use tollgate_sandbox::work_tree::Change;
 use tollgate_sdk::Timestamp;
 use tollgate_store::artifacts::{Artifact, ArtifactKind, CallArtifacts};
-use tollgate_store::storage::{OpType, Operation, Outcome, PolicyRow, Ran, TestRun, claimed_actor, started};
+use tollgate_store::storage::{
+    OpType, Operation, PolicyRow, Ran, StoredTestOutcome, TestRun, claimed_actor, started,
+};
 
 use super::call::Caller;
 use super::envelope_settings::Window;
@@ -326,14 +328,14 @@ fn fill_runs(settled: &Settled, operation: &mut Operation) {
     let Some(result) = outcome_of(&settled.tests) else {
         return;
     };
-    let told: Option<Outcome> = operation
+    let told: Option<StoredTestOutcome> = operation
         .outcome
         .as_deref()
         .and_then(|outcome| serde_json::from_str(outcome).ok());
     let is_told = told.is_some();
-    let mut outcome = told.unwrap_or(Outcome {
+    let mut outcome = told.unwrap_or(StoredTestOutcome {
         result,
-        ..Outcome::default()
+        ..StoredTestOutcome::default()
     });
     outcome.runs.clone_from(&settled.tests);
     // The component read the output of the only run, for example that there were no tests.

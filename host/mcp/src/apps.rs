@@ -8,7 +8,7 @@ use serde_json::{Map, Value, json};
 use tollgate_components::catalog::Catalog;
 use tollgate_components::tools::View;
 use tollgate_console::app;
-use tollgate_gate::Outcome;
+use tollgate_gate::CallOutcome;
 
 /// Name of the extension, as clients declare it.
 const EXTENSION: &str = "io.modelcontextprotocol/ui";
@@ -43,7 +43,7 @@ pub(super) fn view(catalog: &Catalog, tool: &str) -> Option<View> {
 }
 
 /// Markup of a reply.
-pub(super) fn markup(view: &View, outcome: &Outcome) -> Option<String> {
+pub(super) fn markup(view: &View, outcome: &CallOutcome) -> Option<String> {
     let reply = outcome.result.as_ref().ok()?.structured();
     let lists: Vec<String> = view.items.iter().map(|items| items.list.clone()).collect();
     Some(app::result(&view.title, &lists, &reply)).filter(|html| html.len() <= MAX_HTML)

@@ -15,7 +15,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
 use tollgate_core::hash;
 use tollgate_core::identity::Identity;
-use tollgate_gate::{Answers, Asked, Consent, Gate, Outcome};
+use tollgate_gate::{Answers, Asked, CallOutcome, Consent, Gate};
 use tollgate_sdk::{Answer, Question};
 
 use super::elicitation_form::{self, ANSWER_TIMEOUT, Abilities, When, Who};
@@ -160,7 +160,7 @@ impl<'a> Conversation<'a> {
     }
 
     /// Next step after an outcome.
-    pub(super) async fn after(&mut self, outcome: &mut Outcome) -> Result<Step, ErrorData> {
+    pub(super) async fn after(&mut self, outcome: &mut CallOutcome) -> Result<Step, ErrorData> {
         let Some(asked) = outcome.asked.take() else {
             return Ok(Step::Over);
         };
@@ -250,7 +250,7 @@ impl<'a> Conversation<'a> {
 
     /// Decides the result for a client that cannot answer the questions: usually the refusal. In the newer era, a
     /// tool's refusal without a remediation or next call becomes MCP's error for a missing client capability.
-    fn without(&self, cannot: &[Question], outcome: &Outcome) -> Result<(), ErrorData> {
+    fn without(&self, cannot: &[Question], outcome: &CallOutcome) -> Result<(), ErrorData> {
         let Err(refusal) = &outcome.result else {
             return Ok(());
         };

@@ -7,7 +7,7 @@ use rmcp::model::{
     ResourceContents, Role,
 };
 use serde_json::{Value, json};
-use tollgate_gate::{Left, Outcome, Reply};
+use tollgate_gate::{CallOutcome, Left, Reply};
 use tollgate_sdk::{Content, ToolError};
 
 use super::handler::Structured;
@@ -16,7 +16,7 @@ use super::handler::Structured;
 const MAX_TEXT: usize = 40 << 10;
 
 /// Result of a tool call.
-pub(super) fn result(outcome: Outcome, structured: Structured) -> CallToolResult {
+pub(super) fn result(outcome: CallOutcome, structured: Structured) -> CallToolResult {
     let meta = meta(&outcome);
     let mut result = match outcome.result {
         Ok(mut reply) => {
@@ -45,7 +45,7 @@ fn tell_left(reply: &mut Reply, left: &Left) {
 
 /// Result of a prompt. MCP's prompt results cannot represent a refusal, so a refusal becomes a protocol error with
 /// everything that a tool's refusal contains.
-pub(super) fn said(outcome: Outcome) -> Result<GetPromptResponse, ErrorData> {
+pub(super) fn said(outcome: CallOutcome) -> Result<GetPromptResponse, ErrorData> {
     let meta = meta(&outcome);
     match outcome.result {
         Ok(reply) => {
@@ -64,7 +64,7 @@ pub(super) fn said(outcome: Outcome) -> Result<GetPromptResponse, ErrorData> {
 }
 
 /// Metadata of every reply: its operation, the remaining budget, and the operation that it repeated.
-pub(super) fn meta(outcome: &Outcome) -> MetaObject {
+pub(super) fn meta(outcome: &CallOutcome) -> MetaObject {
     let mut meta = MetaObject::new();
     let mut add = |key: &str, value: Value| meta.0.insert(format!("tollgate/{key}"), value);
     add("op_id", outcome.op_id.as_str().into());

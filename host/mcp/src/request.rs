@@ -13,7 +13,7 @@ use tollgate_core::identity::Identity;
 use tollgate_core::text;
 use tollgate_gate::core_tools;
 use tollgate_gate::telemetry::Parent;
-use tollgate_gate::{Answers, Call, Caller, Outcome, Reply, Tasking};
+use tollgate_gate::{Answers, Call, CallOutcome, Caller, Reply, Tasking};
 use tollgate_sandbox::progress::{ClientMessage, Line, Progress, Wanted};
 
 use super::elicitation::{Conversation, Step};
@@ -63,7 +63,7 @@ struct Called<'a> {
 )]
 pub(super) enum Round {
     /// The request is done.
-    Done(Outcome),
+    Done(CallOutcome),
     /// The client must answer questions first.
     Required(InputRequiredResult),
 }
@@ -130,7 +130,7 @@ impl Handler {
         context: &RequestContext<RoleServer>,
         called: Called<'_>,
         answers: Answers,
-    ) -> Result<Outcome, ErrorData> {
+    ) -> Result<CallOutcome, ErrorData> {
         let kind = called.kind;
         let run = |call| self.enter(kind, call);
         self.attend(context, called, answers, run).await
@@ -192,7 +192,7 @@ impl Handler {
         outcome
     }
 
-    async fn enter(&self, kind: Kind, call: Call) -> Result<Outcome, ErrorData> {
+    async fn enter(&self, kind: Kind, call: Call) -> Result<CallOutcome, ErrorData> {
         let missing = match kind {
             Kind::Tool => match self.gate.call(call).await {
                 Ok(outcome) => return Ok(outcome),
@@ -276,14 +276,14 @@ trait Finished {
     fn lines(&mut self) -> Vec<Line>;
 }
 
-impl Finished for Option<Outcome> {
+impl Finished for Option<CallOutcome> {
     fn lines(&mut self) -> Vec<Line> {
         let lines = self.as_mut().map(|outcome| &mut outcome.lines);
         lines.map(std::mem::take).unwrap_or_default()
     }
 }
 
-impl Finished for Result<Outcome, ErrorData> {
+impl Finished for Result<CallOutcome, ErrorData> {
     fn lines(&mut self) -> Vec<Line> {
         let lines = self.as_mut().ok().map(|outcome| &mut outcome.lines);
         lines.map(std::mem::take).unwrap_or_default()

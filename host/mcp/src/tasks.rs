@@ -10,7 +10,7 @@ use serde_json::{Value, json};
 use tollgate_components::tools::TaskMode;
 use tollgate_core::task::TaskState;
 use tollgate_core::text;
-use tollgate_gate::{Again, Asked, Attended, Began, Caller, Outcome, TASKS_REQUIRED, TaskReply};
+use tollgate_gate::{Again, Asked, Attended, Began, CallOutcome, Caller, TASKS_REQUIRED, TaskReply};
 use tollgate_sandbox::progress::{ClientMessage, Wanted};
 use tollgate_sdk::{Answer, AnsweredBy, Question, Timestamp, ToolError};
 use tollgate_store::storage::StoredTask;
@@ -146,7 +146,7 @@ impl Handler {
 }
 
 /// Error for a client without tasks that calls a tool which requires them.
-pub(super) fn required(outcome: &Outcome) -> Option<ErrorData> {
+pub(super) fn required(outcome: &CallOutcome) -> Option<ErrorData> {
     let refusal = outcome.result.as_ref().err()?;
     let is_lacking = refusal.code == TASKS_REQUIRED;
     is_lacking.then(|| {
@@ -203,7 +203,7 @@ async fn began(context: &RequestContext<RoleServer>, mut attended: Attended) -> 
 }
 
 /// Returns whether a refused call would run once a person answers.
-fn waits_for_a_person(outcome: &Outcome) -> bool {
+fn waits_for_a_person(outcome: &CallOutcome) -> bool {
     match &outcome.asked {
         Some(Asked::Policy(_)) => true,
         Some(Asked::Tool(_)) => false,
@@ -290,7 +290,7 @@ fn stored(answer: &Answer) -> Value {
     json!({"action": answer.action.as_str(), "content": answer.content})
 }
 
-fn result(outcome: Outcome) -> JsonObject {
+fn result(outcome: CallOutcome) -> JsonObject {
     let result = replies::result(outcome, Structured::Json);
     match serde_json::to_value(result) {
         Ok(Value::Object(result)) => result,
@@ -299,7 +299,7 @@ fn result(outcome: Outcome) -> JsonObject {
 }
 
 /// Error of a call that was interrupted.
-fn broken(outcome: Outcome) -> JsonObject {
+fn broken(outcome: CallOutcome) -> JsonObject {
     let Err(error) = outcome.result else {
         return unreadable();
     };

@@ -3,7 +3,7 @@
 use serde_json::{Value, json};
 use thiserror::Error;
 use tollgate_core::text;
-use tollgate_store::storage::{Operation, Outcome, Ran};
+use tollgate_store::storage::{Operation, Ran, StoredTestOutcome};
 
 use crate::bindings::tollgate::host::ledger::{Event, TestOutcome, TestResult};
 
@@ -52,7 +52,7 @@ pub struct Annotations {
     short_diff: Option<String>,
     failure_fingerprint: Option<String>,
     mutation_fingerprint: Option<String>,
-    outcome: Option<Outcome>,
+    outcome: Option<StoredTestOutcome>,
     bytes: usize,
 }
 
@@ -95,7 +95,7 @@ impl Annotations {
     pub fn set_outcome(&mut self, said: TestOutcome) -> Result<(), BadEvent> {
         let length = said.message.as_ref().map_or(0, String::len);
         too_large("message, in bytes", length, MAX_NOTE)?;
-        self.outcome = Some(Outcome {
+        self.outcome = Some(StoredTestOutcome {
             result: match said.test_result {
                 TestResult::Passed => Ran::Passed,
                 TestResult::Failed => Ran::Failed,

@@ -10,7 +10,7 @@ use tempfile::TempDir;
 use tollgate_core::deadline::{Cancel, Deadline};
 use tollgate_sql::read::{Owner, statement};
 use tollgate_sql::{schema, sqlite};
-use tollgate_store::storage::{Database, Namespace, Session, Step};
+use tollgate_store::storage::{Database, MigrationStep, Namespace, Session};
 
 /// Timeout of one statement, well below the fuzzer's limit for an endless loop.
 const STATEMENT_TIMEOUT: Duration = Duration::from_millis(200);
@@ -56,8 +56,8 @@ impl Fixture {
 }
 
 /// Migration of the component, which creates an append-only log.
-fn log() -> Step {
-    Step {
+fn log() -> MigrationStep {
+    MigrationStep {
         name: "0001_init".to_owned(),
         sql: "CREATE TABLE mine_log (id INTEGER PRIMARY KEY, line TEXT) WITH (append_only = true)".to_owned(),
     }

@@ -1,6 +1,6 @@
 //! Differences of a component's SQL on PostgreSQL.
 
-use tollgate_store::storage::{Namespace, Step};
+use tollgate_store::storage::{MigrationStep, Namespace};
 
 use super::report::{Finding, Report};
 
@@ -11,7 +11,7 @@ const MAX_DIFFERENCES: usize = 20;
 
 /// Notes where the migrations of a component, and the statements that its calls ran, behave differently on PostgreSQL.
 /// These are not problems, because hosts can store data in SQLite.
-pub(super) fn compare(namespace: &Namespace, steps: &[Step], report: &mut Report) {
+pub(super) fn compare(namespace: &Namespace, steps: &[MigrationStep], report: &mut Report) {
     // Unreadable migrations are reported as load errors.
     let found = namespace.differences(steps).unwrap_or_default();
     for difference in found.iter().take(MAX_DIFFERENCES) {
@@ -30,7 +30,7 @@ mod tests {
     /// Notes about migrations that create a table and then run `statements`.
     fn notes(statements: &str) -> Vec<String> {
         let table = "CREATE TABLE shop_items (id BIGINT PRIMARY KEY, kind TEXT);";
-        let steps = [Step {
+        let steps = [MigrationStep {
             name: "0001_init".to_owned(),
             sql: format!("{table}{statements}"),
         }];

@@ -6,7 +6,7 @@ use anyhow::Context as _;
 use clap::Args;
 use serde_json::{Map, Value, json};
 use tollgate::config::Config;
-use tollgate_gate::{self, Answers, Caller, Gate, Outcome};
+use tollgate_gate::{self, Answers, CallOutcome, Caller, Gate};
 use tollgate_sdk::TERMINAL;
 use tollgate_store::data_dir::DataDir;
 
@@ -41,7 +41,7 @@ pub(super) async fn through(
     gate: &Gate,
     tool: &str,
     arguments: &Map<String, Value>,
-) -> anyhow::Result<Outcome> {
+) -> anyhow::Result<CallOutcome> {
     let mut person = Person::at_terminal();
     let client = if person.is_some() {
         TERMINAL

@@ -15,7 +15,7 @@ use std::collections::BTreeMap;
 use std::sync::{Arc, OnceLock};
 
 use tollgate_sandbox::workspaces::Workspaces;
-use tollgate_store::storage::{Database, Namespace, Step};
+use tollgate_store::storage::{Database, MigrationStep, Namespace};
 
 use self::definitions::Comparison;
 use self::schemas::check_schemas;
@@ -153,7 +153,7 @@ impl Catalog {
     }
 
     /// Packs and policies: their tables, their migrations, and their names for messages.
-    pub fn components(&self) -> impl Iterator<Item = (&Namespace, &[Step], String)> {
+    pub fn components(&self) -> impl Iterator<Item = (&Namespace, &[MigrationStep], String)> {
         let packs = self.packs.iter().map(|pack| {
             let steps = pack.manifest.migrations.as_slice();
             (&pack.namespace, steps, format!("pack `{}`", pack.manifest.name))

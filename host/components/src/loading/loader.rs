@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 use tollgate_core::clock::Clock;
 use tollgate_sandbox::Sandbox;
 use tollgate_store::data_dir::{DataDir, DataDirError};
-use tollgate_store::storage::{Database, MigrationError, Namespace, Step};
+use tollgate_store::storage::{Database, MigrationError, MigrationStep, Namespace};
 
 use super::cache::{Cache, How};
 use super::code_cache::Codes;
@@ -30,7 +30,12 @@ pub enum Tables {
 
 impl Tables {
     /// Applies this to the tables of one component.
-    pub fn bring(self, loader: &Loader, namespace: &Namespace, steps: &[Step]) -> Result<(), MigrationError> {
+    pub fn bring(
+        self,
+        loader: &Loader,
+        namespace: &Namespace,
+        steps: &[MigrationStep],
+    ) -> Result<(), MigrationError> {
         match self {
             Tables::Migrate => loader.database.migrate(namespace, steps),
             Tables::Try => loader.database.try_migrate(namespace, steps),
@@ -115,7 +120,7 @@ impl Loader {
     /// Applies the migrations of many components, all or none. Each comes with its name for messages.
     pub(crate) fn migrate_together(
         &self,
-        components: Vec<(&Namespace, &[Step], String)>,
+        components: Vec<(&Namespace, &[MigrationStep], String)>,
     ) -> anyhow::Result<()> {
         let steps = components
             .iter()

@@ -5,7 +5,7 @@ use tollgate_core::effect::Effect;
 use tollgate_core::text;
 use tollgate_sandbox::bindings::exports::tollgate::host::pack as wit;
 use tollgate_sandbox::bindings::tollgate::host::component as shared;
-use tollgate_store::storage::Step;
+use tollgate_store::storage::MigrationStep;
 
 use crate::grants::wants;
 use crate::names::{RESERVED_NAMES, is_component_name, prefixes_clash};
@@ -32,7 +32,7 @@ pub struct Manifest {
     /// Requests beyond the pack's own storage.
     pub wants: Vec<shared::Want>,
     /// Migrations of its tables.
-    pub migrations: Vec<Step>,
+    pub migrations: Vec<MigrationStep>,
     /// Its tools.
     pub tools: Vec<ToolSpec>,
     /// Prompts. Each is requested like a tool that reads, with text arguments.
@@ -115,7 +115,7 @@ impl Manifest {
             migrations: said
                 .migrations
                 .into_iter()
-                .map(|step| Step {
+                .map(|step| MigrationStep {
                     name: line(&step.name),
                     sql: step.sql,
                 })

@@ -3,7 +3,7 @@
 use serde_json::Value;
 use tollgate_sandbox::bindings::policy::exports::tollgate::host::judge as wit;
 use tollgate_sandbox::bindings::tollgate::host::component::Want;
-use tollgate_store::storage::Step;
+use tollgate_store::storage::MigrationStep;
 
 use super::member::Phase;
 use crate::grants::wants;
@@ -24,7 +24,7 @@ pub struct Manifest {
     /// Requests beyond the policy's own tables.
     pub wants: Vec<Want>,
     /// Migrations of its tables.
-    pub migrations: Vec<Step>,
+    pub migrations: Vec<MigrationStep>,
     /// JSON Schema of its `config` table.
     pub config_schema: Option<Value>,
 }
@@ -52,7 +52,7 @@ impl Manifest {
         if !problems.is_empty() {
             return Err(problems);
         }
-        let steps = said.migrations.into_iter().map(|step| Step {
+        let steps = said.migrations.into_iter().map(|step| MigrationStep {
             name: line(&step.name),
             sql: step.sql,
         });

@@ -137,7 +137,7 @@ fn detached_until(cx: &CoreCx<'_>, limits: &Limits) -> Result<i64, ToolError> {
 /// Outcome of the work.
 #[derive(Debug, Clone, Copy, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
-pub(super) enum Outcome {
+pub(super) enum WorkOutcome {
     Success,
     Failed,
 }
@@ -149,7 +149,7 @@ pub(super) struct Close {
     /// Envelope id, from envelope_open.
     envelope_id: String,
     /// Outcome of the work: success or failed.
-    outcome: Outcome,
+    outcome: WorkOutcome,
     /// Result or reason, for reports.
     #[schemars(length(max = 2000))]
     note: Option<String>,
@@ -195,7 +195,7 @@ impl Tool for Close {
             let state = envelope.standing.state;
             return Err(refused(&envelope, Refusal::Closed(state), cx.boot_ms).into());
         }
-        if matches!(self.outcome, Outcome::Success)
+        if matches!(self.outcome, WorkOutcome::Success)
             && let Some(refusal) = elsewhere_at_closing(cx, &envelope)
         {
             return Err(refusal.into());
@@ -215,8 +215,8 @@ impl Tool for Close {
         let actor = cx.actor.map(str::to_owned).or_else(client);
         let ending = Ending {
             state: match self.outcome {
-                Outcome::Success if over.is_none() => State::ClosedSuccess,
-                Outcome::Success | Outcome::Failed => State::ClosedFailed,
+                WorkOutcome::Success if over.is_none() => State::ClosedSuccess,
+                WorkOutcome::Success | WorkOutcome::Failed => State::ClosedFailed,
             },
             closed_by: over,
             note: self.note.as_deref(),

@@ -14,7 +14,7 @@ use super::attending::{Attending, Client};
 use super::waiting::{CanAnswer, Waiting};
 use super::{Fit, ending};
 use crate::Gate;
-use crate::call::{Answers, Call, Caller, Outcome, UnknownTool};
+use crate::call::{Answers, Call, CallOutcome, Caller, UnknownTool};
 use crate::task_slot::{Latest, TaskSlot, Tasking};
 
 /// Capacity of the buffer of messages for the client.
@@ -69,7 +69,7 @@ impl Again {
 )]
 pub enum Began {
     /// The call ended before it became a task.
-    Replied(Result<Outcome, UnknownTool>),
+    Replied(Result<CallOutcome, UnknownTool>),
     /// The call continues as a task.
     Task(StoredTask),
 }
@@ -148,7 +148,7 @@ impl Gate {
     }
 
     /// Creates a task for a call that was refused until a person answers. `None` if there is nothing to wait for.
-    pub async fn wait_as_task(self: &Arc<Gate>, again: Again, outcome: &Outcome) -> Option<StoredTask> {
+    pub async fn wait_as_task(self: &Arc<Gate>, again: Again, outcome: &CallOutcome) -> Option<StoredTask> {
         if self.task_mode(&again.tool, &again.arguments) == TaskMode::Never {
             return None;
         }

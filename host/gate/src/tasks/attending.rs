@@ -20,7 +20,7 @@ use super::reply::KeptReply;
 use super::waiting::Waiting;
 use super::{Fit, TTL_MS, ending, listed};
 use crate::Gate;
-use crate::call::{Answers, Outcome, UnknownTool};
+use crate::call::{Answers, CallOutcome, UnknownTool};
 use crate::consent::Consent;
 use crate::task_slot::{Latest, TaskSlot};
 
@@ -198,7 +198,7 @@ impl Attending {
     async fn follow(
         &self,
         registration: &Registration,
-        ended: Result<Outcome, UnknownTool>,
+        ended: Result<CallOutcome, UnknownTool>,
         round: u32,
         agreed: Option<Consent>,
     ) {
@@ -280,7 +280,7 @@ impl Attending {
         &self,
         registration: &Registration,
         answers: Answers,
-    ) -> Result<Outcome, UnknownTool> {
+    ) -> Result<CallOutcome, UnknownTool> {
         let (call, mut messages) = self
             .again
             .call(&self.slot, registration.cancel().clone(), answers);
@@ -365,7 +365,7 @@ impl Attending {
             .await;
     }
 
-    async fn end(&self, outcome: Outcome) {
+    async fn end(&self, outcome: CallOutcome) {
         let is_recorded = outcome.cause != Some(FailureClass::Host);
         if self.slot.is_over() && is_recorded {
             return;

@@ -27,7 +27,7 @@ use tollgate_store::storage::{
     Answered, Database, NewApproval, NewTask, Session, StoreResult, StoredTask, TaskEnd, TaskFilter,
 };
 
-use crate::call::Outcome;
+use crate::call::CallOutcome;
 use crate::failure::storage_failed;
 use crate::pending_operation::PendingOperation;
 use crate::settled::Settled;
@@ -70,7 +70,7 @@ pub struct TaskReply {
     /// State of the task.
     pub task: StoredTask,
     /// The reply of its call, once it is over.
-    pub outcome: Option<Outcome>,
+    pub outcome: Option<CallOutcome>,
 }
 
 /// Result of storing a task.

@@ -11,7 +11,7 @@ use tollgate_core::task::TaskEvent;
 use tollgate_sdk::{Content, Media, ToolError};
 use tollgate_store::storage::{MAX_REPLY, TaskEnd};
 
-use crate::call::Outcome;
+use crate::call::CallOutcome;
 use crate::reply::Reply;
 use crate::task_slot::Latest;
 
@@ -107,7 +107,7 @@ impl KeptReply {
     }
 
     /// Outcome of the call, as it would be answered now.
-    pub(super) fn into_outcome(self) -> Outcome {
+    pub(super) fn into_outcome(self) -> CallOutcome {
         let result = match self.error {
             Some(error) => Err(error),
             None => Ok(Reply {
@@ -121,7 +121,7 @@ impl KeptReply {
                 ..Reply::default()
             }),
         };
-        Outcome {
+        CallOutcome {
             op_id: self.op_id,
             result,
             cause: None,

@@ -8,7 +8,7 @@ use tollgate_store::storage::{NewApproval, StoredTask};
 
 use super::attend::Again;
 use super::listed;
-use crate::call::{Answers, Asked, Outcome};
+use crate::call::{Answers, Asked, CallOutcome};
 use crate::consent::{Consent, Pending};
 use crate::task_slot::Latest;
 
@@ -50,7 +50,7 @@ pub(super) struct Waiting {
 
 impl Waiting {
     /// Questions that a refused call waits for, if the client or an approver can answer them.
-    pub(super) fn of(outcome: &Outcome, can: CanAnswer, round: u32) -> Option<Waiting> {
+    pub(super) fn of(outcome: &CallOutcome, can: CanAnswer, round: u32) -> Option<Waiting> {
         let (questions, pending, state) = match outcome.asked.clone() {
             None => (Vec::new(), None, None),
             Some(Asked::Policy(pending)) => (vec![pending.question()], Some(pending), None),

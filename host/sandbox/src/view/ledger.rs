@@ -4,7 +4,8 @@ use tollgate_core::clock::Clock;
 use tollgate_core::effect::Effect;
 use tollgate_sdk::Timestamp;
 use tollgate_store::storage::{
-    Namespace, OperationFilter, Outcome, Ran, SaidByPolicy, Session, Slots, StoreResult, StoredOperation,
+    Namespace, OperationFilter, Ran, SaidByPolicy, Session, Slots, StoreResult, StoredOperation,
+    StoredTestOutcome,
 };
 use wasmtime::component::{HasData, Linker};
 
@@ -356,7 +357,7 @@ fn wanted_slot(wanted: WireSlot) -> (String, Slot) {
     (wanted.key, slot)
 }
 
-fn tests(outcome: Outcome) -> TestOutcome {
+fn tests(outcome: StoredTestOutcome) -> TestOutcome {
     TestOutcome {
         test_result: match outcome.result {
             Ran::Passed => TestResult::Passed,

@@ -12,7 +12,9 @@ use schemars::JsonSchema;
 use serde::Serialize;
 use serde_json::Value;
 
-use crate::storage::{Envelope, OperationFilter, Outcome, Restored, SaidByPolicy, Session, StoredOperation};
+use crate::storage::{
+    Envelope, OperationFilter, Restored, SaidByPolicy, Session, StoredOperation, StoredTestOutcome,
+};
 
 pub use evidence::{NewestRun, Part, Untested};
 pub use judged::Judged;
@@ -275,7 +277,7 @@ impl Story {
 
 impl Step {
     fn of(operation: &StoredOperation) -> Step {
-        let tests = operation.outcome.as_ref().map(Outcome::in_words);
+        let tests = operation.outcome.as_ref().map(StoredTestOutcome::in_words);
         Step {
             seq: operation.seq,
             timestamp: operation.timestamp.clone(),

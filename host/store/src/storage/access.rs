@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use tollgate_sql::postgres::{Finding, Translator, Untranslated};
 use tollgate_sql::{Problems, Reader, Refusal, Statement};
 
-use super::engine::steps::{self, Step};
+use super::engine::steps::{self, MigrationStep};
 
 /// Tables that a component owns: those whose names start with its prefix.
 #[derive(Debug, Clone)]
@@ -20,7 +20,7 @@ pub struct Namespace {
     /// Append-only tables, in lower case.
     append_only: Arc<BTreeSet<String>>,
     /// Its migrations, for the engine that translates.
-    steps: Arc<[Step]>,
+    steps: Arc<[MigrationStep]>,
     /// Translators of its statements, which all users of the namespace share.
     translators: Translators,
     bounds: Bounds,
@@ -69,7 +69,7 @@ impl Namespace {
     }
 
     /// The namespace with the tables of a component's migrations. The error lists all problems.
-    pub fn with_tables(self, steps: &[Step]) -> Result<Namespace, Problems> {
+    pub fn with_tables(self, steps: &[MigrationStep]) -> Result<Namespace, Problems> {
         let append_only = steps::read(&self.prefix, steps)?.append_only().clone();
         Ok(Namespace {
             reader: Arc::new(Reader::new(&self.prefix, append_only.clone(), &self.tag)),
@@ -100,7 +100,7 @@ impl Namespace {
         if let Some((_, translator)) = known.iter().find(|(of, _)| of == schema) {
             return Ok(Arc::clone(translator));
         }
-        let steps: Vec<_> = self.steps.iter().map(Step::as_read).collect();
+        let steps: Vec<_> = self.steps.iter().map(MigrationStep::as_read).collect();
         let translator = Arc::new(Translator::new(&self.prefix, schema, &steps)?);
         known.push((schema.to_owned(), Arc::clone(&translator)));
         Ok(translator)
@@ -112,8 +112,8 @@ impl Namespace {
     /// # Errors
     ///
     /// The problems of the migrations, if they cannot be read.
-    pub fn differences(&self, steps: &[Step]) -> Result<Vec<Finding>, Problems> {
-        let steps: Vec<_> = steps.iter().map(Step::as_read).collect();
+    pub fn differences(&self, steps: &[MigrationStep]) -> Result<Vec<Finding>, Problems> {
+        let steps: Vec<_> = steps.iter().map(MigrationStep::as_read).collect();
         self.reader.differences(&steps)
     }
 

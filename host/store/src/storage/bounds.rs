@@ -125,14 +125,14 @@ mod tests {
 
     use super::{MIGRATION_TIMEOUT, Namespace};
     use crate::storage::Database;
-    use crate::storage::engine::steps::Step;
+    use crate::storage::engine::steps::MigrationStep;
 
     #[test]
     fn whoever_writes_during_a_long_migration_waits_and_succeeds() {
         let dir = tempfile::tempdir().unwrap();
         let path = dir.path().join("t.db");
         let (migrating, writing) = (Database::open(&path).unwrap(), Database::open(&path).unwrap());
-        let steps = [Step {
+        let steps = [MigrationStep {
             name: "0001_init".to_owned(),
             sql: "CREATE TABLE shop_items (a BIGINT, b BIGINT, c BIGINT, d BIGINT);
                   WITH RECURSIVE n (i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 20000)

@@ -10,7 +10,7 @@ use super::engine::sql;
 use super::envelopes::Envelope;
 use super::error::StoreResult;
 use super::handles::Evidence;
-use super::outcome::Outcome;
+use super::outcome::StoredTestOutcome;
 
 /// Most parts of an envelope that are reported.
 const MAX_PARTS: u32 = 50;
@@ -31,7 +31,7 @@ pub struct TestRow {
     /// The workspace that the call was about.
     pub workspace: Option<String>,
     /// Outcome. `None` if it is unknown.
-    pub outcome: Option<Outcome>,
+    pub outcome: Option<StoredTestOutcome>,
     /// True if the call could start programs.
     pub is_run: bool,
     /// Name of the registered test that the call started. Known for calls whose host died.

@@ -8,7 +8,7 @@ use tollgate_core::deadline::{Cancel, Deadline};
 
 use super::access::Namespace;
 use super::engine::sqlite::SQL_MEMORY;
-use super::engine::steps::Step;
+use super::engine::steps::MigrationStep;
 use super::value::{Statement, Value};
 use super::{Database, Session, SqlError};
 
@@ -19,8 +19,8 @@ fn shop() -> Namespace {
     Namespace::of_pack("shop")
 }
 
-fn step(sql: &str) -> Step {
-    Step {
+fn step(sql: &str) -> MigrationStep {
+    MigrationStep {
         name: "0001_init".to_owned(),
         sql: sql.to_owned(),
     }

@@ -127,7 +127,7 @@ pub struct Operation {
     /// JSON array of the batch members: [`MemberCall`](super::MemberCall).
     #[serde(default)]
     pub members: Option<String>,
-    /// JSON object of the test outcome: [`Outcome`](super::Outcome). Absent if the call ran no tests.
+    /// JSON object of the test outcome: [`StoredTestOutcome`](super::StoredTestOutcome). Absent if the call ran no tests.
     #[serde(default)]
     pub outcome: Option<String>,
     /// JSON object of the counters of its envelope, including the call, and of those of enclosing envelopes.

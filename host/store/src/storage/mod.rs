@@ -92,7 +92,7 @@ pub use engine::postgres::{
 };
 pub use engine::sqlite::PAGE_BYTES;
 pub use engine::sqlite::copies::{Compacted, CopyError};
-pub use engine::steps::{MigrationError, Step};
+pub use engine::steps::{MigrationError, MigrationStep};
 pub use envelopes::{Admission, Admitted, Envelope, EnvelopeFilter, MAX_DEPTH};
 pub use error::{StoreError, StoreFailure, StoreResult};
 pub use evidence::{Restored, TestRow, started};
@@ -107,7 +107,7 @@ pub use ledger::{Head, OpType, Operation};
 pub use members::MemberCall;
 pub use of_packs::{ColumnOf, TextFound, TextOf};
 pub use operations::{OperationFilter, SaidByPolicy, StoredOperation, claim, claimed_actor};
-pub use outcome::{Outcome, Ran, TestRun};
+pub use outcome::{Ran, StoredTestOutcome, TestRun};
 pub use permits::Slots;
 pub(crate) use pieces::PIECE_BYTES;
 pub use prune::{PruneBatch, PruneError, Pruned, Retention};
@@ -134,7 +134,7 @@ pub fn prepare() -> StoreResult<()> {
 
 /// Session on a separate in-memory database, with the tables of the host and of components.
 pub fn scratch<'a>(
-    components: impl Iterator<Item = (&'a Namespace, &'a [Step])>,
+    components: impl Iterator<Item = (&'a Namespace, &'a [MigrationStep])>,
 ) -> Result<Session, MigrationError> {
     let session = Session::open(Path::new(":memory:"), session::Access::Memory)?;
     sqlite::migrate::apply_core(&session)?;
@@ -315,7 +315,7 @@ impl Database {
     }
 
     /// Applies a component's migrations that are not applied yet, in one transaction.
-    pub fn migrate(&self, namespace: &Namespace, steps: &[Step]) -> Result<(), MigrationError> {
+    pub fn migrate(&self, namespace: &Namespace, steps: &[MigrationStep]) -> Result<(), MigrationError> {
         let session = self.write_session()?;
         migrate::apply(&session, namespace, steps)?;
         self.forget_roles();
@@ -330,7 +330,7 @@ impl Database {
     }
 
     /// Checks that [`migrate`](Database::migrate) would work. Nothing is changed.
-    pub fn try_migrate(&self, namespace: &Namespace, steps: &[Step]) -> Result<(), MigrationError> {
+    pub fn try_migrate(&self, namespace: &Namespace, steps: &[MigrationStep]) -> Result<(), MigrationError> {
         let session = self.write_session()?;
         migrate::try_out(&session, namespace, steps)
     }
@@ -338,7 +338,7 @@ impl Database {
     /// Applies the migrations of many components in one transaction, all or none. The error names the component.
     pub fn migrate_together<'a>(
         &self,
-        components: impl Iterator<Item = (&'a Namespace, &'a [Step])>,
+        components: impl Iterator<Item = (&'a Namespace, &'a [MigrationStep])>,
     ) -> Result<(), (String, MigrationError)> {
         let whole = |err: MigrationError| (String::new(), err);
         let session = self.write_session().map_err(|err| whole(err.into()))?;

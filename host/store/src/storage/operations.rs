@@ -12,7 +12,7 @@ use super::engine::{Row, borrowed, sql};
 use super::error::{StoreError, StoreResult};
 use super::handles::{Ledger, Operations};
 use super::ledger::{OpType, Operation};
-use super::outcome::Outcome;
+use super::outcome::StoredTestOutcome;
 
 pub use self::filter::OperationFilter;
 pub(super) use self::filter::Rows;
@@ -89,7 +89,7 @@ pub struct StoredOperation {
     pub failing_tests: Option<Vec<String>>,
     /// Outcome of the tests that it ran, apart from its own success.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub outcome: Option<Outcome>,
+    pub outcome: Option<StoredTestOutcome>,
     /// Notes of its events.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub notes: Vec<String>,

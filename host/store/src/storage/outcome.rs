@@ -5,7 +5,7 @@ use serde::{Deserialize, Serialize};
 
 /// Outcome of tests, apart from whether the call itself succeeded.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-pub struct Outcome {
+pub struct StoredTestOutcome {
     /// passed, failed, error (the run itself went wrong), no_tests, timed_out or killed.
     pub result: Ran,
     /// Number of tests that failed, if known.
@@ -66,7 +66,7 @@ impl Ran {
     }
 }
 
-impl Outcome {
+impl StoredTestOutcome {
     /// Without the message, as `failed 2 of 14`, `passed 14` or `timed out`.
     pub fn in_short(&self) -> String {
         let word = self.result.in_words();
@@ -102,13 +102,13 @@ mod tests {
 
     #[test]
     fn an_outcome_says_what_it_knows() {
-        let outcome = |result, failed, total| Outcome {
+        let outcome = |result, failed, total| StoredTestOutcome {
             result,
             failed,
             total,
-            ..Outcome::default()
+            ..StoredTestOutcome::default()
         };
-        let failed = Outcome {
+        let failed = StoredTestOutcome {
             message: Some("assert -1 == 3".to_owned()),
             ..outcome(Ran::Failed, Some(2), Some(14))
         };
@@ -116,13 +116,13 @@ mod tests {
         assert_eq!(outcome(Ran::Failed, Some(2), None).in_words(), "failed 2");
         assert_eq!(outcome(Ran::Passed, Some(0), Some(14)).in_words(), "passed 14");
         assert_eq!(outcome(Ran::TimedOut, None, None).in_words(), "timed out");
-        let late = |message: &str| Outcome {
+        let late = |message: &str| StoredTestOutcome {
             message: Some(message.to_owned()),
             ..outcome(Ran::TimedOut, None, None)
         };
         assert_eq!(late("after 5 s").in_words(), "timed out after 5 s");
         assert_eq!(late("slow::test").in_words(), "timed out: slow::test");
         let json = serde_json::to_string(&failed).unwrap();
-        assert_eq!(serde_json::from_str::<Outcome>(&json).unwrap(), failed);
+        assert_eq!(serde_json::from_str::<StoredTestOutcome>(&json).unwrap(), failed);
     }
 }

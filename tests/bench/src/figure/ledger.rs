@@ -13,7 +13,7 @@ use tollgate_store::data_dir::DataDir;
 use tollgate_store::ledger::key::LedgerKey;
 use tollgate_store::ledger::retention::{self, Taken};
 use tollgate_store::storage::{
-    Database, Ending, Envelope, OpType, Operation, Outcome, Ran, Retention, Session, TestRun,
+    Database, Ending, Envelope, OpType, Operation, Ran, Retention, Session, StoredTestOutcome, TestRun,
 };
 
 use super::Setup;
@@ -165,7 +165,7 @@ fn changed(number: usize, fingerprint: String, row: Operation) -> Operation {
 fn tested(number: usize, row: Operation) -> Operation {
     let failed = number.is_multiple_of(3);
     let result = if failed { Ran::Failed } else { Ran::Passed };
-    let outcome = Outcome {
+    let outcome = StoredTestOutcome {
         result,
         failed: Some(u32::from(failed)),
         total: Some(12),

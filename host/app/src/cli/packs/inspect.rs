@@ -9,7 +9,7 @@ use tollgate_components::catalog::{self, Inspection, Said};
 use tollgate_components::packs::Manifest;
 use tollgate_components::policies::Phase;
 use tollgate_components::tools::ToolSpec;
-use tollgate_store::storage::Step;
+use tollgate_store::storage::MigrationStep;
 
 use crate::cli::{self, Global, component, out, registry};
 
@@ -169,7 +169,7 @@ fn of_itself(name: &str, version: &str, summary: &str) -> [String; 2] {
     ]
 }
 
-fn tables(steps: &[Step]) -> String {
+fn tables(steps: &[MigrationStep]) -> String {
     let steps: Vec<&str> = steps.iter().map(|step| step.name.as_str()).collect();
     field("tables", &steps.join(", "))
 }

@@ -33,14 +33,14 @@ impl Prepared {
 }
 
 /// Prepared components, and the errors of the others.
-pub(in crate::cli) type Outcome = (Vec<Prepared>, Vec<String>);
+pub(in crate::cli) type Preparation = (Vec<Prepared>, Vec<String>);
 
 /// Compiles or unpacks the components that a start with these packs needs.
 pub(in crate::cli) async fn prepare(
     global: &Global,
     config: &Config,
     pack_selection: &PackSelection,
-) -> anyhow::Result<Outcome> {
+) -> anyhow::Result<Preparation> {
     let context = cli::context(global, config)?;
     let workspaces = cli::workspaces(global, config, context.path())?;
     let loaded = context.load(config, workspaces, pack_selection).await?;

@@ -10,7 +10,7 @@ use std::collections::BTreeMap;
 use schemars::JsonSchema;
 use serde::Serialize;
 
-use crate::storage::{Envelope, Outcome, Ran, Session, StoreResult, TestRow};
+use crate::storage::{Envelope, Ran, Session, StoreResult, StoredTestOutcome, TestRow};
 
 /// Newest run of a test command in a workspace.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, JsonSchema)]
@@ -235,7 +235,7 @@ fn runs_of(row: &TestRow) -> Vec<(Option<String>, Command, bool, String)> {
         // The row describes the run that failed, with the counts of all.
         let words = match is_failure == outcome.is_failure() {
             true if is_only => outcome.in_words(),
-            true if failed == 1 && is_failure => Outcome {
+            true if failed == 1 && is_failure => StoredTestOutcome {
                 result,
                 total: None,
                 ..outcome.clone()

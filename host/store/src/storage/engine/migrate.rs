@@ -1,6 +1,6 @@
 //! Migrations of components, on the engine of the session.
 
-use super::steps::{MigrationError, Step, in_transaction};
+use super::steps::{MigrationError, MigrationStep, in_transaction};
 use super::{Engine, postgres, sqlite};
 use crate::storage::access::Namespace;
 use crate::storage::bounds::migration_deadline;
@@ -10,7 +10,7 @@ use crate::storage::session::Session;
 pub(in crate::storage) fn apply(
     session: &Session,
     namespace: &Namespace,
-    steps: &[Step],
+    steps: &[MigrationStep],
 ) -> Result<(), MigrationError> {
     in_transaction(session, || {
         session
@@ -25,7 +25,7 @@ pub(in crate::storage) fn apply(
 pub(in crate::storage) fn try_out(
     session: &Session,
     namespace: &Namespace,
-    steps: &[Step],
+    steps: &[MigrationStep],
 ) -> Result<(), MigrationError> {
     session.begin_write()?;
     let tried = session
@@ -40,7 +40,11 @@ pub(in crate::storage) fn try_out(
 }
 
 /// Migrates a component's tables, in the open transaction.
-fn apply_one(session: &Session, namespace: &Namespace, steps: &[Step]) -> Result<(), MigrationError> {
+fn apply_one(
+    session: &Session,
+    namespace: &Namespace,
+    steps: &[MigrationStep],
+) -> Result<(), MigrationError> {
     match &session.engine {
         Engine::Sqlite(_) => sqlite::migrate::apply_one(session, namespace, steps),
         Engine::Postgres(postgres) => postgres::migrate::apply_one(session, postgres, namespace, steps),
@@ -50,7 +54,7 @@ fn apply_one(session: &Session, namespace: &Namespace, steps: &[Step]) -> Result
 /// Migrates the tables of many components, all or none. The error names the component.
 pub(in crate::storage) fn apply_together<'a>(
     session: &Session,
-    components: impl Iterator<Item = (&'a Namespace, &'a [Step])>,
+    components: impl Iterator<Item = (&'a Namespace, &'a [MigrationStep])>,
 ) -> Result<(), (String, MigrationError)> {
     let mut at = String::new();
     in_transaction(session, || {
@@ -65,7 +69,7 @@ pub(in crate::storage) fn apply_together<'a>(
 /// Migrates the tables of many components in the open transaction.
 pub(in crate::storage) fn apply_within<'a>(
     session: &Session,
-    components: impl Iterator<Item = (&'a Namespace, &'a [Step])>,
+    components: impl Iterator<Item = (&'a Namespace, &'a [MigrationStep])>,
 ) -> Result<(), (String, MigrationError)> {
     let deadline = migration_deadline();
     for (namespace, steps) in components {

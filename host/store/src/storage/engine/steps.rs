@@ -16,17 +16,17 @@ pub(in crate::storage) const CORE_NAME: &str = "core";
 
 /// One step of a schema.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Step {
+pub struct MigrationStep {
     /// `NNNN_name`.
     pub name: String,
     /// SQL in the subset that `tollgate-sql` reads.
     pub sql: String,
 }
 
-impl Step {
+impl MigrationStep {
     /// Steps of files, each a name and its SQL.
-    pub(in crate::storage) fn all(files: &[(&str, &str)]) -> Vec<Step> {
-        let step = |&(name, sql): &(&str, &str)| Step {
+    pub(in crate::storage) fn all(files: &[(&str, &str)]) -> Vec<MigrationStep> {
+        let step = |&(name, sql): &(&str, &str)| MigrationStep {
             name: name.to_owned(),
             sql: sql.to_owned(),
         };
@@ -192,8 +192,8 @@ fn list(findings: &[Finding]) -> String {
 }
 
 /// Schema that a component's migrations create, or all their problems.
-pub(in crate::storage) fn read(prefix: &str, steps: &[Step]) -> Result<Schema, Problems> {
-    schema::read(prefix, steps.iter().map(Step::as_read))
+pub(in crate::storage) fn read(prefix: &str, steps: &[MigrationStep]) -> Result<Schema, Problems> {
+    schema::read(prefix, steps.iter().map(MigrationStep::as_read))
 }
 
 pub(super) fn in_transaction(
@@ -213,7 +213,7 @@ pub(super) fn in_transaction(
 }
 
 /// Records that a step was applied.
-pub(super) fn record(session: &Session, pack: &str, step: &Step) -> StoreResult<()> {
+pub(super) fn record(session: &Session, pack: &str, step: &MigrationStep) -> StoreResult<()> {
     let sql = "INSERT INTO core_migrations (pack, name, hash, reader) VALUES (?1, ?2, ?3, ?4)";
     let recorded = session
         .engine
@@ -221,7 +221,7 @@ pub(super) fn record(session: &Session, pack: &str, step: &Step) -> StoreResult<
     recorded.map(drop)
 }
 
-pub(in crate::storage) fn failed(pack: &str, step: &Step, reason: String) -> MigrationError {
+pub(in crate::storage) fn failed(pack: &str, step: &MigrationStep, reason: String) -> MigrationError {
     MigrationError::Failed {
         pack: pack.to_owned(),
         step: step.name.clone(),
@@ -239,8 +239,8 @@ pub(super) fn unread(session: &Session, pack: &str) -> StoreResult<bool> {
 pub(in crate::storage) fn missing<'a>(
     applied: &[(String, String)],
     pack: &str,
-    steps: &'a [Step],
-) -> Result<Vec<&'a Step>, MigrationError> {
+    steps: &'a [MigrationStep],
+) -> Result<Vec<&'a MigrationStep>, MigrationError> {
     if let Some((name, _)) = applied
         .iter()
         .find(|(name, _)| !steps.iter().any(|step| step.name == *name))

@@ -2,7 +2,7 @@
 
 use super::super::Database;
 use super::super::access::Bounds;
-use super::super::engine::steps::{MigrationError, Step};
+use super::super::engine::steps::{MigrationError, MigrationStep};
 use super::{Place, TABLES, place, shop, step};
 
 const DIGITS: &str = "CREATE TABLE shop_digits (d BIGINT PRIMARY KEY);
@@ -80,7 +80,7 @@ fn a_migration_ends_and_another_host_writes_after_it() {
         let migrating = scope.spawn(|| {
             let steps = [
                 step(TABLES),
-                Step {
+                MigrationStep {
                     name: "0002_endless".to_owned(),
                     sql: endless,
                 },

@@ -27,7 +27,7 @@ use self::rows::Inserter;
 use super::access::Namespace;
 use super::engine::Engine;
 use super::engine::migrate;
-use super::engine::steps::{self, MigrationError, Step};
+use super::engine::steps::{self, MigrationError, MigrationStep};
 use super::error::StoreFailure;
 use super::ledger::Head;
 use super::session::Session;
@@ -41,7 +41,7 @@ pub struct Transfer<'a> {
     /// Database to write. The host's own tables exist.
     pub target: &'a Database,
     /// All components with tables, and their migrations.
-    pub components: &'a [(&'a Namespace, &'a [Step])],
+    pub components: &'a [(&'a Namespace, &'a [MigrationStep])],
     /// Components whose rows are not copied.
     pub leave_out: &'a [String],
     /// Id of the host that copies.
@@ -192,7 +192,7 @@ impl Transfer<'_> {
     }
 
     /// Components whose rows are copied. Fails if other components have tables in the source.
-    fn wanted(&self, source: &Session) -> Result<Vec<(&Namespace, &[Step])>, TransferError> {
+    fn wanted(&self, source: &Session) -> Result<Vec<(&Namespace, &[MigrationStep])>, TransferError> {
         let stays = |pack: &str| self.leave_out.iter().any(|left| left == pack);
         let wanted: Vec<_> = self
             .components
@@ -236,7 +236,7 @@ fn allow_pauses(session: &Session, side: Side) -> Result<(), TransferError> {
 fn make_tables(
     source: &Session,
     target: &Session,
-    components: &[(&Namespace, &[Step])],
+    components: &[(&Namespace, &[MigrationStep])],
 ) -> Result<(), TransferError> {
     migrate::apply_within(target, components.iter().copied())
         .map_err(|(owner, err)| of_tables(&owner, err))?;

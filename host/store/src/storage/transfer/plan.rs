@@ -7,7 +7,7 @@ use std::collections::BTreeSet;
 use super::error::{Side, TransferError};
 use crate::storage::access::Namespace;
 use crate::storage::engine::sqlite::schema::pristine;
-use crate::storage::engine::steps::{self, CORE_NAME, Step};
+use crate::storage::engine::steps::{self, CORE_NAME, MigrationStep};
 use crate::storage::engine::{Engine, Once, sql};
 use crate::storage::error::{StoreError, StoreResult};
 use crate::storage::session::Session;
@@ -91,7 +91,7 @@ pub(super) fn quoted(name: &str) -> String {
 pub(super) fn tables<'a>(
     file: &Session,
     side: Side,
-    components: &[(&'a Namespace, &'a [Step])],
+    components: &[(&'a Namespace, &'a [MigrationStep])],
 ) -> Result<Vec<Table<'a>>, TransferError> {
     let unread = |source| TransferError::Tables {
         owner: CORE_NAME.to_owned(),

@@ -13,7 +13,7 @@ use tollgate_core::envelope::State;
 use super::{Transfer, TransferError, Transferred, plan};
 use crate::storage::endings::opened;
 use crate::storage::engine::sqlite::migrate::tests::earlier;
-use crate::storage::engine::steps::Step;
+use crate::storage::engine::steps::MigrationStep;
 use crate::storage::engine::{Engine, Once, sql};
 use crate::storage::fixture::{
     self, Place, add, change, disarm, in_file, key, ledger_in, on_postgres, prune,
@@ -36,8 +36,8 @@ const STEPS: &str = "
     INSERT INTO shop_kinds (name) VALUES ('fruit');
     CREATE TABLE shop_log (line TEXT) WITH (append_only = true);";
 
-fn steps() -> Vec<Step> {
-    vec![Step {
+fn steps() -> Vec<MigrationStep> {
+    vec![MigrationStep {
         name: "0001_init".to_owned(),
         sql: STEPS.to_owned(),
     }]
@@ -432,7 +432,7 @@ fn rows_of_a_component_that_is_not_loaded_stay_behind_only_if_that_is_said() {
         return;
     };
     let (_dir, first) = file("y");
-    let nothing: [(&Namespace, &[Step]); 0] = [];
+    let nothing: [(&Namespace, &[MigrationStep]); 0] = [];
     let transfer = Transfer {
         source: &first,
         target: &server,

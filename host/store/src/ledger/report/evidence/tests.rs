@@ -37,13 +37,13 @@ fn edits(after: &str, states: &[(&str, char)]) -> Vec<Untested> {
     let mut run = fixture::operation(2, Some("env_1"), NOW);
     (run.effect, run.workspace) = (Effect::Run, Some("shop".to_owned()));
     (run.repo_before_hash, run.repo_after_hash) = (Some("A".to_owned()), Some(after.to_owned()));
-    let outcome = Outcome {
+    let outcome = StoredTestOutcome {
         runs: vec![TestRun {
             workspace: "shop".to_owned(),
             test: "default".to_owned(),
             result: Ran::Passed,
         }],
-        ..Outcome::default()
+        ..StoredTestOutcome::default()
     };
     run.outcome = serde_json::to_string(&outcome).ok();
     session.ledger().record(&run).unwrap();

@@ -7,7 +7,7 @@ use tollgate_core::envelope::{Limits, Standing};
 
 use super::super::{Teller, Untested};
 use super::*;
-use crate::storage::{Outcome, Ran, SaidByPolicy, StoredOperation, TestRow, TestRun};
+use crate::storage::{Ran, SaidByPolicy, StoredOperation, StoredTestOutcome, TestRow, TestRun};
 
 fn envelope() -> Envelope {
     Envelope {
@@ -162,10 +162,10 @@ fn row(seq: i64, run: &str, result: Option<Ran>) -> TestRow {
         seq,
         envelope_id: if run.starts_with("part") { "env_2" } else { "env_1" }.to_owned(),
         workspace: Some(named.map_or("shop", |(workspace, _)| workspace).to_owned()),
-        outcome: result.map(|result| Outcome {
+        outcome: result.map(|result| StoredTestOutcome {
             result,
             runs: runs.into_iter().collect(),
-            ..Outcome::default()
+            ..StoredTestOutcome::default()
         }),
         is_run: run != "claim",
         ..TestRow::default()
@@ -240,7 +240,7 @@ fn a_failing_test_of_a_gate_is_told_with_its_numbers_and_message() {
             result: *result,
         });
         let row = TestRow {
-            outcome: Some(Outcome {
+            outcome: Some(StoredTestOutcome {
                 result: Ran::Failed,
                 failed: Some(2),
                 total: Some(14),

@@ -11,7 +11,7 @@ use super::settings::{lock_key, quoted};
 use super::{Postgres, ServerError, roles};
 use crate::storage::access::Namespace;
 use crate::storage::engine::steps::{
-    MigrationError, Step, applied, failed, in_transaction, missing, record, unread,
+    MigrationError, MigrationStep, applied, failed, in_transaction, missing, record, unread,
 };
 use crate::storage::engine::{Once, sql};
 use crate::storage::error::{StoreError, StoreFailure, StoreResult};
@@ -22,7 +22,7 @@ pub(in crate::storage) fn apply_one(
     session: &Session,
     postgres: &Postgres,
     namespace: &Namespace,
-    steps: &[Step],
+    steps: &[MigrationStep],
 ) -> Result<(), MigrationError> {
     let pack = namespace.pack();
     let applied = applied(session, pack)?;
@@ -31,7 +31,7 @@ pub(in crate::storage) fn apply_one(
         return Ok(roles::make(session, postgres, pack)?);
     }
     let schema = postgres.server.schema_of(pack);
-    let read: Vec<_> = steps.iter().map(Step::as_read).collect();
+    let read: Vec<_> = steps.iter().map(MigrationStep::as_read).collect();
     let translator = Translator::new(namespace.prefix(), &schema, &read).map_err(|err| unsaid(pack, err))?;
     make(session, postgres, &schema)?;
     for (step, commands) in steps.iter().zip(translator.steps()) {

@@ -2,7 +2,7 @@
 
 use super::{Postgres, Server, ServerError, migrate, settings};
 use crate::storage::engine::steps::{
-    CORE_NAME, MigrationError, Step, applied, failed, in_transaction, missing,
+    CORE_NAME, MigrationError, MigrationStep, applied, failed, in_transaction, missing,
 };
 use crate::storage::engine::{Engine, Once, sql};
 use crate::storage::error::{StoreError, StoreFailure, StoreResult};
@@ -56,7 +56,7 @@ pub(in crate::storage) fn prepare(session: &Session, server: &Server) -> Result<
         return Err(StoreError::of_sqlite_alone().into());
     };
     settings::check(server, &postgres.wire()).map_err(StoreError::from)?;
-    let steps = Step::all(CORE);
+    let steps = MigrationStep::all(CORE);
     let is_current =
         has_migrations(session)? && missing(&applied(session, CORE_NAME)?, CORE_NAME, &steps)?.is_empty();
     if !is_current {
@@ -67,7 +67,7 @@ pub(in crate::storage) fn prepare(session: &Session, server: &Server) -> Result<
     Ok(try_triggers(session)?)
 }
 
-fn apply(session: &Session, postgres: &Postgres, steps: &[Step]) -> Result<(), MigrationError> {
+fn apply(session: &Session, postgres: &Postgres, steps: &[MigrationStep]) -> Result<(), MigrationError> {
     migrate::make(session, postgres, &postgres.server.schema)?;
     postgres.script(&adapted(OF_MIGRATIONS))?;
     for step in missing(&applied(session, CORE_NAME)?, CORE_NAME, steps)? {

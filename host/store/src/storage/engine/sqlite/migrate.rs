@@ -11,7 +11,7 @@ use self::files::CORE;
 use super::own_sql::for_sqlite;
 use crate::storage::access::Namespace;
 use crate::storage::engine::steps::{
-    CORE_NAME, MigrationError, Step, applied, failed, in_transaction, missing, read, record, unread,
+    CORE_NAME, MigrationError, MigrationStep, applied, failed, in_transaction, missing, read, record, unread,
 };
 use crate::storage::error::StoreResult;
 use crate::storage::session::Session;
@@ -33,7 +33,7 @@ impl From<rusqlite::Error> for MigrationError {
 
 /// Migrates the host's own tables.
 pub(in crate::storage) fn apply_core(session: &Session) -> Result<(), MigrationError> {
-    let steps = Step::all(CORE);
+    let steps = MigrationStep::all(CORE);
     in_transaction(session, || {
         session.sqlite()?.db.execute_batch(MIGRATIONS_TABLE)?;
         for step in missing(&applied(session, CORE_NAME)?, CORE_NAME, &steps)? {
@@ -52,7 +52,7 @@ pub(in crate::storage) fn apply_core(session: &Session) -> Result<(), MigrationE
 pub(in crate::storage::engine) fn apply_one(
     session: &Session,
     namespace: &Namespace,
-    steps: &[Step],
+    steps: &[MigrationStep],
 ) -> Result<(), MigrationError> {
     let pack = namespace.pack();
     let applied = applied(session, pack)?;
@@ -115,7 +115,7 @@ fn others(session: &Session, namespace: &Namespace) -> StoreResult<BTreeSet<Stri
 fn run(
     session: &Session,
     namespace: &Namespace,
-    step: &Step,
+    step: &MigrationStep,
     commands: &[Command],
 ) -> Result<(), MigrationError> {
     for command in commands {

@@ -10,15 +10,17 @@ use tollgate_core::deadline::{Cancel, Deadline};
 use crate::storage::engine::misplaced::Misplaced;
 use crate::storage::engine::{Engine, Once, sql};
 use crate::storage::fixture::{self, Place, on_postgres};
-use crate::storage::{Database, MigrationError, Namespace, Session, SqlError, Statement, Step, Value};
+use crate::storage::{
+    Database, MigrationError, MigrationStep, Namespace, Session, SqlError, Statement, Value,
+};
 
 const TABLES: &str =
     "CREATE TABLE shop_items (id INTEGER PRIMARY KEY, name TEXT NOT NULL UNIQUE, price BIGINT);
     CREATE TABLE shop_log (text TEXT NOT NULL) WITH (append_only = true)
     ";
 
-fn steps(sql: &str) -> Vec<Step> {
-    vec![Step {
+fn steps(sql: &str) -> Vec<MigrationStep> {
+    vec![MigrationStep {
         name: "0001_init".to_owned(),
         sql: sql.to_owned(),
     }]
@@ -232,7 +234,7 @@ fn tables_of_components_are_apart_and_brought_up_to_date_once() {
     shop.session.commit().unwrap();
     let mut steps = steps(TABLES);
     shop.database.migrate(&shop.namespace, &steps).unwrap();
-    steps.push(Step {
+    steps.push(MigrationStep {
         name: "0002_more".to_owned(),
         sql: "ALTER TABLE shop_items ADD COLUMN colour TEXT; UPDATE shop_items SET colour = 'red'".to_owned(),
     });
@@ -247,13 +249,13 @@ fn tables_of_components_are_apart_and_brought_up_to_date_once() {
     assert_eq!(found.unwrap(), [[text("pen"), text("red")]]);
     reading.rollback().unwrap();
     assert_eq!(shop.database.packs_with_tables().unwrap(), ["shop"]);
-    steps.push(Step {
+    steps.push(MigrationStep {
         name: "0003_differs".to_owned(),
         sql: "UPDATE shop_items SET price = 1 WHERE name = 1".to_owned(),
     });
     let refused = shop.database.migrate(&namespace, &steps).unwrap_err();
     assert!(matches!(refused, MigrationError::Differs { .. }), "{refused}");
-    let broken = [Step {
+    let broken = [MigrationStep {
         name: "0001_init".to_owned(),
         sql: "CREATE TABLE till_a (id BIGINT NOT NULL UNIQUE); INSERT INTO till_a (id) VALUES (1);
             INSERT INTO till_a (id) VALUES (1)"

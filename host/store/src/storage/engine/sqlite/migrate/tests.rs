@@ -6,7 +6,7 @@ fn tried(sql: &str) -> Result<(), String> {
     let dir = tempfile::tempdir().unwrap();
     let database = Database::open(&dir.path().join("t.db")).unwrap();
     let namespace = Namespace::of_pack("shop");
-    let mut steps = vec![Step {
+    let mut steps = vec![MigrationStep {
         name: "0001_init".to_owned(),
         sql: "CREATE TABLE shop_items (id TEXT PRIMARY KEY, size BIGINT NOT NULL CHECK (size > 0));
               CREATE TABLE shop_old (id TEXT PRIMARY KEY);
@@ -15,7 +15,7 @@ fn tried(sql: &str) -> Result<(), String> {
             .to_owned(),
     }];
     database.migrate(&namespace, &steps).unwrap();
-    steps.push(Step {
+    steps.push(MigrationStep {
         name: "0002_change".to_owned(),
         sql: sql.to_owned(),
     });
@@ -29,7 +29,7 @@ fn tried_unread(sql: &str) -> Result<(), String> {
     let dir = tempfile::tempdir().unwrap();
     let database = Database::open(&dir.path().join("t.db")).unwrap();
     let namespace = Namespace::of_pack("shop");
-    let steps = [Step {
+    let steps = [MigrationStep {
         name: "0001_init".to_owned(),
         sql: "CREATE TABLE shop_items (id TEXT PRIMARY KEY, size BIGINT NOT NULL);".to_owned(),
     }];
@@ -214,7 +214,7 @@ fn a_component_after_whose_migrations_the_host_cannot_write_is_refused() {
         .unwrap()
         .execute_batch(sql)
         .unwrap();
-    let step = |name: &str, sql: &str| Step {
+    let step = |name: &str, sql: &str| MigrationStep {
         name: name.to_owned(),
         sql: sql.to_owned(),
     };
@@ -276,8 +276,8 @@ pub(in crate::storage) fn earlier(path: &std::path::Path, components: &[(&str, &
     }
 }
 
-fn first_step(sql: &str) -> Vec<Step> {
-    vec![Step {
+fn first_step(sql: &str) -> Vec<MigrationStep> {
+    vec![MigrationStep {
         name: "0001_init".to_owned(),
         sql: sql.to_owned(),
     }]
@@ -349,7 +349,7 @@ fn a_new_step_comes_after_those_that_were_applied() {
     // Before the table is append-only, by the list; not by what is in the database.
     steps.insert(
         0,
-        Step {
+        MigrationStep {
             name: "0000_early".to_owned(),
             sql: "UPDATE shop_log SET line = 'forged'".to_owned(),
         },
