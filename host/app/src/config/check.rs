@@ -292,10 +292,10 @@ tests.lint = "cargo clippy"
 "#;
         let found: Vec<String> = check(text).iter().map(ToString::to_string).collect();
         expect![[r#"
-            1:12: data_dir must be text
+            1:12: data_dir must be a non-empty string
             3:1: there is no key server.teir; did you mean tier?
             5:19: server.auth.issuer must be an address that starts with https:// or http://
-            5:42: server.auth.scopes must be a list of texts
+            5:42: server.auth.scopes must be a list of strings
             5:49: there is no key server.auth.tokens; legal here: token_file, issuer, resource, audience, scopes, jwks
             6:19: server.allowed_origins must be a list of origins, such as ["https://app.example:443"]
             7:27: server.limits.max_sessions must be a whole number from 1 to 100000
@@ -303,12 +303,12 @@ tests.lint = "cargo clippy"
             10:25: envelope.budgets.approvals must be a whole number, at least 0
             10:29: envelope.budgets.Test: a budget's name matches ^[a-z][a-z0-9_]{0,39}$
             10:39: envelope.budgets.mutations: this is a separate limit; set envelope.max_mutations
-            12:10: packs.mine.source must be text
+            12:10: packs.mine.source must be a non-empty string
             13:11: packs.mine.exclude must be a list of globs: error parsing glob '[': unclosed character class; missing ']'
             14:1: there is no key packs.mine.colour; legal here: enabled, source, sha256, exclude, full_schemas, resume, grants, limits, config
             16:14: packs.mine.limits.memory_mib must be a whole number from 1 to 4096
             17:11: packs.mine.limits.read_ms must be a whole number from 1 to 600000
-            19:11: packs.mine.grants.process must be a list of texts
+            19:11: packs.mine.grants.process must be a list of strings
             20:13: "a b" is not a valid name: use at most 64 letters, digits, `-`, `_` and `.`
             22:1: workspaces.main needs a path
             23:9: workspaces.main.write must be a list of relative paths without `..`, directories ending with a slash, such as [".gsd/"]

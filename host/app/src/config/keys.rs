@@ -36,7 +36,7 @@ pub(super) enum Kind {
     Sha256,
     /// One of these.
     OneOf(&'static [&'static str]),
-    /// A list of texts.
+    /// A list of strings.
     Texts,
     /// A list of globs.
     Globs,
@@ -56,13 +56,13 @@ impl Kind {
             Kind::Span => "a length of time from 1s to 52w, such as \"30m\", \"24h\" or \"7d\"",
             Kind::Count(i64::MAX) => "a whole number, at least 1",
             Kind::Count(max) => return Cow::Owned(format!("a whole number from 1 to {max}")),
-            Kind::Text => "text",
+            Kind::Text => "a non-empty string",
             Kind::Address => "an address with a port, such as \"127.0.0.1:8765\" or \"localhost:8765\"",
             Kind::Url => "an address that starts with https:// or http://",
             Kind::Origins => "a list of origins, such as [\"https://app.example:443\"]",
             Kind::Sha256 => "64 hex digits",
             Kind::OneOf(options) => return Cow::Owned(format!("one of {}", options.join(", "))),
-            Kind::Texts => "a list of texts",
+            Kind::Texts => "a list of strings",
             Kind::Prefixes => {
                 "a list of relative paths without `..`, directories ending with a slash, such as [\".gsd/\"]"
             }

@@ -79,7 +79,7 @@ pub fn page() -> String {
             cell(&key.default())
         )
     });
-    let head = "| key | meaning | holds | default |\n|---|---|---|---|\n";
+    let head = "| key | meaning | type | default |\n|---|---|---|---|\n";
     std::iter::once(head.to_owned()).chain(rows).collect()
 }
 

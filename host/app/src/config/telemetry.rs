@@ -157,7 +157,7 @@ mod tests {
         expect![[r#"
             2:8: telemetry.otlp must be an address that starts with https:// or http://
             3:28: telemetry.interval_sec must be a whole number from 1 to 3600
-            4:28: telemetry.service_name must be text
+            4:28: telemetry.service_name must be a non-empty string
             5:22: telemetry.traces must be true or false
             6:13: there is no key telemetry.header; did you mean headers?
             7:41: telemetry.headers.authorization must say where its value is: "env:VARIABLE" or "file:PATH"

@@ -68,7 +68,7 @@ pub(in crate::config) const KEYS: &[Key] = &[
         Kind::Text,
         "the data directory",
         "\"/var/cache/tollgate\"",
-        "Directory of compiled components, for example one in a container's image.",
+        "Directory for compiled components, for example one in a container image.",
     ),
     table("storage", Kind::Table, "The database."),
     open(
@@ -88,7 +88,7 @@ pub(in crate::config) const KEYS: &[Key] = &[
         "storage.lanes",
         Kind::Count(32),
         "4",
-        "Number of calls that can write in parallel on PostgreSQL if they are about different things. Each needs a connection.",
+        "Number of calls that can write in parallel on PostgreSQL if they are independent: calls to different packs, or calls with different scopes. Each needs a connection.",
     ),
     table(
         "cluster",
@@ -106,7 +106,7 @@ pub(in crate::config) const KEYS: &[Key] = &[
         "cluster.lease_sec",
         Kind::Count(120),
         "15",
-        "Seconds without a heartbeat from this host after which other hosts end what it left open. Values below 5 count as 5.",
+        "Seconds without a heartbeat from this host after which other hosts close its envelopes and record its unfinished calls. Values below 5 count as 5.",
     ),
     table(
         "server",
@@ -118,7 +118,7 @@ pub(in crate::config) const KEYS: &[Key] = &[
         Kind::Address,
         "standard input and output",
         "\"127.0.0.1:8765\"",
-        "Address to serve HTTP at, instead of standard input and output.",
+        "Listen address for HTTP, instead of standard input and output.",
     ),
     open(
         "server.allowed_hosts",
@@ -144,7 +144,7 @@ pub(in crate::config) const KEYS: &[Key] = &[
         "server.compact",
         Kind::Bool,
         "false",
-        "List only tool_search, tool_describe and tool_call, which lead to all other tools.",
+        "List only tool_search, tool_describe and tool_call, through which all other tools can be found and called.",
     ),
     key(
         "server.output_schemas",
@@ -161,7 +161,7 @@ pub(in crate::config) const KEYS: &[Key] = &[
     table(
         "server.auth",
         Kind::Table,
-        "Authentication over HTTP. Without these keys, everybody on this machine may call, and nobody else.",
+        "Authentication over HTTP. Without these keys, every user of this machine can call tools, and other machines cannot connect.",
     ),
     open(
         "server.auth.token_file",
@@ -219,7 +219,7 @@ pub(in crate::config) const KEYS: &[Key] = &[
     open(
         "server.console.viewers",
         Kind::Texts,
-        "tokens with the scope `see-all`",
+        "tokens with the `see-all` scope",
         "[\"token:grace\", \"https://id.example#ops\"]",
         "Identities that may view everything in the console.",
     ),
@@ -228,7 +228,7 @@ pub(in crate::config) const KEYS: &[Key] = &[
         Kind::Texts,
         "none",
         "[\"token:grace\"]",
-        "Identities that may view everything in the console and answer what waits for a person.",
+        "Identities that may view everything in the console and answer requests that wait for a person.",
     ),
     table(
         "server.limits",
@@ -258,20 +258,20 @@ pub(in crate::config) const KEYS: &[Key] = &[
         "server.limits.max_in_flight",
         Kind::Count(100_000),
         "256",
-        "Maximum number of requests in flight. One identity may have half of them.",
+        "Maximum number of requests in flight. One identity gets at most half of them, and at most `max_in_flight_per_client`.",
     ),
     key(
         "server.limits.max_in_flight_per_client",
         Kind::Count(100_000),
         "64",
-        "Maximum number of requests in flight of one identity.",
+        "Maximum number of requests in flight from one identity.",
     ),
     open(
         "server.limits.requests_per_sec",
         Kind::Count(1_000_000),
         "no limit",
         "100",
-        "Maximum number of requests in a second of one identity.",
+        "Maximum number of requests per second from one identity.",
     ),
     key(
         "server.limits.body_kib",
@@ -326,28 +326,28 @@ pub(in crate::config) const KEYS: &[Key] = &[
         Kind::Count(i64::MAX),
         "no limit",
         "200",
-        "Mutations allowed in an envelope that was opened without this limit.",
+        "Maximum number of mutations in an envelope that was opened without this limit.",
     ),
     open(
         "envelope.max_test_runs",
         Kind::Count(i64::MAX),
         "no limit",
         "50",
-        "Test runs allowed in an envelope that was opened without this limit.",
+        "Maximum number of test runs in an envelope that was opened without this limit.",
     ),
     open(
         "envelope.max_duration_sec",
         Kind::Count(i64::MAX),
         "no limit",
         "28800",
-        "Seconds allowed for an envelope that was opened without this limit.",
+        "Maximum duration in seconds of an envelope that was opened without this limit.",
     ),
     open(
         "envelope.max_edits",
         Kind::Count(i64::MAX),
         "counted, not limited",
         "100",
-        "Maximum number of edits outside of calls, for an envelope that was opened without this limit.",
+        "Maximum number of edits outside of calls in an envelope that was opened without this limit.",
     ),
     key(
         "envelope.auto",
@@ -365,35 +365,35 @@ pub(in crate::config) const KEYS: &[Key] = &[
     table(
         "envelope.ceiling",
         Kind::Table,
-        "Ceilings. No envelope gets more, whatever its opener asks for.",
+        "Ceilings. No envelope gets more, whatever the caller requests.",
     ),
     open(
         "envelope.ceiling.max_mutations",
         Kind::Count(i64::MAX),
         "no ceiling",
         "1000",
-        "Highest limit of mutations.",
+        "Highest `max_mutations` that a caller may request.",
     ),
     open(
         "envelope.ceiling.max_test_runs",
         Kind::Count(i64::MAX),
         "no ceiling",
         "200",
-        "Highest limit of test runs.",
+        "Highest `max_test_runs` that a caller may request.",
     ),
     open(
         "envelope.ceiling.max_duration_sec",
         Kind::Count(i64::MAX),
         "no ceiling",
         "86400",
-        "Highest limit of seconds.",
+        "Highest `max_duration_sec` that a caller may request.",
     ),
     open(
         "envelope.ceiling.max_edits",
         Kind::Count(i64::MAX),
         "no ceiling",
         "500",
-        "Highest limit of edits that no call made.",
+        "Highest `max_edits` that a caller may request.",
     ),
     table(
         "envelope.window",
@@ -418,28 +418,28 @@ pub(in crate::config) const KEYS: &[Key] = &[
         Kind::Count(100_000),
         "no limit",
         "500",
-        "Mutations within the window.",
+        "Maximum number of mutations within the window.",
     ),
     open(
         "envelope.window.*.max_test_runs",
         Kind::Count(100_000),
         "no limit",
         "100",
-        "Test runs within the window.",
+        "Maximum number of test runs within the window.",
     ),
     open(
         "envelope.window.*.max_envelopes",
         Kind::Count(100_000),
         "no limit",
         "20",
-        "Envelopes opened within the window.",
+        "Maximum number of envelopes opened within the window.",
     ),
     open(
         "envelope.window.*.max_edits",
         Kind::Count(100_000),
         "no limit",
         "200",
-        "Edits of work trees within the window that no call made, including those between envelopes.",
+        "Maximum number of edits of work trees within the window that no call made, including edits between envelopes.",
     ),
     table("ledger", Kind::Table, "The ledger, in which each call has a row."),
     key(
@@ -532,7 +532,7 @@ pub(in crate::config) const KEYS: &[Key] = &[
         "artifacts.arguments",
         Kind::Bool,
         "false",
-        "Keep the arguments of every call. They may hold secrets.",
+        "Keep the arguments of every call. Arguments may hold secrets.",
     ),
     key(
         "artifacts.results",
@@ -575,7 +575,7 @@ pub(in crate::config) const KEYS: &[Key] = &[
         "telemetry.traces",
         Kind::Bool,
         "true",
-        "Export a span of each call.",
+        "Export a span for each call.",
     ),
     key("telemetry.metrics", Kind::Bool, "true", "Export metrics."),
     table(
@@ -631,7 +631,7 @@ pub(in crate::config) const KEYS: &[Key] = &[
         Kind::Argv,
         "none",
         "[\"cargo\", \"test\"]",
-        "Command that packs may run as a test. The test `default` runs if a call names none.",
+        "Command that packs may run as a test. The `default` test runs if a call does not name a test.",
     ),
     table(
         "packs",
@@ -669,13 +669,13 @@ pub(in crate::config) const KEYS: &[Key] = &[
         "packs.*.full_schemas",
         Kind::Bool,
         "false",
-        "Accept schemas that use all of JSON Schema, such as `$ref` and `anyOf`. Some clients refuse the whole list of tools because of one.",
+        "Accept schemas that use all of JSON Schema, such as `$ref` and `anyOf`. One such schema makes some clients reject the whole list of tools.",
     ),
     key(
         "packs.*.resume",
         Kind::Bool,
         "false",
-        "Repeat the calls of MCP tasks whose host died, if their tools are idempotent.",
+        "After a host dies, repeat the calls of its MCP tasks if their tools are idempotent.",
     ),
     table(
         "packs.*.grants",
@@ -729,7 +729,7 @@ pub(in crate::config) const KEYS: &[Key] = &[
         Kind::Texts,
         "what a built-in pack requests, none for others",
         "[\"model\", \"roots\"]",
-        "Requests to clients other than forms: `model`, `roots`.",
+        "Requests that the pack may send to clients in addition to forms: `model`, `roots`.",
     ),
     table(
         "packs.*.limits",
@@ -752,21 +752,21 @@ pub(in crate::config) const KEYS: &[Key] = &[
         "packs.*.limits.read_ms",
         Kind::Count(600_000),
         "5000",
-        "Time limit in milliseconds of a call that reads.",
+        "Time limit in milliseconds for a call to a `read` tool.",
     ),
     open(
         "packs.*.limits.write_ms",
         Kind::Count(600_000),
         "`2000`; 10000 for `conductor`",
         "2000",
-        "Time limit in milliseconds of a call that writes, and of a transaction of a `run` tool.",
+        "Time limit in milliseconds for a call to a `write` tool, and for a transaction of a `run` tool.",
     ),
     open(
         "packs.*.limits.run_ms",
         Kind::Count(86_400_000),
         "`30000`; 600000 for `conductor` and `convergence`",
         "30000",
-        "Time limit in milliseconds of a call that runs programs.",
+        "Time limit in milliseconds for a call to a `run` tool.",
     ),
     open(
         "packs.*.config",
@@ -783,7 +783,7 @@ pub(in crate::config) const KEYS: &[Key] = &[
     table(
         "policies.*",
         Kind::Table,
-        "One policy. `tollgate policies list` shows the order and who judges which tools.",
+        "One policy. `tollgate policies list` shows the order, and which tools each policy judges.",
     ),
     open(
         "policies.*.source",
@@ -833,7 +833,7 @@ pub(in crate::config) const KEYS: &[Key] = &[
     table(
         "policies.*.grants",
         Kind::Table,
-        "Grants of a policy from a file. Built-in policies come with theirs.",
+        "Grants of a policy that is not built in. Built-in policies have the grants that they need.",
     ),
     open(
         "policies.*.grants.workspaces",
@@ -845,7 +845,7 @@ pub(in crate::config) const KEYS: &[Key] = &[
     open(
         "policies.*.grants.ledger",
         Kind::Bool,
-        "`false`",
+        "`true` for a built-in policy that asks, `false` for others",
         "true",
         "Allow queries of past operations.",
     ),
@@ -877,7 +877,7 @@ pub(in crate::config) const KEYS: &[Key] = &[
         "policies.*.limits.time_ms",
         Kind::Count(10_000),
         "50",
-        "Time limit of one verdict, in milliseconds of processor time.",
+        "Time limit for one verdict, in milliseconds of processor time.",
     ),
     open(
         "policies.*.config",
@@ -889,7 +889,7 @@ pub(in crate::config) const KEYS: &[Key] = &[
     table(
         "registries",
         Kind::Names,
-        "OCI registries (docs/registries.md). Entries are optional: by default, docker's credentials are used.",
+        "OCI registries (docs/registries.md). Entries are optional: by default, Docker's credentials are used.",
     ),
     table(
         "registries.*",
@@ -919,7 +919,7 @@ pub(in crate::config) const KEYS: &[Key] = &[
     open(
         "registries.*.password_env",
         Kind::Text,
-        "credentials of docker's configuration",
+        "credentials from Docker's configuration",
         "\"REGISTRY_TOKEN\"",
         "Variable that holds the password or the token.",
     ),
@@ -932,7 +932,7 @@ pub(in crate::config) const KEYS: &[Key] = &[
         "trust.unsigned",
         Kind::OneOf(&["say", "refuse"]),
         "\"say\"",
-        "Treatment of components in registries for which no signer is named. `say` accepts them and reports it.",
+        "Treatment of registry components that no configured signer covers. `say` accepts them and reports it.",
     ),
     table(
         "trust.signers",
