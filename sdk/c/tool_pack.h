@@ -181,9 +181,9 @@ typedef struct tollgate_host_budget_error_t {
   } val;
 } tollgate_host_budget_error_t;
 
-// The call belongs to no envelope, or its envelope was closed in the meantime.
+// The call does not belong to an envelope, or its envelope was closed in the meantime.
 #define TOLLGATE_HOST_BUDGET_ERROR_NO_ENVELOPE 0
-// The operator configured no budget of this name, or did not grant the budget.
+// The operator did not configure a budget with this name, or did not grant the budget.
 #define TOLLGATE_HOST_BUDGET_ERROR_UNKNOWN 1
 // Fewer units are left than requested.
 #define TOLLGATE_HOST_BUDGET_ERROR_EXHAUSTED 2
@@ -229,7 +229,7 @@ typedef uint8_t tollgate_host_component_effect_t;
 #define TOLLGATE_HOST_COMPONENT_EFFECT_READ 0
 // Changes rows: the whole call is one transaction.
 #define TOLLGATE_HOST_COMPONENT_EFFECT_WRITE 1
-// May start processes; reaches storage through short transactions.
+// May start processes; accesses storage through short transactions.
 #define TOLLGATE_HOST_COMPONENT_EFFECT_RUN 2
 
 // Access to git.
@@ -342,7 +342,7 @@ typedef struct {
   int64_t val;
 } tool_pack_option_s64_t;
 
-// Filter for operations; fields that are none do not restrict. Without `envelope-id` or
+// Filter for operations. A field that is none does not restrict the result. Without `envelope-id` or
 // `failure-fingerprint`, only the newest 10,000 operations are searched.
 typedef struct tollgate_host_ledger_filter_t {
   tool_pack_option_string_t   envelope_id;
@@ -402,7 +402,7 @@ typedef struct tollgate_host_ledger_error_t {
   } val;
 } tollgate_host_ledger_error_t;
 
-// The component has no grant for queries, or is a policy that tries to append; verdicts are recorded
+// The component does not have a grant for queries, or is a policy that tries to append; verdicts are recorded
 // anyway.
 #define TOLLGATE_HOST_LEDGER_ERROR_DENIED 0
 // The event, or all events of the call together, are too large.
@@ -473,7 +473,7 @@ typedef struct tollgate_host_ledger_found_operation_t {
   tollgate_host_ledger_operation_t   operation;
   // Outcome of the tests that it ran or that its caller reported.
   tollgate_host_ledger_option_test_outcome_t   tests;
-  // Mutations that its envelope had counted when the operation began, including it. None outside of
+  // Mutations that its envelope had counted when the operation began, including this operation. None outside
   // envelopes.
   tool_pack_option_u64_t   mutations;
   // Edits of work trees that its envelope had counted when the operation began.
@@ -482,27 +482,26 @@ typedef struct tollgate_host_ledger_found_operation_t {
 
 // Work tree of a workspace, compared with the one in which an operation ran tests.
 typedef struct tollgate_host_ledger_tested_tree_t {
-  // Workspace of the operation. None if no call looked at its work tree.
+  // Workspace of the operation. None if no call scanned its work tree.
   tool_pack_option_string_t   workspace;
-  // True if the work tree is in the state that the operation found, or differs by files that the tests left
-  // untracked or that `write` calls of this pack wrote. None if it cannot be compared.
+  // True if the work tree is in the state that the operation found, or differs only by files that the tests left
+  // untracked or that `write` calls of this pack wrote. None if the work tree cannot be compared.
   tool_pack_option_bool_t   unchanged;
-  // True if the host looked at the work tree before this call, as `x-looks` of its tool asks. Otherwise
-  // `unchanged` is about the newest known state.
+  // True if the host scanned the work tree before this call, as the tool's `x-looks` requests. Otherwise
+  // `unchanged` refers to the newest known state.
   bool   looked;
-  // Reason why it cannot be compared, or was not looked at.
+  // Reason why the work tree was not scanned or cannot be compared.
   tool_pack_option_string_t   unseen;
 } tollgate_host_ledger_tested_tree_t;
 
 // Work tree of a workspace as the calls of an envelope found it.
 typedef struct tollgate_host_ledger_work_tree_t {
-  // SHA-256 over paths, modes and contents of the files that Git does not ignore. None if no call looked
-  // at it: outside of envelopes, without Git access, or if Git failed.
+  // SHA-256 over paths, modes and contents of the files that Git does not ignore. None if no call scanned the
+  // work tree: outside envelopes, without Git access, or if Git failed.
   tool_pack_option_string_t   state;
-  // Reason why it was not looked at, if it was not.
+  // Reason why the work tree was not scanned, if it was not.
   tool_pack_option_string_t   unseen;
-  // Edits since the envelope's first look, by calls and by others. Files that test runs leave are not
-  // edits.
+  // Edits since the envelope's first scan, by calls and by others. Files that test runs leave are not edits.
   uint64_t   edits;
   // Edits that no call made.
   uint64_t   observed_edits;
@@ -522,7 +521,8 @@ typedef struct tollgate_host_ledger_work_tree_change_t {
   uint64_t   insertions;
   // Number of removed lines.
   uint64_t   deletions;
-  // Number of changed files whose lines are not counted: no text, too large, or without their old content.
+  // Number of changed files whose lines are not counted: not text, too large, or with old content that no longer
+  // exists.
   uint64_t   uncounted_files;
   // Number of files that were not compared, because too many differ from the last commit.
   uint64_t   uncompared_files;
@@ -625,7 +625,7 @@ typedef struct tollgate_host_approvals_answering_t {
   tool_pack_option_string_t   note;
 } tollgate_host_approvals_answering_t;
 
-// Restrictions of who may answer, in addition to those of the operator.
+// Restrictions on who may answer, in addition to the operator's.
 typedef struct tollgate_host_approvals_answerers_t {
   // Names or identities; empty for everybody.
   tool_pack_list_string_t   names;
@@ -647,8 +647,8 @@ typedef struct {
 
 // A request for a decision.
 typedef struct tollgate_host_approvals_request_t {
-  // Key of the component's own, 1 to 200 bytes. The same key is the same request: asking again returns it. If
-  // the content differs and nobody answered yet, the earlier request is withdrawn.
+  // Key chosen by the component, 1 to 200 bytes. The same key means the same request: asking again returns the
+  // existing request. If the content differs and nobody has answered yet, the earlier request is withdrawn.
   tool_pack_string_t   key;
   // Title for people, 1 to 200 characters.
   tool_pack_string_t   title;
@@ -656,7 +656,7 @@ typedef struct tollgate_host_approvals_request_t {
   tool_pack_string_t   detail;
   // Name of the requester. If none, the actor of the call.
   tool_pack_option_string_t   requested_by;
-  // If true, asks anew if the request with this key was answered. Otherwise the answer stands.
+  // If true, and the request with this key was answered, asks again. Otherwise the existing answer is returned.
   bool   renew;
   // Time at which the request expires, in milliseconds since 1970 UTC.
   tool_pack_option_s64_t   until;
@@ -689,8 +689,9 @@ typedef struct tollgate_host_approvals_approval_t {
   // Identity of the approver, if the transport proved one.
   tool_pack_option_string_t   approver;
   tool_pack_option_string_t   note;
-  // Times in milliseconds since 1970 UTC.
+  // Time of the request, in milliseconds since 1970 UTC.
   int64_t   asked_at;
+  // Time of the answer, in milliseconds since 1970 UTC.
   tool_pack_option_s64_t   answered_at;
 } tollgate_host_approvals_approval_t;
 
@@ -707,7 +708,8 @@ typedef struct tollgate_host_approvals_error_t {
 #define TOLLGATE_HOST_APPROVALS_ERROR_READ_ONLY 0
 // A field has an invalid value.
 #define TOLLGATE_HOST_APPROVALS_ERROR_INVALID 1
-// The component, or the caller in it, has this many requests open, which is the maximum.
+// The component, or the caller within the component, has the maximum number of open requests, which is this
+// number.
 #define TOLLGATE_HOST_APPROVALS_ERROR_FULL 2
 // The host failed; the log has the reason.
 #define TOLLGATE_HOST_APPROVALS_ERROR_INTERNAL 3
@@ -801,7 +803,7 @@ typedef struct tollgate_host_workspace_description_t {
   // Prefixes below which the component may write: `.gsd/` is a directory, `.` everything, and a path
   // without a trailing slash one file.
   tool_pack_list_string_t   write_prefixes;
-  // Access to git; none if there is none.
+  // Access to git, or none.
   tollgate_host_workspace_option_git_access_t   git;
   // Registered test commands, sorted by name.
   tollgate_host_workspace_list_test_command_t   tests;
@@ -967,7 +969,8 @@ typedef struct tollgate_host_process_command_t {
   tool_pack_list_u8_t   stdin_;
   // Timeout in milliseconds, limited by the call's remaining time less a margin for the reply.
   uint32_t   timeout_ms;
-  // Maximum bytes of each stream to return, at most 1 MiB: the first and the last half.
+  // Maximum number of bytes to return of each stream, at most 1 MiB. Of a longer stream, the first and the last
+  // bytes are returned, half the limit each.
   uint32_t   output_limit;
 } tollgate_host_process_command_t;
 
@@ -991,7 +994,7 @@ typedef struct tollgate_host_process_ending_t {
 typedef struct tollgate_host_process_outcome_t {
   tollgate_host_process_ending_t   ending;
   uint64_t   duration_ms;
-  // Whole output, or the first and the last half of the limit with nothing in between.
+  // Complete output, or, if it is longer than the limit, its first and last bytes (half the limit each).
   tool_pack_list_u8_t   stdout_;
   tool_pack_list_u8_t   stderr_;
   // Total bytes of the streams.
@@ -1073,8 +1076,8 @@ typedef struct exports_tollgate_host_pack_tool_t {
   bool   idempotent;
   // True if the tool reaches beyond this host.
   bool   open_world;
-  // For a tool that runs other tools of its pack: the argument that lists them, an array of objects with
-  // `tool` and `args`. The gate evaluates and counts each under its own name before the call.
+  // For a tool that runs other tools of its pack: the argument that lists these calls, an array of objects with
+  // `tool` and `args`. The gate judges and counts each of these calls under its own name before the batch runs.
   tool_pack_option_string_t   members;
   // JSON Schema of the arguments: an inlined object without `$ref`.
   tool_pack_string_t   input_schema;
@@ -1350,24 +1353,25 @@ extern bool tollgate_host_budget_static_reservation_commit(tollgate_host_budget_
 extern bool tollgate_host_budget_reserve(tool_pack_string_t *name, uint64_t amount, tollgate_host_budget_own_reservation_t *ret, tollgate_host_budget_error_t *err);
 
 // Imported Functions from `tollgate:host/ledger@0.1.0`
-// Adds to the current operation's record, even if the call ends with a tool error. Of several events the
-// last fingerprint, statistics and short diff count; names accumulate.
+// Adds to the current operation's record, even if the call ends with a tool error. If a call appends several
+// events, the last fingerprint, statistics and short diff replace earlier ones, and names accumulate.
 extern bool tollgate_host_ledger_append(tollgate_host_ledger_event_t *event, tollgate_host_ledger_error_t *err);
-// Records the outcome of tests that the current call ran or that its caller reported. Of several, the last counts.
+// Records the outcome of tests that the current call ran or that its caller reported. If a call records several
+// outcomes, the last one counts.
 extern bool tollgate_host_ledger_set_test_outcome(tollgate_host_ledger_test_outcome_t *outcome, tollgate_host_ledger_error_t *err);
-// Returns what the calls of the current call's envelope found in a workspace that the component may use.
+// Returns the work tree of a workspace that the component may use, as the calls of the current envelope found it.
 extern bool tollgate_host_ledger_seen_work_tree(tool_pack_string_t *workspace, tollgate_host_ledger_work_tree_t *ret, tollgate_host_ledger_error_t *err);
 // Returns the number of edits of a workspace that the component may use, by calls and by others, in all envelopes
-// and between them, as far as calls found them. The number never falls. None if no call looked at the work tree.
+// and between them, as far as calls found them. The number never falls. None if no call scanned the work tree.
 extern bool tollgate_host_ledger_edits_over_envelopes(tool_pack_string_t *workspace, tool_pack_option_u64_t *ret, tollgate_host_ledger_error_t *err);
 // Returns the changes of a workspace between the state after the envelope's given number of edits and the current
 // call. None if one of the states is not known, or outside of `run` tools and in transactions.
 extern bool tollgate_host_ledger_changed_since(tool_pack_string_t *workspace, uint64_t edits, tollgate_host_ledger_option_work_tree_change_t *ret, tollgate_host_ledger_error_t *err);
 // Returns past operations of all packs, oldest first by default, if granted.
-// 
-// A policy also gets the calls inside a call, after that call and with its `seq`, `op-id` and outcome.
-// While a policy evaluates a call inside another, the calls of the same request that were already
-// evaluated come as the newest, with `seq` 0 and as successful.
+//
+// A policy also gets the calls inside a call, after that call and with its `seq`, `op-id` and outcome. While a
+// policy judges a call inside another call, the calls of the same request that were already judged are returned as
+// the newest operations, with `seq` 0 and `success` true.
 extern bool tollgate_host_ledger_query(tollgate_host_ledger_filter_t *filter, tollgate_host_ledger_list_operation_t *ret, tollgate_host_ledger_error_t *err);
 // Like `query`, without the calls inside calls.
 extern bool tollgate_host_ledger_query_whole(tollgate_host_ledger_filter_t *filter, tollgate_host_ledger_list_operation_t *ret, tollgate_host_ledger_error_t *err);
@@ -1377,26 +1381,26 @@ extern bool tollgate_host_ledger_find(tool_pack_string_t *op_id, tollgate_host_l
 // Compares the work tree of a workspace with the one in which an operation ran, if granted. The result has no
 // data about an operation that `find` does not return.
 extern bool tollgate_host_ledger_compare_work_tree(tool_pack_string_t *op_id, tool_pack_string_t *workspace, tollgate_host_ledger_tested_tree_t *ret, tollgate_host_ledger_error_t *err);
-// Takes something that counts once, such as an approval, for the call that a policy evaluates in
-// `before-call`. Returns false if another call holds it, or another call inside the same one does.
-// 
-// The key is taken in the commit that admits the call. If another call was faster, this one is refused and
-// does not run. The call holds the key until `until`, in milliseconds since 1970 UTC. A call that is refused
-// or fails releases the key. A `run` call keeps the key if it has begun a side effect, or if it ended in any
-// other way than with the tool's own error. A `write` call that fails keeps the key if it keeps rows that it
-// changed. Keys have 1 to 200 bytes, and each policy has its own; at most 16 per evaluated call.
+// Takes a single-use permit, such as an approval, for the call that a policy judges in `before-call`. Returns
+// false if another call holds the permit, including another call inside the same batch.
+//
+// The key is taken in the commit that admits the call. If another call was faster, this one is refused and does
+// not run. The call holds the key until `until`, in milliseconds since 1970 UTC. A call that is refused or fails
+// releases the key. A `run` call keeps the key if it has begun a side effect, or if it ended in any other way than
+// with the tool's own error. A `write` call that fails keeps the key if it keeps rows that it changed. Keys have
+// 1 to 200 bytes, and each policy has separate keys; at most 16 per judged call.
 extern bool tollgate_host_ledger_take_once(tool_pack_string_t *key, int64_t until, bool *ret, tollgate_host_ledger_error_t *err);
-// Takes a slot for the call that a policy evaluates in `before-call`. Returns none if a slot is free.
-// Otherwise returns the milliseconds until one is free, and the policy denies the call. Calls inside the
-// same call count as well.
-// 
+// Takes a slot for the call that a policy judges in `before-call`. Returns none if a slot is free. Otherwise
+// returns the milliseconds until one is free, and the policy denies the call. Calls inside the same call count as
+// well.
+//
 // The slot is taken in the commit that admits the call, and held from then on. If other calls took all slots in
-// between, the call is refused with the slot's code and does not run. Keys are separate for each policy as
-// with `take-once`; at most 16 per evaluated call.
+// between, the call is refused with the slot's code and does not run. Keys are separate for each policy as with
+// `take-once`; at most 16 per judged call.
 extern bool tollgate_host_ledger_take_slot(tollgate_host_ledger_slot_t *slot, tool_pack_option_u64_t *ret, tollgate_host_ledger_error_t *err);
 
 // Imported Functions from `tollgate:host/approvals@0.1.0`
-// Asks for a decision, and returns the request at once, with the answer if there is one already.
+// Asks for a decision, and returns the request at once, with the answer if there already is one.
 extern bool tollgate_host_approvals_ask(tollgate_host_approvals_request_t *request, tollgate_host_approvals_approval_t *ret, tollgate_host_approvals_error_t *err);
 // Returns the newest request with a key.
 extern bool tollgate_host_approvals_find(tool_pack_string_t *key, tollgate_host_approvals_option_approval_t *ret, tollgate_host_approvals_error_t *err);
@@ -1428,11 +1432,10 @@ extern bool tollgate_host_workspace_list_unless(tool_pack_string_t *workspace, t
 extern bool tollgate_host_workspace_stat(tool_pack_string_t *workspace, tool_pack_string_t *path, tollgate_host_workspace_entry_t *ret, tollgate_host_workspace_error_t *err);
 // Returns at most `limit` bytes of a file from `offset`, and never more than 1 MiB; empty at its end.
 extern bool tollgate_host_workspace_read(tool_pack_string_t *workspace, tool_pack_string_t *path, uint64_t offset, uint32_t limit, tool_pack_list_u8_t *ret, tollgate_host_workspace_error_t *err);
-// Announces upcoming requests, in this order and before the rest of earlier announcements, so that the
-// host can prefetch while the component works. The only effect is speed: results that are not requested
-// are dropped, and requests that were not prefetched are executed when they come. A result may be as old
-// as its announcement. Writing and running a program discard all announcements. Of more than 10,000
-// announcements, the last ones are ignored.
+// Announces upcoming requests, in this order and before the rest of earlier announcements, so that the host can
+// prefetch while the component works. The only effect is speed: results that are not requested are dropped, and
+// requests that were not prefetched are executed when they are made. A result may be as old as its announcement.
+// Writing and running a program discard all announcements. Announcements beyond the first 10,000 are ignored.
 extern void tollgate_host_workspace_read_ahead(tool_pack_string_t *workspace, tollgate_host_workspace_list_upcoming_t *next);
 // Replaces a file atomically and durably, creating missing directories. At most 2 MiB.
 extern bool tollgate_host_workspace_write(tool_pack_string_t *workspace, tool_pack_string_t *path, tool_pack_list_u8_t *content, tollgate_host_workspace_error_t *err);
@@ -1450,8 +1453,8 @@ extern int64_t tollgate_host_clock_and_ids_now(void);
 extern void tollgate_host_clock_and_ids_new_id(tool_pack_string_t *prefix, tool_pack_string_t *ret);
 
 // Imported Functions from `tollgate:host/connections@0.1.0`
-// Returns a name of the current call's connection, for `is-open`. The host remembers it with the call's
-// transaction. None in tools other than `write`, and if the connection ends with the call, as a single HTTP
+// Returns a name for the current call's connection, to be passed to `is-open`. The host stores the name with the
+// call's transaction. None in tools other than `write`, and if the connection ends with the call, as a single HTTP
 // request does.
 extern bool tollgate_host_connections_current(tool_pack_string_t *ret);
 // Returns true until the connection, or the host process that serves it, has ended in any way.

@@ -8,13 +8,13 @@ use wit_parser::{
     WorldKey,
 };
 
-const HEAD: &str = "<!-- Made of wit/ by `cargo xtask docs`. -->
+const HEAD: &str = "<!-- Generated from wit/ by `cargo xtask docs`. -->
 
 # The interfaces of components
 
-What the host offers to components and what components export, in the words of the files in [wit/](../wit). Packs and policies in
-Rust use it through the SDK ([packs](writing-a-pack.md), [policies](writing-a-policy.md)); others make
-[bindings](languages.md) of the same files.
+Interfaces that the host offers to components, and interfaces that components export. This page is generated from the comments in
+[wit/](../wit). Packs and policies in Rust use these interfaces through the SDK ([packs](writing-a-pack.md),
+[policies](writing-a-policy.md)). [Other languages](languages.md) use bindings that are generated from the same files.
 ";
 
 /// Page about a folder of interfaces.
@@ -81,7 +81,7 @@ impl Page<'_> {
         if let TypeDefKind::Type(Type::Id(other)) = &definition.kind
             && let Some(from) = self.interface_of(&self.resolve.types[*other])
         {
-            let _ = writeln!(self.text, "\nUses `{name}` of [`{from}`](#interface-{from}).");
+            let _ = writeln!(self.text, "\nUses `{name}` from [`{from}`](#interface-{from}).");
             return;
         }
         let _ = writeln!(self.text, "\n### {} `{name}`\n", definition.kind.as_str());

@@ -1690,9 +1690,9 @@ pub mod tollgate {
             /// Reason why a reservation failed.
             #[derive(Clone)]
             pub enum Error {
-                /// The call belongs to no envelope, or its envelope was closed in the meantime.
+                /// The call does not belong to an envelope, or its envelope was closed in the meantime.
                 NoEnvelope,
-                /// The operator configured no budget of this name, or did not grant the budget.
+                /// The operator did not configure a budget with this name, or did not grant the budget.
                 Unknown(_rt::String),
                 /// Fewer units are left than requested.
                 Exhausted(Counter),
@@ -2168,7 +2168,7 @@ pub mod tollgate {
                 Read,
                 /// Changes rows: the whole call is one transaction.
                 Write,
-                /// May start processes; reaches storage through short transactions.
+                /// May start processes; accesses storage through short transactions.
                 Run,
             }
             impl ::core::fmt::Debug for Effect {
@@ -2396,7 +2396,7 @@ pub mod tollgate {
                         .finish()
                 }
             }
-            /// Filter for operations; fields that are none do not restrict. Without `envelope-id` or
+            /// Filter for operations. A field that is none does not restrict the result. Without `envelope-id` or
             /// `failure-fingerprint`, only the newest 10,000 operations are searched.
             #[derive(Clone)]
             pub struct Filter {
@@ -2496,7 +2496,7 @@ pub mod tollgate {
             /// Reason why a request failed.
             #[derive(Clone)]
             pub enum Error {
-                /// The component has no grant for queries, or is a policy that tries to append; verdicts are recorded
+                /// The component does not have a grant for queries, or is a policy that tries to append; verdicts are recorded
                 /// anyway.
                 Denied,
                 /// The event, or all events of the call together, are too large.
@@ -2657,7 +2657,7 @@ pub mod tollgate {
                 pub operation: Operation,
                 /// Outcome of the tests that it ran or that its caller reported.
                 pub tests: ::core::option::Option<TestOutcome>,
-                /// Mutations that its envelope had counted when the operation began, including it. None outside of
+                /// Mutations that its envelope had counted when the operation began, including this operation. None outside
                 /// envelopes.
                 pub mutations: ::core::option::Option<u64>,
                 /// Edits of work trees that its envelope had counted when the operation began.
@@ -2679,15 +2679,15 @@ pub mod tollgate {
             /// Work tree of a workspace, compared with the one in which an operation ran tests.
             #[derive(Clone)]
             pub struct TestedTree {
-                /// Workspace of the operation. None if no call looked at its work tree.
+                /// Workspace of the operation. None if no call scanned its work tree.
                 pub workspace: ::core::option::Option<_rt::String>,
-                /// True if the work tree is in the state that the operation found, or differs by files that the tests left
-                /// untracked or that `write` calls of this pack wrote. None if it cannot be compared.
+                /// True if the work tree is in the state that the operation found, or differs only by files that the tests left
+                /// untracked or that `write` calls of this pack wrote. None if the work tree cannot be compared.
                 pub unchanged: ::core::option::Option<bool>,
-                /// True if the host looked at the work tree before this call, as `x-looks` of its tool asks. Otherwise
-                /// `unchanged` is about the newest known state.
+                /// True if the host scanned the work tree before this call, as the tool's `x-looks` requests. Otherwise
+                /// `unchanged` refers to the newest known state.
                 pub looked: bool,
-                /// Reason why it cannot be compared, or was not looked at.
+                /// Reason why the work tree was not scanned or cannot be compared.
                 pub unseen: ::core::option::Option<_rt::String>,
             }
             impl ::core::fmt::Debug for TestedTree {
@@ -2706,13 +2706,12 @@ pub mod tollgate {
             /// Work tree of a workspace as the calls of an envelope found it.
             #[derive(Clone)]
             pub struct WorkTree {
-                /// SHA-256 over paths, modes and contents of the files that Git does not ignore. None if no call looked
-                /// at it: outside of envelopes, without Git access, or if Git failed.
+                /// SHA-256 over paths, modes and contents of the files that Git does not ignore. None if no call scanned the
+                /// work tree: outside envelopes, without Git access, or if Git failed.
                 pub state: ::core::option::Option<_rt::String>,
-                /// Reason why it was not looked at, if it was not.
+                /// Reason why the work tree was not scanned, if it was not.
                 pub unseen: ::core::option::Option<_rt::String>,
-                /// Edits since the envelope's first look, by calls and by others. Files that test runs leave are not
-                /// edits.
+                /// Edits since the envelope's first scan, by calls and by others. Files that test runs leave are not edits.
                 pub edits: u64,
                 /// Edits that no call made.
                 pub observed_edits: u64,
@@ -2747,7 +2746,8 @@ pub mod tollgate {
                 pub insertions: u64,
                 /// Number of removed lines.
                 pub deletions: u64,
-                /// Number of changed files whose lines are not counted: no text, too large, or without their old content.
+                /// Number of changed files whose lines are not counted: not text, too large, or with old content that no longer
+                /// exists.
                 pub uncounted_files: u64,
                 /// Number of files that were not compared, because too many differ from the last commit.
                 pub uncompared_files: u64,
@@ -2768,8 +2768,8 @@ pub mod tollgate {
                 }
             }
             #[allow(unused_unsafe, clippy::all)]
-            /// Adds to the current operation's record, even if the call ends with a tool error. Of several events the
-            /// last fingerprint, statistics and short diff count; names accumulate.
+            /// Adds to the current operation's record, even if the call ends with a tool error. If a call appends several
+            /// events, the last fingerprint, statistics and short diff replace earlier ones, and names accumulate.
             #[allow(async_fn_in_trait)]
             pub fn append(event: &Event) -> ::core::result::Result<(), Error> {
                 unsafe {
@@ -3033,7 +3033,8 @@ pub mod tollgate {
                 }
             }
             #[allow(unused_unsafe, clippy::all)]
-            /// Records the outcome of tests that the current call ran or that its caller reported. Of several, the last counts.
+            /// Records the outcome of tests that the current call ran or that its caller reported. If a call records several
+            /// outcomes, the last one counts.
             #[allow(async_fn_in_trait)]
             pub fn set_test_outcome(
                 outcome: &TestOutcome,
@@ -3179,7 +3180,7 @@ pub mod tollgate {
                 }
             }
             #[allow(unused_unsafe, clippy::all)]
-            /// Returns what the calls of the current call's envelope found in a workspace that the component may use.
+            /// Returns the work tree of a workspace that the component may use, as the calls of the current envelope found it.
             #[allow(async_fn_in_trait)]
             pub fn seen_work_tree(
                 workspace: &str,
@@ -3358,7 +3359,7 @@ pub mod tollgate {
             }
             #[allow(unused_unsafe, clippy::all)]
             /// Returns the number of edits of a workspace that the component may use, by calls and by others, in all envelopes
-            /// and between them, as far as calls found them. The number never falls. None if no call looked at the work tree.
+            /// and between them, as far as calls found them. The number never falls. None if no call scanned the work tree.
             #[allow(async_fn_in_trait)]
             pub fn edits_over_envelopes(
                 workspace: &str,
@@ -3630,9 +3631,9 @@ pub mod tollgate {
             #[allow(unused_unsafe, clippy::all)]
             /// Returns past operations of all packs, oldest first by default, if granted.
             ///
-            /// A policy also gets the calls inside a call, after that call and with its `seq`, `op-id` and outcome.
-            /// While a policy evaluates a call inside another, the calls of the same request that were already
-            /// evaluated come as the newest, with `seq` 0 and as successful.
+            /// A policy also gets the calls inside a call, after that call and with its `seq`, `op-id` and outcome. While a
+            /// policy judges a call inside another call, the calls of the same request that were already judged are returned as
+            /// the newest operations, with `seq` 0 and `success` true.
             #[allow(async_fn_in_trait)]
             pub fn query(
                 filter: &Filter,
@@ -5529,14 +5530,14 @@ pub mod tollgate {
                 }
             }
             #[allow(unused_unsafe, clippy::all)]
-            /// Takes something that counts once, such as an approval, for the call that a policy evaluates in
-            /// `before-call`. Returns false if another call holds it, or another call inside the same one does.
+            /// Takes a single-use permit, such as an approval, for the call that a policy judges in `before-call`. Returns
+            /// false if another call holds the permit, including another call inside the same batch.
             ///
-            /// The key is taken in the commit that admits the call. If another call was faster, this one is refused and
-            /// does not run. The call holds the key until `until`, in milliseconds since 1970 UTC. A call that is refused
-            /// or fails releases the key. A `run` call keeps the key if it has begun a side effect, or if it ended in any
-            /// other way than with the tool's own error. A `write` call that fails keeps the key if it keeps rows that it
-            /// changed. Keys have 1 to 200 bytes, and each policy has its own; at most 16 per evaluated call.
+            /// The key is taken in the commit that admits the call. If another call was faster, this one is refused and does
+            /// not run. The call holds the key until `until`, in milliseconds since 1970 UTC. A call that is refused or fails
+            /// releases the key. A `run` call keeps the key if it has begun a side effect, or if it ended in any other way than
+            /// with the tool's own error. A `write` call that fails keeps the key if it keeps rows that it changed. Keys have
+            /// 1 to 200 bytes, and each policy has separate keys; at most 16 per judged call.
             #[allow(async_fn_in_trait)]
             pub fn take_once(
                 key: &str,
@@ -5643,13 +5644,13 @@ pub mod tollgate {
                 }
             }
             #[allow(unused_unsafe, clippy::all)]
-            /// Takes a slot for the call that a policy evaluates in `before-call`. Returns none if a slot is free.
-            /// Otherwise returns the milliseconds until one is free, and the policy denies the call. Calls inside the
-            /// same call count as well.
+            /// Takes a slot for the call that a policy judges in `before-call`. Returns none if a slot is free. Otherwise
+            /// returns the milliseconds until one is free, and the policy denies the call. Calls inside the same call count as
+            /// well.
             ///
             /// The slot is taken in the commit that admits the call, and held from then on. If other calls took all slots in
-            /// between, the call is refused with the slot's code and does not run. Keys are separate for each policy as
-            /// with `take-once`; at most 16 per evaluated call.
+            /// between, the call is refused with the slot's code and does not run. Keys are separate for each policy as with
+            /// `take-once`; at most 16 per judged call.
             #[allow(async_fn_in_trait)]
             pub fn take_slot(
                 slot: &Slot,
@@ -5831,13 +5832,13 @@ pub mod tollgate {
                 }
             }
         }
-        /// Decisions that a component waits for. Persons see all of them in one list and answer there, whichever component
+        /// Decisions that a component waits for. People see all requests in one list and answer there, whichever component
         /// asked: `approval_list`, `approval_resolve`, and `tollgate approvals` on the command line.
         ///
-        /// In a `write` tool a request commits with the call, and a tool error rolls it back. In a `run` tool it commits with
-        /// the open transaction, or at once. A policy evaluates a snapshot: what it asks in `before-call` is written in the
-        /// commit that holds the record of the judged call, even if the call is denied. If another policy denies the call
-        /// without asking, the request is not written.
+        /// In a `write` tool a request commits with the call, and a tool error rolls the request back. In a `run` tool a
+        /// request commits with the open transaction, or at once. A policy judges on a snapshot. A request that the policy
+        /// makes in `before-call` is stored in the commit that contains the record of the judged call, even if the call is
+        /// denied. If another policy denies the call without asking, the request is not stored.
         #[allow(dead_code, async_fn_in_trait, unused_imports, clippy::all)]
         pub mod approvals {
             #[used]
@@ -5870,7 +5871,7 @@ pub mod tollgate {
                         .finish()
                 }
             }
-            /// Restrictions of who may answer, in addition to those of the operator.
+            /// Restrictions on who may answer, in addition to the operator's.
             #[derive(Clone)]
             pub struct Answerers {
                 /// Names or identities; empty for everybody.
@@ -5895,8 +5896,8 @@ pub mod tollgate {
             /// A request for a decision.
             #[derive(Clone)]
             pub struct Request {
-                /// Key of the component's own, 1 to 200 bytes. The same key is the same request: asking again returns it. If
-                /// the content differs and nobody answered yet, the earlier request is withdrawn.
+                /// Key chosen by the component, 1 to 200 bytes. The same key means the same request: asking again returns the
+                /// existing request. If the content differs and nobody has answered yet, the earlier request is withdrawn.
                 pub key: _rt::String,
                 /// Title for people, 1 to 200 characters.
                 pub title: _rt::String,
@@ -5904,7 +5905,7 @@ pub mod tollgate {
                 pub detail: _rt::String,
                 /// Name of the requester. If none, the actor of the call.
                 pub requested_by: ::core::option::Option<_rt::String>,
-                /// If true, asks anew if the request with this key was answered. Otherwise the answer stands.
+                /// If true, and the request with this key was answered, asks again. Otherwise the existing answer is returned.
                 pub renew: bool,
                 /// Time at which the request expires, in milliseconds since 1970 UTC.
                 pub until: ::core::option::Option<i64>,
@@ -5985,8 +5986,9 @@ pub mod tollgate {
                 /// Identity of the approver, if the transport proved one.
                 pub approver: ::core::option::Option<_rt::String>,
                 pub note: ::core::option::Option<_rt::String>,
-                /// Times in milliseconds since 1970 UTC.
+                /// Time of the request, in milliseconds since 1970 UTC.
                 pub asked_at: i64,
+                /// Time of the answer, in milliseconds since 1970 UTC.
                 pub answered_at: ::core::option::Option<i64>,
             }
             impl ::core::fmt::Debug for Approval {
@@ -6015,7 +6017,8 @@ pub mod tollgate {
                 ReadOnly,
                 /// A field has an invalid value.
                 Invalid(_rt::String),
-                /// The component, or the caller in it, has this many requests open, which is the maximum.
+                /// The component, or the caller within the component, has the maximum number of open requests, which is this
+                /// number.
                 Full(u32),
                 /// The host failed; the log has the reason.
                 Internal,
@@ -6045,7 +6048,7 @@ pub mod tollgate {
             }
             impl ::core::error::Error for Error {}
             #[allow(unused_unsafe, clippy::all)]
-            /// Asks for a decision, and returns the request at once, with the answer if there is one already.
+            /// Asks for a decision, and returns the request at once, with the answer if there already is one.
             #[allow(async_fn_in_trait)]
             pub fn ask(request: &Request) -> ::core::result::Result<Approval, Error> {
                 unsafe {
@@ -7234,7 +7237,7 @@ pub mod tollgate {
                 /// Prefixes below which the component may write: `.gsd/` is a directory, `.` everything, and a path
                 /// without a trailing slash one file.
                 pub write_prefixes: _rt::Vec<_rt::String>,
-                /// Access to git; none if there is none.
+                /// Access to git, or none.
                 pub git: ::core::option::Option<GitAccess>,
                 /// Registered test commands, sorted by name.
                 pub tests: _rt::Vec<TestCommand>,
@@ -8732,11 +8735,10 @@ pub mod tollgate {
                 }
             }
             #[allow(unused_unsafe, clippy::all)]
-            /// Announces upcoming requests, in this order and before the rest of earlier announcements, so that the
-            /// host can prefetch while the component works. The only effect is speed: results that are not requested
-            /// are dropped, and requests that were not prefetched are executed when they come. A result may be as old
-            /// as its announcement. Writing and running a program discard all announcements. Of more than 10,000
-            /// announcements, the last ones are ignored.
+            /// Announces upcoming requests, in this order and before the rest of earlier announcements, so that the host can
+            /// prefetch while the component works. The only effect is speed: results that are not requested are dropped, and
+            /// requests that were not prefetched are executed when they are made. A result may be as old as its announcement.
+            /// Writing and running a program discard all announcements. Announcements beyond the first 10,000 are ignored.
             #[allow(async_fn_in_trait)]
             pub fn read_ahead(workspace: &str, next: &[Upcoming]) -> () {
                 unsafe {
@@ -9260,7 +9262,8 @@ pub mod tollgate {
                 pub stdin: _rt::Vec<u8>,
                 /// Timeout in milliseconds, limited by the call's remaining time less a margin for the reply.
                 pub timeout_ms: u32,
-                /// Maximum bytes of each stream to return, at most 1 MiB: the first and the last half.
+                /// Maximum number of bytes to return of each stream, at most 1 MiB. Of a longer stream, the first and the last
+                /// bytes are returned, half the limit each.
                 pub output_limit: u32,
             }
             impl ::core::fmt::Debug for Command {
@@ -9309,7 +9312,7 @@ pub mod tollgate {
             pub struct Outcome {
                 pub ending: Ending,
                 pub duration_ms: u64,
-                /// Whole output, or the first and the last half of the limit with nothing in between.
+                /// Complete output, or, if it is longer than the limit, its first and last bytes (half the limit each).
                 pub stdout: _rt::Vec<u8>,
                 pub stderr: _rt::Vec<u8>,
                 /// Total bytes of the streams.
@@ -9738,7 +9741,7 @@ pub mod tollgate {
                 }
             }
         }
-        /// Ends of connections, for what a caller holds only while it is connected.
+        /// Detects the end of a connection, so that a component can release what its caller held, for example a lease.
         #[allow(dead_code, async_fn_in_trait, unused_imports, clippy::all)]
         pub mod connections {
             #[used]
@@ -9746,8 +9749,8 @@ pub mod tollgate {
             static __FORCE_SECTION_REF: fn() = super::super::super::__link_custom_section_describing_imports;
             use super::super::super::_rt;
             #[allow(unused_unsafe, clippy::all)]
-            /// Returns a name of the current call's connection, for `is-open`. The host remembers it with the call's
-            /// transaction. None in tools other than `write`, and if the connection ends with the call, as a single HTTP
+            /// Returns a name for the current call's connection, to be passed to `is-open`. The host stores the name with the
+            /// call's transaction. None in tools other than `write`, and if the connection ends with the call, as a single HTTP
             /// request does.
             #[allow(async_fn_in_trait)]
             pub fn current() -> ::core::option::Option<_rt::String> {
@@ -10003,8 +10006,8 @@ pub mod exports {
                     pub idempotent: bool,
                     /// True if the tool reaches beyond this host.
                     pub open_world: bool,
-                    /// For a tool that runs other tools of its pack: the argument that lists them, an array of objects with
-                    /// `tool` and `args`. The gate evaluates and counts each under its own name before the call.
+                    /// For a tool that runs other tools of its pack: the argument that lists these calls, an array of objects with
+                    /// `tool` and `args`. The gate judges and counts each of these calls under its own name before the batch runs.
                     pub members: ::core::option::Option<_rt::String>,
                     /// JSON Schema of the arguments: an inlined object without `$ref`.
                     pub input_schema: _rt::String,

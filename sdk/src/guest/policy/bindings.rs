@@ -33,26 +33,26 @@ pub mod tollgate {
     pub mod host {
         /// Memory of a policy, over all calls that it judges.
         ///
-        /// In `before-call` and `after-call` of every effect, what a policy remembers is committed with the row of the judged
-        /// call, whatever becomes of the call: denials, failures and cancelled calls included. An evaluation that fails
-        /// remembers nothing. A policy in audit mode has a memory of its own, which does not affect enforced verdicts.
+        /// For calls of every effect, the entries that a policy stores in `before-call` and `after-call` are committed with the
+        /// row of the judged call, whatever the outcome: also if the call is denied, fails or is cancelled. If the policy fails
+        /// to judge, nothing is stored. A policy in audit mode has a separate memory, which does not affect enforced verdicts.
         ///
-        /// Reads see the commits before the call, and what was remembered earlier in the same request.
+        /// Reads see the commits before the call, and entries that were stored earlier in the same request.
         #[allow(dead_code, async_fn_in_trait, unused_imports, clippy::all)]
         pub mod memory {
             #[used]
             #[doc(hidden)]
             static __FORCE_SECTION_REF: fn() = super::super::super::__link_custom_section_describing_imports;
             use super::super::super::_rt;
-            /// A key with its remembered text.
+            /// A key with its stored text and number.
             #[derive(Clone)]
             pub struct Entry {
                 pub key: _rt::String,
-                /// Text that was put.
+                /// Text that was stored with `put`.
                 pub text: ::core::option::Option<_rt::String>,
                 /// Sum of what was added, 0 if nothing was.
                 pub number: i64,
-                /// Time at which the entry is forgotten, in milliseconds since 1970 UTC.
+                /// Time at which the entry expires, in milliseconds since 1970 UTC.
                 pub until: ::core::option::Option<i64>,
             }
             impl ::core::fmt::Debug for Entry {
@@ -73,7 +73,7 @@ pub mod tollgate {
             pub enum Error {
                 /// Only a policy that judges a call has a memory.
                 Denied,
-                /// A key, text or number has an invalid value, or the evaluation changes too many entries.
+                /// A key, text or number has an invalid value, or too many entries are changed for one judged call.
                 Invalid(_rt::String),
                 /// The memory and the tables of the policy together have reached this storage quota in bytes.
                 Full(u64),
@@ -457,7 +457,8 @@ pub mod tollgate {
                 }
             }
             #[allow(unused_unsafe, clippy::all)]
-            /// Puts a text under a key, and keeps the number. Of two calls at the same time, the one that commits last wins.
+            /// Stores a text under a key, and keeps the number. If two calls put the same key at the same time, the last to
+            /// commit wins.
             #[allow(async_fn_in_trait)]
             pub fn put(
                 key: &str,
@@ -570,8 +571,8 @@ pub mod tollgate {
                 }
             }
             #[allow(unused_unsafe, clippy::all)]
-            /// Adds to the number of a key, and returns the sum as this evaluation sees it. Additions of calls at the same
-            /// time add up. `until` applies if there is no entry yet; an existing entry keeps its time.
+            /// Adds to the number of a key, and returns the sum as this call sees it. Concurrent additions are all counted.
+            /// `until` applies if there is no entry yet; an existing entry keeps its time.
             #[allow(async_fn_in_trait)]
             pub fn add(
                 key: &str,
@@ -867,7 +868,7 @@ pub mod tollgate {
                 }
             }
             #[allow(unused_unsafe, clippy::all)]
-            /// Searches operations like `ledger.query`, also by the code of their refusal or failure. Wants the same grant.
+            /// Searches operations like `ledger.query`, and can also filter by error code. Requires the same grant.
             #[allow(async_fn_in_trait)]
             pub fn query(
                 filter: &Filter,
@@ -1587,8 +1588,8 @@ pub mod tollgate {
                 }
             }
             #[allow(unused_unsafe, clippy::all)]
-            /// Binds the question that this evaluation returns to a key, 1 to 400 bytes, instead of its message. The answer
-            /// then holds even if the message has changed when the call is repeated. Without effect on other verdicts.
+            /// Binds the question that the policy returns for this call to a key, 1 to 400 bytes, instead of its message. The
+            /// answer then applies even if the message has changed when the call is repeated. Has no effect on other verdicts.
             #[allow(async_fn_in_trait)]
             pub fn bind_question(key: &str) -> ::core::result::Result<(), _rt::String> {
                 unsafe {
@@ -1649,7 +1650,7 @@ pub mod tollgate {
             }
             #[allow(unused_unsafe, clippy::all)]
             /// Sets the arguments with which the call runs if the question is answered with yes, a JSON object that is
-            /// validated again. The answer holds for exactly these. Without effect on other verdicts.
+            /// validated again. The answer applies only to these arguments. Has no effect on other verdicts.
             #[allow(async_fn_in_trait)]
             pub fn propose(arguments: &str) -> ::core::result::Result<(), _rt::String> {
                 unsafe {
@@ -1731,7 +1732,7 @@ pub mod exports {
                 pub type Want = super::super::super::super::__with_name2::Want;
                 pub type Migration = super::super::super::super::__with_name2::Migration;
                 pub type NextCall = super::super::super::super::__with_name2::NextCall;
-                /// Phases of a call that a policy evaluates.
+                /// Phases of a call that a policy judges.
                 #[repr(u8)]
                 #[derive(Clone, Copy, Eq, Ord, PartialEq, PartialOrd)]
                 pub enum Phase {
@@ -1774,7 +1775,7 @@ pub mod exports {
                     pub name: _rt::String,
                     pub version: _rt::String,
                     pub summary: _rt::String,
-                    /// Phases that the policy evaluates. The policy is not called for others.
+                    /// Phases that the policy judges. The policy is not called for others.
                     pub phase: Phase,
                     pub wants: _rt::Vec<Want>,
                     pub migrations: _rt::Vec<Migration>,
@@ -1832,7 +1833,7 @@ pub mod exports {
                             .finish()
                     }
                 }
-                /// A call to evaluate.
+                /// A call to judge.
                 #[derive(Clone)]
                 pub struct Request {
                     pub op_id: _rt::String,
@@ -1881,14 +1882,14 @@ pub mod exports {
                             .finish()
                     }
                 }
-                /// Outcome of an evaluated call.
+                /// Outcome of a judged call.
                 #[derive(Clone)]
                 pub struct Outcome {
                     pub success: bool,
                     pub error_code: ::core::option::Option<_rt::String>,
                     /// Structured result or error, as JSON.
                     pub body: _rt::String,
-                    /// All other text that would be returned, concatenated: texts, content, questions, lines, files, notes.
+                    /// All other text that would be returned, concatenated: text, content, questions, log lines, files, notes.
                     pub text: ::core::option::Option<_rt::String>,
                     pub duration_ms: u64,
                 }
@@ -3704,13 +3705,13 @@ pub mod exports {
                     fn configure(
                         settings: _rt::String,
                     ) -> ::core::result::Result<(), _rt::Vec<Problem>>;
-                    /// Evaluates a call before it is admitted. An error says why the call could not be evaluated, and counts as
-                    /// a crash: the call is denied unless the operator configured the policy to fail open.
+                    /// Judges a call before the call is admitted. An error contains the reason why the call could not be judged, and
+                    /// counts as a crash: the call is denied unless the operator configured the policy to fail open.
                     #[allow(async_fn_in_trait)]
                     fn before_call(
                         request: Request,
                     ) -> ::core::result::Result<(Verdict, _rt::Vec<Note>), _rt::String>;
-                    /// Evaluates a result before it is committed. An error counts as in `before-call`.
+                    /// Judges a result before it is committed. An error counts as in `before-call`.
                     #[allow(async_fn_in_trait)]
                     fn after_call(
                         request: Request,

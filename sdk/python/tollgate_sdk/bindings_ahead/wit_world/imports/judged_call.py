@@ -40,15 +40,15 @@ def input_schema() -> Optional[str]:
     raise NotImplementedError
 def query(filter: ledger.Filter, error_code: Optional[str]) -> List[JudgedOperation]:
     """
-    Searches operations like `ledger.query`, also by the code of their refusal or failure. Wants the same grant.
+    Searches operations like `ledger.query`, and can also filter by error code. Requires the same grant.
     
     Raises: `componentize_py_types.Err(wit_world.imports.ledger.Error)`
     """
     raise NotImplementedError
 def bind_question(key: str) -> None:
     """
-    Binds the question that this evaluation returns to a key, 1 to 400 bytes, instead of its message. The answer
-    then holds even if the message has changed when the call is repeated. Without effect on other verdicts.
+    Binds the question that the policy returns for this call to a key, 1 to 400 bytes, instead of its message. The
+    answer then applies even if the message has changed when the call is repeated. Has no effect on other verdicts.
     
     Raises: `componentize_py_types.Err(wit_world.imports.str)`
     """
@@ -56,7 +56,7 @@ def bind_question(key: str) -> None:
 def propose(arguments: str) -> None:
     """
     Sets the arguments with which the call runs if the question is answered with yes, a JSON object that is
-    validated again. The answer holds for exactly these. Without effect on other verdicts.
+    validated again. The answer applies only to these arguments. Has no effect on other verdicts.
     
     Raises: `componentize_py_types.Err(wit_world.imports.str)`
     """

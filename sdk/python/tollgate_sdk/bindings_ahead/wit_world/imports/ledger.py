@@ -30,7 +30,7 @@ class Event:
 @dataclass
 class Filter:
     """
-    Filter for operations; fields that are none do not restrict. Without `envelope-id` or
+    Filter for operations. A field that is none does not restrict the result. Without `envelope-id` or
     `failure-fingerprint`, only the newest 10,000 operations are searched.
     """
     envelope_id: Optional[str]
@@ -177,22 +177,23 @@ class WorkTreeChange:
 
 def append(event: Event) -> None:
     """
-    Adds to the current operation's record, even if the call ends with a tool error. Of several events the
-    last fingerprint, statistics and short diff count; names accumulate.
+    Adds to the current operation's record, even if the call ends with a tool error. If a call appends several
+    events, the last fingerprint, statistics and short diff replace earlier ones, and names accumulate.
     
     Raises: `componentize_py_types.Err(wit_world.imports.ledger.Error)`
     """
     raise NotImplementedError
 def set_test_outcome(outcome: TestOutcome) -> None:
     """
-    Records the outcome of tests that the current call ran or that its caller reported. Of several, the last counts.
+    Records the outcome of tests that the current call ran or that its caller reported. If a call records several
+    outcomes, the last one counts.
     
     Raises: `componentize_py_types.Err(wit_world.imports.ledger.Error)`
     """
     raise NotImplementedError
 def seen_work_tree(workspace: str) -> WorkTree:
     """
-    Returns what the calls of the current call's envelope found in a workspace that the component may use.
+    Returns the work tree of a workspace that the component may use, as the calls of the current envelope found it.
     
     Raises: `componentize_py_types.Err(wit_world.imports.ledger.Error)`
     """
@@ -200,7 +201,7 @@ def seen_work_tree(workspace: str) -> WorkTree:
 def edits_over_envelopes(workspace: str) -> Optional[int]:
     """
     Returns the number of edits of a workspace that the component may use, by calls and by others, in all envelopes
-    and between them, as far as calls found them. The number never falls. None if no call looked at the work tree.
+    and between them, as far as calls found them. The number never falls. None if no call scanned the work tree.
     
     Raises: `componentize_py_types.Err(wit_world.imports.ledger.Error)`
     """
@@ -216,10 +217,10 @@ def changed_since(workspace: str, edits: int) -> Optional[WorkTreeChange]:
 def query(filter: Filter) -> List[Operation]:
     """
     Returns past operations of all packs, oldest first by default, if granted.
-    
-    A policy also gets the calls inside a call, after that call and with its `seq`, `op-id` and outcome.
-    While a policy evaluates a call inside another, the calls of the same request that were already
-    evaluated come as the newest, with `seq` 0 and as successful.
+
+    A policy also gets the calls inside a call, after that call and with its `seq`, `op-id` and outcome. While a
+    policy judges a call inside another call, the calls of the same request that were already judged are returned as
+    the newest operations, with `seq` 0 and `success` true.
     
     Raises: `componentize_py_types.Err(wit_world.imports.ledger.Error)`
     """
@@ -249,27 +250,27 @@ def compare_work_tree(op_id: str, workspace: str) -> TestedTree:
     raise NotImplementedError
 def take_once(key: str, until: int) -> bool:
     """
-    Takes something that counts once, such as an approval, for the call that a policy evaluates in
-    `before-call`. Returns false if another call holds it, or another call inside the same one does.
-    
-    The key is taken in the commit that admits the call. If another call was faster, this one is refused and
-    does not run. The call holds the key until `until`, in milliseconds since 1970 UTC. A call that is refused
-    or fails releases the key. A `run` call keeps the key if it has begun a side effect, or if it ended in any
-    other way than with the tool's own error. A `write` call that fails keeps the key if it keeps rows that it
-    changed. Keys have 1 to 200 bytes, and each policy has its own; at most 16 per evaluated call.
+    Takes a single-use permit, such as an approval, for the call that a policy judges in `before-call`. Returns
+    false if another call holds the permit, including another call inside the same batch.
+
+    The key is taken in the commit that admits the call. If another call was faster, this one is refused and does
+    not run. The call holds the key until `until`, in milliseconds since 1970 UTC. A call that is refused or fails
+    releases the key. A `run` call keeps the key if it has begun a side effect, or if it ended in any other way than
+    with the tool's own error. A `write` call that fails keeps the key if it keeps rows that it changed. Keys have
+    1 to 200 bytes, and each policy has separate keys; at most 16 per judged call.
     
     Raises: `componentize_py_types.Err(wit_world.imports.ledger.Error)`
     """
     raise NotImplementedError
 def take_slot(slot: Slot) -> Optional[int]:
     """
-    Takes a slot for the call that a policy evaluates in `before-call`. Returns none if a slot is free.
-    Otherwise returns the milliseconds until one is free, and the policy denies the call. Calls inside the
-    same call count as well.
-    
+    Takes a slot for the call that a policy judges in `before-call`. Returns none if a slot is free. Otherwise
+    returns the milliseconds until one is free, and the policy denies the call. Calls inside the same call count as
+    well.
+
     The slot is taken in the commit that admits the call, and held from then on. If other calls took all slots in
-    between, the call is refused with the slot's code and does not run. Keys are separate for each policy as
-    with `take-once`; at most 16 per evaluated call.
+    between, the call is refused with the slot's code and does not run. Keys are separate for each policy as with
+    `take-once`; at most 16 per judged call.
     
     Raises: `componentize_py_types.Err(wit_world.imports.ledger.Error)`
     """

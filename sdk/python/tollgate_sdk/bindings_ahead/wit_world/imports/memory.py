@@ -3,11 +3,11 @@
 """
 Memory of a policy, over all calls that it judges.
 
-In `before-call` and `after-call` of every effect, what a policy remembers is committed with the row of the judged
-call, whatever becomes of the call: denials, failures and cancelled calls included. An evaluation that fails
-remembers nothing. A policy in audit mode has a memory of its own, which does not affect enforced verdicts.
+For calls of every effect, the entries that a policy stores in `before-call` and `after-call` are committed with the
+row of the judged call, whatever the outcome: also if the call is denied, fails or is cancelled. If the policy fails
+to judge, nothing is stored. A policy in audit mode has a separate memory, which does not affect enforced verdicts.
 
-Reads see the commits before the call, and what was remembered earlier in the same request.
+Reads see the commits before the call, and entries that were stored earlier in the same request.
 """
 from typing import TypeVar, Generic, Union, Optional, Protocol, Tuple, List, Any, Self, Callable
 from types import TracebackType
@@ -22,7 +22,7 @@ from componentize_py_types import Result, Ok, Err, Some
 @dataclass
 class Entry:
     """
-    A key with its remembered text.
+    A key with its stored text and number.
     """
     key: str
     text: Optional[str]
@@ -74,15 +74,16 @@ def list(prefix: str, after: Optional[str], limit: int) -> List[Entry]:
     raise NotImplementedError
 def put(key: str, text: str, until: Optional[int]) -> None:
     """
-    Puts a text under a key, and keeps the number. Of two calls at the same time, the one that commits last wins.
+    Stores a text under a key, and keeps the number. If two calls put the same key at the same time, the last to
+    commit wins.
     
     Raises: `componentize_py_types.Err(wit_world.imports.memory.Error)`
     """
     raise NotImplementedError
 def add(key: str, amount: int, until: Optional[int]) -> int:
     """
-    Adds to the number of a key, and returns the sum as this evaluation sees it. Additions of calls at the same
-    time add up. `until` applies if there is no entry yet; an existing entry keeps its time.
+    Adds to the number of a key, and returns the sum as this call sees it. Concurrent additions are all counted.
+    `until` applies if there is no entry yet; an existing entry keeps its time.
     
     Raises: `componentize_py_types.Err(wit_world.imports.memory.Error)`
     """

@@ -177,11 +177,10 @@ def read(workspace: str, path: str, offset: int, limit: int) -> bytes:
     raise NotImplementedError
 def read_ahead(workspace: str, next: List[Upcoming]) -> None:
     """
-    Announces upcoming requests, in this order and before the rest of earlier announcements, so that the
-    host can prefetch while the component works. The only effect is speed: results that are not requested
-    are dropped, and requests that were not prefetched are executed when they come. A result may be as old
-    as its announcement. Writing and running a program discard all announcements. Of more than 10,000
-    announcements, the last ones are ignored.
+    Announces upcoming requests, in this order and before the rest of earlier announcements, so that the host can
+    prefetch while the component works. The only effect is speed: results that are not requested are dropped, and
+    requests that were not prefetched are executed when they are made. A result may be as old as its announcement.
+    Writing and running a program discard all announcements. Announcements beyond the first 10,000 are ignored.
     """
     raise NotImplementedError
 def write(workspace: str, path: str, content: bytes) -> None:
