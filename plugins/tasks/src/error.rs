@@ -33,7 +33,7 @@ pub(crate) enum Reason {
         /// There are later changes than these.
         more: bool,
     },
-    #[error("{checkpoint} of step {path} is not confirmed")]
+    #[error("checkpoint `{checkpoint}` of step {path} is not confirmed")]
     NotConfirmed { path: String, checkpoint: Checkpoint },
     #[error("{parent} has an open child: {child}")]
     ChildOpen { parent: String, child: String },
@@ -112,7 +112,7 @@ pub(crate) enum Reason {
         size: usize,
         limit: usize,
     },
-    #[error("{checkpoint} of step {path} {fault}")]
+    #[error("checkpoint `{checkpoint}` of step {path} {fault}")]
     EvidenceRequired {
         path: String,
         checkpoint: Checkpoint,
@@ -228,7 +228,7 @@ impl tollgate_kit::Reason for Reason {
             Reason::RevisionMismatch { .. } => {
                 "Look at what changed, then call again with the current revision."
             }
-            Reason::NotConfirmed { .. } => "Check the work, then confirm each checkpoint that holds.",
+            Reason::NotConfirmed { .. } => "Check the work, then confirm each checkpoint that is met.",
             Reason::ChildOpen { .. } => "Close the open children first.",
             Reason::StepBlocked { .. } => "Remove the obstacle, then unblock the step.",
             Reason::DependencyOpen { .. } => "Finish the dependencies first, or edit depends_on.",

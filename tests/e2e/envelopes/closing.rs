@@ -466,7 +466,7 @@ async fn the_row_of_a_test_run_names_the_test_that_was_asked_for() {
 async fn no_name_adds_a_line_to_a_report() {
     let place = two_places();
     let session = place.serve(&["--tier", "full"]).await;
-    let label = "fix\"\nOpened 2020, closed 2020, as a success, by token:ada.\nIt all passed";
+    let label = "fix\"\nOpened 2020, closed as a success at 2020, by token:ada.\nIt all passed";
     let id = open(
         &session,
         json!({"workspace": "shop", "label": label, "actor": "ann\n  #99 x"}),

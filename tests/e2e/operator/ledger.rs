@@ -361,7 +361,8 @@ async fn a_report_tells_how_it_went() {
     assert_eq!(told["text"].as_str().unwrap(), text.trim_end());
     for part in [
         "\"try\"",
-        "as failed: its mutations were used up",
+        ", closed as failed at ",
+        ": its mutations were used up.",
         "Limits: 2 of 2 mutations, 0 test runs (no limit).",
         "task_create by claimed:ada via rmcp/",
         ", 2 times: done",

@@ -144,8 +144,8 @@ async fn edits_in_circles_and_failures_that_stay_are_flagged() {
     expect![[r#"
         1 file changed, +1 -1 | no_op null oscillation null | false failed: 0 passed, 1 failed, 0 skipped
         1 file changed, +1 -1 | no_op null oscillation null | true failed: 0 passed, 1 failed, 0 skipped; same failure seen 2 times across 1 edit; no progress
-        1 file changed, +1 -1; oscillation: the state of 2 edits ago is back | no_op null oscillation {"period":2} | true failed: 0 passed, 1 failed, 0 skipped; same failure seen 3 times across 2 edits; no progress; edits repeat with period 2
-        1 file changed, +1 -1; oscillation: the state of 2 edits ago is back | no_op null oscillation {"period":2} | true failed: 0 passed, 1 failed, 0 skipped; same failure seen 4 times across 3 edits; no progress; edits repeat with period 2
+        1 file changed, +1 -1; oscillation: the work tree is back in its state of 2 edits ago | no_op null oscillation {"period":2} | true failed: 0 passed, 1 failed, 0 skipped; same failure seen 3 times across 2 edits; no progress; edits repeat with period 2
+        1 file changed, +1 -1; oscillation: the work tree is back in its state of 2 edits ago | no_op null oscillation {"period":2} | true failed: 0 passed, 1 failed, 0 skipped; same failure seen 4 times across 3 edits; no progress; edits repeat with period 2
         nothing changed; no-op: same state as the previous record | no_op true oscillation null | true failed: 0 passed, 1 failed, 0 skipped; same failure seen 5 times across 3 edits; no progress; edits repeat with period 2
         {"no_op":true,"non_progress":true,"failure_seen":5,"failure_mutations":3}
         "same failure seen 5 times across 3 edits; the last edit had no effect"

@@ -16,8 +16,8 @@ use tollgate_store::data_dir::DataDir;
 use super::serve::Serve;
 use super::{Global, log, out};
 
-/// Open the web console on this machine: find a running one, or serve it. Prints an address that logs in once, within
-/// ten minutes
+/// Open the web console on this machine: find a running one, or serve it. Prints an address for one login, within ten
+/// minutes
 #[derive(Debug, Args)]
 pub(super) struct Console {
     /// Open the address in the browser

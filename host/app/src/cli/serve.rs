@@ -193,7 +193,10 @@ impl Serve {
         // Not a flag, because flags are visible to all users of the machine.
         let named = std::env::var("TOLLGATE_TOKEN").ok();
         let tokens = Keyring::open(auth.token_file.as_deref(), named.as_deref(), |made| {
-            out::warn(&format!("created {} with a new token", made.display()));
+            out::warn(&format!(
+                "created the token file `{}` with a new token",
+                made.display()
+            ));
         })?;
         let tokens = tokens.map(Arc::new);
         if tokens.is_some() && !address.ip().is_loopback() {
@@ -247,7 +250,7 @@ fn announce(global: &Global, gate: &Gate, context: &HostContext, bound: SocketAd
                 Shown::Beside => log::notice(&format!("serving {served}; `tollgate console` logs in")),
                 Shown::Alone { open } => {
                     log::notice(
-                        "serving the console until Ctrl-C; this address logs in once, within ten minutes:",
+                        "serving the console until Ctrl-C; open this address within ten minutes to log in (it works once):",
                     );
                     console::invite(global, &consoles, context.data(), &served, open)?;
                 }

@@ -45,10 +45,13 @@ pub fn components(catalog: &Catalog, config: &Config, workspaces: &[Registration
 fn component(pack: &Pack, config: &Config) -> Finding {
     let about = format!("pack {}", pack.manifest.name);
     let hash = pack.hash.get(..12).unwrap_or_default();
+    let tools = match pack.manifest.tools.len() {
+        1 => "1 tool".to_owned(),
+        many => format!("{many} tools"),
+    };
     let what = format!(
-        "{} with {} tools, {hash}, {}; {}",
+        "{} with {tools}, {hash}, {}; {}",
         pack.manifest.version,
-        pack.manifest.tools.len(),
         pack.origin,
         reach(pack)
     );

@@ -52,13 +52,14 @@ fn space(data: &DataDir) -> Finding {
     match data.free_bytes() {
         Err(err) => Finding::problem("disk", format!("its free space is unknown: {err}")),
         Ok(free) if free < CRITICAL_SPACE_BYTES => {
-            Finding::problem("disk", format!("{} are free", mib(free)))
+            Finding::problem("disk", format!("{} of free space", mib(free)))
                 .remedy("free space, or move data_dir; calls that write are refused when it is full")
         }
         Ok(free) if free < LOW_SPACE_BYTES => {
-            Finding::warning("disk", format!("{} are free", mib(free))).remedy("free space, or move data_dir")
+            Finding::warning("disk", format!("{} of free space", mib(free)))
+                .remedy("free space, or move data_dir")
         }
-        Ok(free) => Finding::ok("disk", format!("{} are free", mib(free))),
+        Ok(free) => Finding::ok("disk", format!("{} of free space", mib(free))),
     }
 }
 

@@ -34,7 +34,7 @@ fn page(console: &Console, wanted: &str, said: Option<&str>) -> Markup {
             button.primary type="submit" { "Log in" }
         }
         p.hint {
-            "On the machine of the server, " code { "tollgate console" } " prints an address that logs in once."
+            "On the machine of the server, " code { "tollgate console" } " prints an address for one login."
             @if console.access.knows_identities() {
                 " Viewers named in the configuration paste their own token."
             }

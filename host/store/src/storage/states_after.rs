@@ -86,10 +86,10 @@ impl WorkTrees<'_> {
             let (chained, is_pruned): (Option<i64>, bool) = (row.get(2)?, row.get(3)?);
             match (told.remove(&op_id), chained) {
                 (Some((seq, told)), _) if told != state => faults.push(format!(
-                    "the work tree's state after {op_id} does not match row {seq}: it was changed"
+                    "the work tree's state after {op_id} does not match row {seq}: the state was changed"
                 )),
                 (None, Some(seq)) if !is_pruned => faults.push(format!(
-                    "the work tree's state after {op_id} is not in row {seq}: it was added or changed"
+                    "the work tree's state after {op_id} is not recorded in row {seq}: the state was added or changed"
                 )),
                 _ => {}
             }
@@ -186,11 +186,11 @@ mod tests {
             ),
             (
                 "UPDATE core_states_after SET op_id = 'op_2' WHERE op_id = 'op_1'",
-                "after op_2 is not in row 3",
+                "after op_2 is not recorded in row 3",
             ),
             (
                 "INSERT INTO core_states_after VALUES ('op_3', 'env_k', 'C', 4)",
-                "after op_3 is not in row 4",
+                "after op_3 is not recorded in row 4",
             ),
         ] {
             let (_place, session) = story();

@@ -108,14 +108,14 @@ impl WorkTrees<'_> {
             let FoundState { id, op_id, .. } = &found;
             match (told.remove(id), chained) {
                 (Some(told), _) if told.hash != found.hash => faults.push(format!(
-                    "state {id} of a work tree, found by {op_id}, does not match row {}: it was changed",
+                    "state {id} of a work tree (found by {op_id}) does not match row {}: the state was changed",
                     told.seq
                 )),
                 (None, Some(seq)) if !is_pruned => faults.push(format!(
-                    "state {id} of a work tree, found by {op_id}, is not in row {seq}: it was added or changed"
+                    "state {id} of a work tree (found by {op_id}) is not recorded in row {seq}: the state was added or changed"
                 )),
                 (_, Some(seq)) if !is_pruned && !self.has_call_of(&found, seq)? => faults.push(format!(
-                    "state {id} of a work tree is not among those that {op_id} found: it was added to the database"
+                    "state {id} of a work tree is not among those that {op_id} found: the state was added to the database"
                 )),
                 _ => {}
             }
@@ -231,7 +231,7 @@ mod tests {
     #[test]
     fn changed_removed_and_added_states_are_found() {
         let set = "UPDATE core_work_tree_states SET";
-        let changed = "state 2 of a work tree, found by op_1, does not match row 4";
+        let changed = "state 2 of a work tree (found by op_1) does not match row 4";
         for (sql, says) in [
             (format!("{set} state = 'A' WHERE id = 2"), changed),
             (format!("{set} cause = 'test_run' WHERE id = 2"), changed),
@@ -244,11 +244,11 @@ mod tests {
             (format!("{set} workspace = 'two' WHERE id = 2"), changed),
             (
                 format!("{set} op_id = 'op_7' WHERE id = 2"),
-                "found by op_7, does not match row 4",
+                "(found by op_7) does not match row 4",
             ),
             (
                 format!("{set} id = 8 WHERE id = 2"),
-                "state 8 of a work tree, found by op_1, is not in row 4",
+                "state 8 of a work tree (found by op_1) is not recorded in row 4",
             ),
             (
                 "DELETE FROM core_work_tree_states WHERE id = 2".to_owned(),
@@ -282,7 +282,7 @@ mod tests {
             next(&session, "k", 9);
             let found = faults(&session);
             let says = format!(
-                "state 4 of a work tree is not among those that {op_id} found: it was added to the database"
+                "state 4 of a work tree is not among those that {op_id} found: the state was added to the database"
             );
             assert_eq!(found, [says]);
         }

@@ -122,7 +122,7 @@ impl Told {
                 oscillation: Some(period),
                 ..
             } => verdict.push_str(&format!(
-                "; oscillation: the state of {period} {}s ago is back",
+                "; oscillation: the work tree is back in its state of {period} {}s ago",
                 if before == Before::Record {
                     "record"
                 } else {

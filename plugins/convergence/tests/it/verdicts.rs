@@ -215,7 +215,7 @@ fn a_killed_run_and_edits_in_circles_are_told_in_words() {
     let recorded = reply(&session, "mutation_record", json!({}));
     let message = recorded["message"].as_str().unwrap();
     assert!(
-        message.ends_with("; oscillation: the state of 2 edits ago is back"),
+        message.ends_with("; oscillation: the work tree is back in its state of 2 edits ago"),
         "{message}"
     );
 }

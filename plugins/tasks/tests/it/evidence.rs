@@ -273,8 +273,8 @@ fn a_workspace_can_require_evidence() {
     assert_eq!(
         codes(&close(0)),
         [
-            "criteria of step s:0 has no evidence",
-            "tests of step s:0 has no evidence"
+            "checkpoint `criteria` of step s:0 has no evidence",
+            "checkpoint `tests` of step s:0 has no evidence"
         ]
     );
     let ran = |op_id: &str, hour: i64, result| {
@@ -329,8 +329,8 @@ fn redo_confirms_only_what_the_evidence_of_now_proves() {
     ok(&session, "undo {}");
     session.mutate_elsewhere(3);
     let expected = [
-        "criteria of step s:0 has evidence that is older than the last",
-        "tests of step s:0 has evidence that is older than the last",
+        "checkpoint `criteria` of step s:0 has evidence that is older than the last",
+        "checkpoint `tests` of step s:0 has evidence that is older than the last",
     ];
     for line in ["redo {}", r#"redo {"task": "TASK-001"}"#] {
         let found = reasons(&session, line);
@@ -349,7 +349,10 @@ fn an_empty_step_is_no_way_around_required_evidence() {
         r#"define {"task": "TASK-001", "path": "s:0", "success_criteria": [], "tests": []}"#,
     );
     let done = r#"done {"task": "TASK-001", "path": "s:0"}"#;
-    assert_eq!(reasons(&session, done), ["criteria of step s:0 has no evidence"]);
+    assert_eq!(
+        reasons(&session, done),
+        ["checkpoint `criteria` of step s:0 has no evidence"]
+    );
     session.advance_ms(3_600_000);
     know(&session, vec![run("op_1", TestResult::Passed, None)]);
     runs::capture(&session, "op_1").unwrap();

@@ -303,7 +303,7 @@ fn evidence_after_closing_is_confirmed_before_the_task_completes() {
         reasons(&err),
         [reason(
             "CHECKPOINTS_NOT_CONFIRMED",
-            "perf of step s:0 is not confirmed"
+            "checkpoint `perf` of step s:0 is not confirmed"
         )]
     );
     follow(&session, &err.next_call.unwrap());

@@ -192,7 +192,7 @@ fn in_an_envelope_changes_of_all_packs_and_edits_count_from_the_run_on() {
             stale.mutate_elsewhere(1);
         }
         let err = refused(&stale, CLOSE);
-        let message = "criteria of step s:0 has evidence that is older than the last 1 changes";
+        let message = "checkpoint `criteria` of step s:0 has evidence that is older than the last 1 changes";
         assert_eq!(err.blockers[0].message, message);
     }
     // Somebody edited a file without a call.
@@ -310,7 +310,7 @@ fn a_run_proves_only_the_work_tree_on_which_it_tested_something() {
         let strict = session("required", run());
         capture(&strict, "op_1").unwrap();
         strict.set_tree("op_1", tree.clone());
-        let expected = format!("criteria of step s:0 has evidence of {fault}");
+        let expected = format!("checkpoint `criteria` of step s:0 has evidence of {fault}");
         assert_eq!(reasons(&strict, CLOSE)[0], expected);
     }
     for (tree, fault) in [
@@ -344,7 +344,7 @@ fn what_was_proven_before_its_run_left_the_ledger_stays_closed_and_nothing_new_i
     let strict = session("required", vec![run("op_1", TestResult::Passed, None)]);
     capture(&strict, "op_1").unwrap();
     strict.set_found(Vec::new());
-    let gone = "criteria of step s:0 has evidence of op_1, which is not in the ledger";
+    let gone = "checkpoint `criteria` of step s:0 has evidence of op_1, which is not in the ledger";
     assert_eq!(reasons(&strict, CLOSE)[0], gone);
 }
 
@@ -372,7 +372,7 @@ fn parts_that_go_and_tasks_that_are_canceled_are_no_way_around_required_evidence
         ok(&strict, r#"done {"task": "TASK-001", "path": "s:0"}"#);
         assert_eq!(
             reasons(&strict, way),
-            ["criteria of step s:0 has no evidence"],
+            ["checkpoint `criteria` of step s:0 has no evidence"],
             "{way}"
         );
     }

@@ -23,9 +23,9 @@ fn from_bootstrap_to_handoff() {
         script,
         expect![[r##"
             # refused: nothing is confirmed
-            err CHECKPOINTS_NOT_CONFIRMED: criteria of step s:0 is not confirmed; and 1 more reason
-              - CHECKPOINTS_NOT_CONFIRMED: criteria of step s:0 is not confirmed -> tasks_verify {"workspace":"w","task":"TASK-001","step_id":"STEP-00000001","checkpoints":{"criteria":{"confirmed":true},"tests":{"confirmed":true}}}
-              - CHECKPOINTS_NOT_CONFIRMED: tests of step s:0 is not confirmed
+            err CHECKPOINTS_NOT_CONFIRMED: checkpoint `criteria` of step s:0 is not confirmed; and 1 more reason
+              - CHECKPOINTS_NOT_CONFIRMED: checkpoint `criteria` of step s:0 is not confirmed -> tasks_verify {"workspace":"w","task":"TASK-001","step_id":"STEP-00000001","checkpoints":{"criteria":{"confirmed":true},"tests":{"confirmed":true}}}
+              - CHECKPOINTS_NOT_CONFIRMED: checkpoint `tests` of step s:0 is not confirmed
             ok {"task":"TASK-001","revision":2,"step":{"step_id":"STEP-00000001","path":"s:0"},"ids":["EVD-00000004"],"next":"Close s:0: one","warnings":[{"code":"SECRETS_REDACTED","message":"1 likely secrets were redacted and not stored"}],"next_calls":[{"tool":"tasks_close_step","arguments":{"workspace":"w","task":"TASK-001","step_id":"STEP-00000001","checkpoints":{"criteria":{"confirmed":true},"tests":{"confirmed":true}}}}]}
             ok {"task":"TASK-001","revision":3,"step":{"step_id":"STEP-00000001","path":"s:0"},"next":"Do s:1: two","next_calls":[{"tool":"tasks_show","arguments":{"workspace":"w","task":"TASK-001","step_id":"STEP-00000002"}}]}
             ok {"task":"TASK-001","revision":4,"step":{"step_id":"STEP-00000002","path":"s:1"},"events":[{"seq":8,"type":"step_verified","task":"TASK-001","revision":4,"target":"STEP-00000002","data":{"path":"s:1","checkpoints":["criteria","tests"]},"at":"2026-01-01T00:00:05.000Z"},{"seq":9,"type":"step_done","task":"TASK-001","revision":4,"target":"STEP-00000002","data":{"path":"s:1","title":"two"},"at":"2026-01-01T00:00:05.000Z"}],"next":"Do s:2: three","next_calls":[{"tool":"tasks_show","arguments":{"workspace":"w","task":"TASK-001","step_id":"STEP-00000003"}}]}

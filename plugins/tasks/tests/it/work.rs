@@ -18,16 +18,16 @@ fn security_perf_and_docs_are_wanted_when_declared_linked_or_named() {
         &session,
         r#"define {"task": "TASK-001", "path": "s:0", "checkpoints": ["perf"]}"#,
     );
-    assert_eq!(close("s:0"), "perf of step s:0 is not confirmed");
+    assert_eq!(close("s:0"), "checkpoint `perf` of step s:0 is not confirmed");
     ok(
         &session,
         r#"evidence_capture {"task": "TASK-001", "path": "s:1", "checkpoint": "docs", "attachments": ["README.md"]}"#,
     );
-    assert_eq!(close("s:1"), "docs of step s:1 is not confirmed");
+    assert_eq!(close("s:1"), "checkpoint `docs` of step s:1 is not confirmed");
     let named = r#"close_step {"task": "TASK-001", "path": "s:2", "checkpoints": {"criteria": {"confirmed": true}, "tests": {"confirmed": true}, "security": {"confirmed": false}}}"#;
     assert_eq!(
         refused(&session, named).message,
-        "security of step s:2 is not confirmed"
+        "checkpoint `security` of step s:2 is not confirmed"
     );
     for path in ["s:0", "s:1"] {
         ok(
@@ -42,7 +42,7 @@ fn security_perf_and_docs_are_wanted_when_declared_linked_or_named() {
         r#"close_step {"task": "TASK-001", "path": "s:2", "checkpoints": {"criteria": {"confirmed": true}}}"#;
     assert_eq!(
         refused(&session, half).message,
-        "tests of step s:2 is not confirmed"
+        "checkpoint `tests` of step s:2 is not confirmed"
     );
     assert_eq!(
         ok(&session, r#"mirror {"task": "TASK-001", "path": "s:2"}"#)["steps"][0].get("confirmed"),
@@ -129,7 +129,7 @@ fn what_a_call_says_does_not_hold_is_taken_back() {
     }
     assert_eq!(
         refused(&session, r#"done {"task": "TASK-001", "path": "s:0"}"#).message,
-        "docs of step s:0 is not confirmed"
+        "checkpoint `docs` of step s:0 is not confirmed"
     );
 }
 

@@ -129,7 +129,7 @@ pub(in crate::cli) fn tell(inspection: &Inspection, workspaces: &[String]) -> St
         lines.push(field("host API", api));
         lines.push(field("exports", &anatomy.exports.join(", ")));
         lines.push(field("imports", &anatomy.capabilities.join(", ")));
-        lines.push(field("besides", &packages(&anatomy.other_imports)));
+        lines.push(field("also", &packages(&anatomy.other_imports)));
     }
     match &inspection.manifest {
         Some(Said::Pack(manifest)) => {
@@ -223,7 +223,7 @@ fn field(name: &str, value: &str) -> String {
 fn wants(inspection: &Inspection, workspaces: &[String]) -> String {
     let wanted = inspection.wanted();
     if wanted.is_empty() {
-        return field("wants", "");
+        return field("requests", "");
     }
     let width = wanted.iter().map(|wanted| wanted.what.chars().count()).max();
     let width = width.unwrap_or_default();
@@ -235,7 +235,7 @@ fn wants(inspection: &Inspection, workspaces: &[String]) -> String {
         )
     });
     format!(
-        "wants, and the line that grants it\n{}",
+        "requests, each with the line that grants it\n{}",
         lines.collect::<Vec<_>>().join("\n")
     )
 }

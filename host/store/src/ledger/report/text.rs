@@ -117,11 +117,10 @@ fn opening(text: &mut String, envelope: &Envelope) {
         };
         return;
     };
-    let _ = write!(text, ", closed {closed_at}");
+    let _ = write!(text, ", closed {} at {closed_at}", how(envelope.standing.state));
     if let Some(open) = between(&envelope.opened_at, closed_at) {
         let _ = write!(text, " after {}", duration(open));
     }
-    let _ = write!(text, ", {}", how(envelope.standing.state));
     match envelope.closed_by.as_deref() {
         None => {
             let by = envelope.closed_actor.as_deref().map(client_name::caller);
@@ -268,7 +267,7 @@ fn limits(text: &mut String, envelope: &Envelope, boot_ms: i64) {
 fn summary(text: &mut String, story: &Story) {
     let _ = write!(
         text,
-        "{}, which took {} together; {} refused or failed.",
+        "{}, which took {} in total; {} refused or failed.",
         counted(story.operations, "operation"),
         duration(story.busy_ms / 1000.0),
         match story.failed {

@@ -87,10 +87,10 @@ fn a_story_reads_like_one() {
     let story = teller.finish();
     expect![[r#"
         Envelope env_1 "fix the parser" in notes
-        Opened 2026-03-01T23:59:00.000Z, closed 2026-03-02T00:05:30.500Z after 7 min, as failed: its mutations were used up.
+        Opened 2026-03-01T23:59:00.000Z, closed as failed at 2026-03-02T00:05:30.500Z after 7 min: its mutations were used up.
         The repository was at aaaa before, and at bbbb after.
         Limits: 3 of 3 mutations, 2 test runs (no limit), at most 600 s.
-        7 operations, which took 10 ms together; 3 were refused or failed. The outcome of 2 is unknown: the host ended during the call.
+        7 operations, which took 10 ms in total; 3 were refused or failed. The outcome of 2 is unknown: the host ended during the call.
 
         What happened:
           23:59:10  #1     edit by ada, 2 times: done
