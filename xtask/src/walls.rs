@@ -242,7 +242,7 @@ mod tests {
     /// Crates of the table in the architecture, and the crates that it names for each library.
     fn table(page: &str) -> (Vec<&str>, BTreeMap<&str, BTreeSet<&str>>) {
         let rows = page
-            .split("| crate | purpose | the only one with |")
+            .split("| crate | purpose | libraries that only this crate uses (and crates that share them) |")
             .nth(1)
             .unwrap();
         let rows = rows.lines().skip(2).take_while(|line| line.starts_with('|'));

@@ -54,7 +54,11 @@ fn record(report: &mut Report, packs: &str, tollgate: &Looks, plain: &Looks) {
     for (before, limit) in [(0, tollgate[0] * FLAT), (1, GROWTH)] {
         let growth = mebibytes(tollgate[before + 1] - tollgate[before]);
         report.add(Figure {
-            name: format!("its growth from {} to {} calls", CALLS[before], CALLS[before + 1]),
+            name: format!(
+                "growth of resident memory with {packs} from {} to {} calls",
+                CALLS[before],
+                CALLS[before + 1]
+            ),
             value: growth,
             baseline: "plain",
             baseline_value: mebibytes(plain[before + 1] - plain[before]),

@@ -41,7 +41,8 @@ pub(crate) fn measure(setup: &Setup, report: &mut Report) -> anyhow::Result<()> 
     for stall in std::iter::once(None).chain(STALLS.map(Some)) {
         let data = dir.path().join(stall.unwrap_or("alone"));
         let p99 = Quantity(reads(setup, config.path(), &data, stall)?, Unit::Milliseconds);
-        report.text(&format!("  beside {:<26} {p99}", stall.unwrap_or("nobody")));
+        let label = stall.map_or_else(|| "alone".to_owned(), |stall| format!("beside {stall}"));
+        report.text(&format!("  {label:<33} {p99}"));
         let Some(stall) = stall else {
             alone = Some(p99);
             continue;

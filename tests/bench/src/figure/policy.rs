@@ -49,7 +49,10 @@ pub(crate) fn measure(setup: &Setup, report: &mut Report) -> anyhow::Result<()> 
             report.row(&format!("by {policies}"), &judged, Unit::Microseconds, &none);
             let more = Quantity(judged.median() - none.median(), Unit::Microseconds);
             report.add(Figure {
-                name: format!("{}, {policies} policies", kind.name()),
+                name: match policies {
+                    1 => format!("{}, 1 policy", kind.name()),
+                    _ => format!("{}, {policies} policies", kind.name()),
+                },
                 value: Quantity(judged.median(), Unit::Microseconds),
                 baseline: "none",
                 baseline_value: Quantity(none.median(), Unit::Microseconds),

@@ -59,7 +59,7 @@ fn reload(client: &mut Client) -> anyhow::Result<f64> {
 }
 
 fn record(report: &mut Report, sample: &Sample) {
-    report.heading("reload with all packs, calls going on");
+    report.heading("reload with all packs, during calls");
     report.row("tollgate", sample, Unit::Milliseconds, sample);
     let value = Quantity(sample.median(), Unit::Milliseconds);
     report.add(Figure {
