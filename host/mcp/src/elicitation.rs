@@ -111,8 +111,8 @@ impl Kept {
 pub(super) struct Conversation<'a> {
     context: &'a RequestContext<RoleServer>,
     seal: &'a Seal,
-    /// Subject that the request's states are valid for.
-    subject: String,
+    /// Subject that the request's states are valid for, if the client sent a state or may get one.
+    subject: Option<String>,
     abilities: Abilities,
     kept: Kept,
 }
@@ -137,17 +137,25 @@ impl<'a> Conversation<'a> {
         (responses, state): (Option<InputResponses>, Option<String>),
     ) -> Result<(Conversation<'a>, Answers), ErrorData> {
         let responses = responses.unwrap_or_default();
-        let subject = subject(context, handler.connection(), client_request);
+        let abilities = Abilities::of(context);
+        let may_get_state = abilities.any() && abilities.when == When::Between;
         let seal = handler.seal();
-        let kept = match state {
-            Some(state) => seal.open(&state, &subject)?.once(&handler.gate).await,
-            None => Kept::unasked(&responses),
+        let subject = || subject(context, handler.connection(), client_request);
+        let (kept, subject) = match state {
+            Some(state) => {
+                let subject = subject();
+                (
+                    seal.open(&state, &subject)?.once(&handler.gate).await,
+                    Some(subject),
+                )
+            }
+            None => (Kept::unasked(&responses), may_get_state.then(subject)),
         };
         let mut conversation = Conversation {
             context,
             seal,
             subject,
-            abilities: Abilities::of(context),
+            abilities,
             kept,
         };
         let answers = conversation.answered(responses);
@@ -183,7 +191,8 @@ impl<'a> Conversation<'a> {
             .collect();
         match self.abilities.when {
             When::Between => {
-                let state = self.seal.close(&mut self.kept, &self.subject);
+                let subject = self.subject.as_deref();
+                let state = subject.and_then(|subject| self.seal.close(&mut self.kept, subject));
                 Ok(Step::Required(InputRequiredResult::new(Some(requests), state)))
             }
             When::Meanwhile => {

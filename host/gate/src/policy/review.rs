@@ -117,8 +117,7 @@ impl Evaluator<'_> {
                         .components()
                         .used_pages(&policy.namespace)?
                         .saturating_add(memory),
-            )?;
-            session.pages()
+            )
         });
         let answer = ask(self);
         let booked = match (before, self.session.as_deref()) {

@@ -152,11 +152,14 @@ impl Writer {
         // Borrowed only after all of the host's own statements, because failures are looked up in the session.
         let session = self.session()?;
         session.savepoint()?;
-        let before = session.pages()?;
-        if let Body::Guest(pack) = &guest.body {
-            let quota = i64::try_from(pack.limits.storage / PAGE_BYTES).unwrap_or(i64::MAX);
-            session.limit_growth(quota - session.components().used_pages(&pack.namespace)?)?;
-        }
+        let before = match &guest.body {
+            Body::Guest(pack) => {
+                let quota = i64::try_from(pack.limits.storage / PAGE_BYTES).unwrap_or(i64::MAX);
+                session.limit_growth(quota - session.components().used_pages(&pack.namespace)?)?
+            }
+            // The host's own rows count for nobody.
+            Body::Core(_) => 0,
+        };
         drop(session.take_changes());
         guest.artifacts.forget();
         if let Body::Guest(pack) = &guest.body {
@@ -184,9 +187,9 @@ impl Writer {
             // is undone.
             ended.result = Err(lost_transaction());
         }
-        session.lift_limit()?;
+        let after = session.lift_limit()?;
         if ended.result.is_ok() {
-            let grown = session.pages()? - before - ended.pages;
+            let grown = after - before - ended.pages;
             if grown != 0
                 && let Body::Guest(pack) = &guest.body
             {

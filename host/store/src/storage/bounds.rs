@@ -38,9 +38,9 @@ impl Components<'_> {
         body: impl FnOnce() -> Result<(), MigrationError>,
     ) -> Result<(), MigrationError> {
         let bounds = namespace.bounds();
-        let before = self.0.pages()?;
         let quota = i64::try_from(bounds.storage / PAGE_BYTES).unwrap_or(i64::MAX);
-        self.0
+        let before = self
+            .0
             .limit_growth(quota.saturating_sub(self.used_pages(namespace)?))?;
         self.0
             .begin_bounds(deadline, bounds.memory.saturating_add(SQL_MEMORY));
@@ -56,8 +56,7 @@ impl Components<'_> {
                 None => err,
             });
         }
-        self.0.lift_limit()?;
-        let grown = self.0.pages()? - before;
+        let grown = self.0.lift_limit()? - before;
         if grown != 0 {
             self.book_pages(namespace, grown)?;
         }

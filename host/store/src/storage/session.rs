@@ -177,8 +177,13 @@ of_sqlite! {
     /// Number of used pages: all pages of the file minus those on the free list. Zero on a server, where there is no
     /// page quota.
     pub fn pages(&self) -> StoreResult<i64>, or Ok(0);
-    /// Raises the limit for the host's own rows, if a component's limit left almost no room.
-    pub fn lift_limit(&self) -> StoreResult<()>, or Ok(());
+    /// Limits the growth of the file to `remaining` pages, and returns the number of [used pages](Session::pages). The
+    /// limit stays until [`lift_limit`](Session::lift_limit), because setting it for each call would cost more than it
+    /// protects.
+    pub fn limit_growth(&self, remaining: i64) -> StoreResult<i64>, or Ok(0);
+    /// Raises the limit for the host's own rows, if a component's limit left almost no room. Returns the number of
+    /// [used pages](Session::pages).
+    pub fn lift_limit(&self) -> StoreResult<i64>, or Ok(0);
 }
 
 impl Session {
@@ -261,15 +266,6 @@ impl Session {
         match &self.engine {
             Engine::Sqlite(sqlite) => sqlite.begin_bounds(deadline, memory),
             Engine::Postgres(postgres) => postgres.limit_time(deadline),
-        }
-    }
-
-    /// Limits the growth of the file to `remaining` pages. The limit stays until [`lift_limit`](Session::lift_limit),
-    /// because setting it for each call would cost more than it protects.
-    pub fn limit_growth(&self, remaining: i64) -> StoreResult<()> {
-        match &self.engine {
-            Engine::Sqlite(sqlite) => sqlite.limit_growth(remaining),
-            Engine::Postgres(_) => Ok(()),
         }
     }
 

@@ -31,20 +31,47 @@ async fn no_repetition_in_a_source_overflows_the_stack() {
         ("texts.ts", format!("{texts}\n{script}")),
         ("last.py", String::new()),
         ("escapes.py", format!("a = \"{escapes}\"\nimport last\n")),
-        ("hashes.py", format!("{}import last\n", "# a line\n".repeat(REPEATS))),
-        ("long.py", format!("a = \"\"\"{escapes}{lines}\"\"\"\nimport last\n")),
-        ("continued.py", format!("a = 1{}\nimport last\n", " \\\n".repeat(REPEATS))),
+        (
+            "hashes.py",
+            format!("{}import last\n", "# a line\n".repeat(REPEATS)),
+        ),
+        (
+            "long.py",
+            format!("a = \"\"\"{escapes}{lines}\"\"\"\nimport last\n"),
+        ),
+        (
+            "continued.py",
+            format!("a = 1{}\nimport last\n", " \\\n".repeat(REPEATS)),
+        ),
         ("last.h", String::new()),
         ("lines.c", format!("{line_comments}#include \"last.h\"\n")),
         ("blocks.c", format!("{block_comments}#include \"last.h\"\n")),
-        ("escapes.c", format!("char *a = \"{escapes}\";\n#include \"last.h\"\n")),
-        ("Lines.java", format!("{line_comments}import java.util.List;\nclass Lines {{}}\n")),
-        ("Blocks.java", format!("{block_comments}import java.util.List;\nclass Blocks {{}}\n")),
-        ("lines.go", format!("{line_comments}package main\nimport \"fmt\"\n")),
-        ("escapes.go", format!("package main\nvar a = \"{escapes}\"\nimport \"fmt\"\n")),
+        (
+            "escapes.c",
+            format!("char *a = \"{escapes}\";\n#include \"last.h\"\n"),
+        ),
+        (
+            "Lines.java",
+            format!("{line_comments}import java.util.List;\nclass Lines {{}}\n"),
+        ),
+        (
+            "Blocks.java",
+            format!("{block_comments}import java.util.List;\nclass Blocks {{}}\n"),
+        ),
+        (
+            "lines.go",
+            format!("{line_comments}package main\nimport \"fmt\"\n"),
+        ),
+        (
+            "escapes.go",
+            format!("package main\nvar a = \"{escapes}\"\nimport \"fmt\"\n"),
+        ),
         ("lines.rs", format!("{line_comments}use std::fs;\n")),
         ("blocks.rs", format!("{}use std::fs;\n", "/*".repeat(REPEATS))),
-        ("escapes.rs", format!("const A: &str = \"{escapes}\";\nuse std::fs;\n")),
+        (
+            "escapes.rs",
+            format!("const A: &str = \"{escapes}\";\nuse std::fs;\n"),
+        ),
     ];
     let files: Vec<(&str, &str)> = files
         .iter()

@@ -353,31 +353,40 @@ impl Sqlite {
 
     /// Number of used pages: all pages of the file minus those on the free list.
     pub(in crate::storage) fn pages(&self) -> StoreResult<i64> {
-        let all: i64 = self.host_value("PRAGMA page_count")?;
-        let free: i64 = self.host_value("PRAGMA freelist_count")?;
-        Ok(all - free)
+        self.used_pages(self.all_pages()?)
     }
 
-    /// Limits the growth of the file to `remaining` pages. The limit stays until [`lift_limit`](Sqlite::lift_limit),
-    /// because setting it for each call would cost more than it protects.
-    pub(in crate::storage) fn limit_growth(&self, remaining: i64) -> StoreResult<()> {
-        let now = self.host_value("PRAGMA page_count")?;
+    /// Limits the growth of the file to `remaining` pages, and returns the number of used ones. The limit stays until
+    /// [`lift_limit`](Sqlite::lift_limit), because setting it for each call would cost more than it protects.
+    pub(in crate::storage) fn limit_growth(&self, remaining: i64) -> StoreResult<i64> {
+        let now = self.all_pages()?;
         let highest = now.saturating_add(remaining.max(0)).clamp(1, MAX_PAGES);
         let lowest = highest.min(now.saturating_add(UNLIMITED_PAGES));
         let limit = self.page_limit.get();
         if limit > highest || limit < lowest {
             self.set_page_limit(highest)?;
         }
-        Ok(())
+        self.used_pages(now)
     }
 
-    /// Raises the limit for the host's own rows, if a component's limit left almost no room.
-    pub(in crate::storage) fn lift_limit(&self) -> StoreResult<()> {
-        let now = self.host_value("PRAGMA page_count")?;
+    /// Raises the limit for the host's own rows, if a component's limit left almost no room, and returns the number of
+    /// used pages.
+    pub(in crate::storage) fn lift_limit(&self) -> StoreResult<i64> {
+        let now = self.all_pages()?;
         if self.page_limit.get() < now.saturating_add(UNLIMITED_PAGES) {
             self.set_page_limit(MAX_PAGES)?;
         }
-        Ok(())
+        self.used_pages(now)
+    }
+
+    /// Number of all pages of the file. SQLite compiles a pragma again each time, so each one costs as much as a small
+    /// statement.
+    fn all_pages(&self) -> StoreResult<i64> {
+        self.host_value("PRAGMA page_count")
+    }
+
+    fn used_pages(&self, all: i64) -> StoreResult<i64> {
+        Ok(all - self.host_value("PRAGMA freelist_count")?)
     }
 
     /// Removes the growth limit, for rows of all components at once.
