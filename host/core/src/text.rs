@@ -1,7 +1,7 @@
 //! Sanitizing of untrusted text for logs, listings and terminals.
 
 use std::borrow::Cow;
-use std::fmt::Write as _;
+use std::fmt::{Display, Write as _};
 
 use serde_json::{Map, Value};
 
@@ -232,6 +232,12 @@ pub fn nearest<'a>(name: &str, known: impl Iterator<Item = &'a str>) -> Option<&
     (distance <= 3).then_some(nearest)
 }
 
+/// Number with a noun, for example `1 tool` or `2 tools`. The plural of the noun must be formed with `s`.
+pub fn counted<N: Display + PartialEq + From<u8>>(count: N, noun: &str) -> String {
+    let ending = if count == N::from(1) { "" } else { "s" };
+    format!("{count} {noun}{ending}")
+}
+
 /// Error message with all its causes.
 pub fn chain(err: &dyn std::error::Error) -> String {
     let mut text = err.to_string();
@@ -257,6 +263,12 @@ mod tests {
     use serde_json::json;
 
     use super::*;
+
+    #[test]
+    fn one_is_singular() {
+        let told = [0_i64, 1, 2].map(|count| counted(count, "row"));
+        assert_eq!(told, ["0 rows", "1 row", "2 rows"]);
+    }
 
     #[test]
     fn escapes_and_overrides_are_dropped() {

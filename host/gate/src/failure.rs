@@ -104,7 +104,7 @@ pub(super) fn storage_failed(err: &StoreError) -> Failure {
             "the database was moved, removed or replaced while the host was running; nothing was changed",
         )
         .remediation(
-            "Have the operator stop every host of this data directory, put tollgate.db back with its -wal, and start again.",
+            "Have the operator stop every host of this data directory, move tollgate.db and tollgate.db-wal back, and start again.",
         ),
         _ => ToolError::new(
             "STORAGE_FAILED",

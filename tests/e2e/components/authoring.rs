@@ -310,10 +310,10 @@ fn what_misbehaves_is_told_at_once() {
     );
     let reply_invalid = problems("reply-invalid", &[]);
     for lie in [
-        "reply_invalid_list: it failed with BAD_REPLY",
-        "reply_invalid_surrogate: it failed with BAD_REPLY",
-        "reply_invalid_bytes: it failed with GUEST_TRAPPED",
-        "reply_invalid_refuse: its error FINE does not say what to do about it",
+        "reply_invalid_list: a call failed with BAD_REPLY",
+        "reply_invalid_surrogate: a call failed with BAD_REPLY",
+        "reply_invalid_bytes: a call failed with GUEST_TRAPPED",
+        "reply_invalid_refuse: error FINE does not say what the caller can do",
         "reply_invalid_refuse: output.result has no description",
     ] {
         assert!(reply_invalid.contains(lie), "{lie}\n{reply_invalid}");
@@ -322,7 +322,7 @@ fn what_misbehaves_is_told_at_once() {
         let settings = json!({ "before": deed }).to_string();
         let policy_faults = problems("policy-faults", &["--settings", &settings]);
         assert!(
-            policy_faults.contains("it did not judge envelope_list") && policy_faults.contains(cause),
+            policy_faults.contains("the policy did not judge envelope_list") && policy_faults.contains(cause),
             "{policy_faults}"
         );
     }

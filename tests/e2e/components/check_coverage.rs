@@ -98,11 +98,11 @@ fn workspaces_that_a_tool_names_by_default_are_there_and_named_ones_are_copies()
     );
     assert_eq!(std::fs::read_to_string(directory.join("x")).unwrap(), "mine");
     assert!(
-        lines(&report, "untried").contains("workspace main: 1 links and special files were not copied"),
+        lines(&report, "untried").contains("workspace main: links and special files that were not copied: 1"),
         "{report:#}"
     );
     assert!(
-        lines(&report, "untried").contains("programs: none was started"),
+        lines(&report, "untried").contains("programs: no program was started"),
         "{report:#}"
     );
     let missing = [
@@ -134,7 +134,7 @@ fn resources_are_read_and_values_asked_for() {
     );
     let (_, report) = check(&place, &["packs", "check", "gsd"]);
     let untried = lines(&report, "untried");
-    assert!(untried.contains("its calls were refused with"), "{untried}");
+    assert!(untried.contains("all calls were refused with"), "{untried}");
 }
 
 #[tokio::test(flavor = "multi_thread")]

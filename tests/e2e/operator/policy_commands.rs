@@ -188,7 +188,7 @@ fn a_policy_that_became_another_is_told_until_it_is_accepted() {
         doctor.contains("policy mine: policy `mine` is a different component"),
         "{doctor}"
     );
-    assert!(doctor.contains("pin it in [policies.mine]"), "{doctor}");
+    assert!(doctor.contains("pin the hash in [policies.mine]"), "{doctor}");
     assert!(place.run(&["policies", "accept", "mine"]).status.success());
     assert_eq!(list(), "");
     assert_eq!(

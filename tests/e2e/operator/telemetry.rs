@@ -267,9 +267,10 @@ async fn the_doctor_asks_the_collector() {
             .join("\n")
             .replace(&collector.url, "URL")
     };
-    expect!["ok       telemetry: URL/v1/traces accepts it"].assert_eq(&said(&place));
+    expect!["ok       telemetry: URL/v1/traces accepts telemetry"].assert_eq(&said(&place));
     collector.change(Mood::Busy);
-    expect!["warning  telemetry: URL/v1/traces does not accept it: it answers 503"].assert_eq(&said(&place));
+    expect!["warning  telemetry: URL/v1/traces does not accept telemetry: it answers 503"]
+        .assert_eq(&said(&place));
     assert!(collector.spans().is_empty());
 }
 
@@ -282,10 +283,10 @@ async fn a_collector_is_reached_over_https_if_it_is_trusted() {
     let trusting = command.env("SSL_CERT_FILE", server.certificate());
     let said = String::from_utf8(trusting.output().unwrap().stdout).unwrap();
     assert!(
-        said.contains("/v1/traces does not accept it: it answers 404"),
+        said.contains("/v1/traces does not accept telemetry: it answers 404"),
         "{said}"
     );
     let said = String::from_utf8(place.run(&["doctor"]).stdout).unwrap();
-    assert!(said.contains("/v1/traces does not accept it: "), "{said}");
+    assert!(said.contains("/v1/traces does not accept telemetry: "), "{said}");
     assert_eq!(server.requests(), 1);
 }

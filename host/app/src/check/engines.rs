@@ -19,7 +19,7 @@ pub(super) fn compare(namespace: &Namespace, steps: &[MigrationStep], report: &m
     }
     let more = found.len().saturating_sub(MAX_DIFFERENCES);
     if more > 0 {
-        report.note(Finding::new(SUBJECT, format!("{more} more statements differ")));
+        report.note(Finding::new(SUBJECT, format!("further differences: {more}")));
     }
 }
 
@@ -64,9 +64,6 @@ mod tests {
             (0..MAX_DIFFERENCES + 5).map(|number| format!("DELETE FROM shop_items WHERE kind = {number};"));
         let notes = notes(&many.collect::<String>());
         assert_eq!(notes.len(), MAX_DIFFERENCES + 1);
-        assert_eq!(
-            notes[MAX_DIFFERENCES],
-            "SQL on PostgreSQL: 5 more statements differ"
-        );
+        assert_eq!(notes[MAX_DIFFERENCES], "SQL on PostgreSQL: further differences: 5");
     }
 }

@@ -106,7 +106,7 @@ async fn find_out(
     let given = &subject.workspaces;
     let prepared = workspaces::prepare(&folder.join("workspaces"), &data, umask, given, &inspection)?;
     for (name, count) in &prepared.left_out {
-        let why = format!("{count} links and special files were not copied");
+        let why = format!("links and special files that were not copied: {count}");
         report.untried(Finding::new(&format!("workspace {name}"), why));
     }
     match &inspection.manifest {

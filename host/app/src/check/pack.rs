@@ -105,19 +105,19 @@ fn unseen(manifest: &Manifest, subject: &Subject, report: &mut Report) {
         }
         let codes: Vec<&str> = outcomes.into_iter().collect();
         let why = match codes.is_empty() {
-            true => "it was not called".to_owned(),
-            false => format!("its calls were refused with {}", codes.join(", ")),
+            true => "not called".to_owned(),
+            false => format!("all calls were refused with {}", codes.join(", ")),
         };
         let finding = Finding::new(&named.name, why);
         report.untried(match codes.contains(&UNKNOWN_WORKSPACE) {
-            true => finding.remedy("name the workspace that it expects with --workspace NAME=DIR"),
+            true => finding.remedy("pass --workspace NAME=DIR for the workspace that the tool expects"),
             false => finding,
         });
     }
     let is_program = |want: &Want| matches!(want, Want::Process(_) | Want::Git(_) | Want::Tests);
     if !subject.programs && manifest.wants.iter().any(is_program) {
-        let why = Finding::new("programs", "none was started");
-        report.untried(why.remedy("let it run the programs that it asks for, with --programs"));
+        let why = Finding::new("programs", "no program was started");
+        report.untried(why.remedy("pass --programs to let the component run the programs that it requests"));
     }
 }
 
@@ -157,7 +157,7 @@ async fn call(gate: &Gate, name: &str, known: &mut Known, cancel: &Cancel, repor
         Err(err) => {
             report.problem(Finding::new(
                 name,
-                format!("its output schema is not valid JSON Schema: {err}"),
+                format!("the output schema is not valid JSON Schema: {err}"),
             ));
             return;
         }
@@ -218,9 +218,8 @@ fn arguments(tool: &ToolEntry, fill: Fill, known: &Known) -> Result<Map<String, 
         .arguments()
         .and_then(|arguments| arguments.iter_errors(&made).next())
     {
-        let why = format!("it was not called, because no arguments could be generated: {err}");
-        return Err(Finding::new(&tool.spec.name, why)
-            .remedy("add values that it accepts as `examples` to the schema"));
+        let why = format!("not called, because no arguments could be generated: {err}");
+        return Err(Finding::new(&tool.spec.name, why).remedy("add valid values to the schema as `examples`"));
     }
     match made {
         Value::Object(arguments) => Ok(arguments),

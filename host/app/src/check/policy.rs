@@ -94,20 +94,22 @@ fn conclude(name: &str, phase: Phase, report: &mut Report) {
         .count();
     report.judged = Some(judged);
     if judged == 0 {
-        let nothing = Finding::new(name, "it judged no call, so nothing is known about its verdicts");
-        report.problem(nothing.remedy("pass settings that make it judge calls, with --settings"));
+        let nothing = Finding::new(name, "the policy judged no call, so its verdicts were not tested");
+        report.problem(nothing.remedy("pass --settings with which the policy judges calls"));
         return;
     }
     let is_let_through = |called: &Called| called.outcome == LET_THROUGH;
     if phase != Phase::Request && !report.calls.iter().any(is_let_through) {
         let none = Finding::new("results", "no call passed the policy, so no result was judged");
-        report.untried(none.remedy("pass settings that let a call pass, with --settings"));
+        report.untried(none.remedy("pass --settings with which the policy lets a call pass"));
     }
     let others = Finding::new(
         "other calls",
         "the test calls used only the host's own tools; calls that run programs were not judged",
     );
-    report.untried(others.remedy("write cases for them, and run the cases with `tollgate policies test`"));
+    report.untried(
+        others.remedy("write cases for these calls, and run the cases with `tollgate policies test`"),
+    );
 }
 
 /// Returns whether an outcome means that the policy could not evaluate the call.
@@ -160,7 +162,7 @@ fn judged(
         POLICY_FAILED => report.problem(failed(name, tool, err)),
         _ if err.remediation.is_empty() => {
             let silent = format!(
-                "its denial {} of {tool} does not say what the caller can do",
+                "the denial {} of {tool} does not say what the caller can do",
                 err.code
             );
             report.problem(Finding::new(name, silent).remedy("give the denial a remediation"));
@@ -170,11 +172,11 @@ fn judged(
 }
 
 fn failed(name: &str, tool: &str, err: &ToolError) -> Finding {
-    let failed = Finding::new(name, format!("it did not judge {tool}: {}", err.message));
+    let failed = Finding::new(name, format!("the policy did not judge {tool}: {}", err.message));
     failed.remedy("`--log tollgate=debug` shows what happened")
 }
 
 fn without_settings(name: &str, problem: &str) -> Finding {
-    let told = format!("the settings generated from its schema are not sufficient: {problem}");
-    Finding::new(name, told).remedy("pass real ones with --settings")
+    let told = format!("the settings generated from the schema are not sufficient: {problem}");
+    Finding::new(name, told).remedy("pass real settings with --settings")
 }

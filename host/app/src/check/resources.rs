@@ -66,7 +66,7 @@ async fn complete(
                 );
                 report.problem(
                     Finding::new(&about, why)
-                        .remedy("set `arguments` of x-values to arguments that the tool accepts"),
+                        .remedy("in x-values, set `arguments` to arguments that the tool accepts"),
                 );
                 continue;
             }
@@ -123,7 +123,7 @@ fn values(
 
 async fn read(gate: &Gate, resource: &Resource, address: &str, cancel: &Cancel, report: &mut Report) {
     let Some(arguments) = resource.arguments(address) else {
-        let why = "its address cannot be parsed again".to_owned();
+        let why = "the filled-in address does not match its template".to_owned();
         report.problem(Finding::new(address, why));
         return;
     };
@@ -146,7 +146,10 @@ async fn read(gate: &Gate, resource: &Resource, address: &str, cancel: &Cancel, 
             .for_each(|fault| report.problem(fault)),
         Err(err) => report.untried(Finding::new(
             address,
-            format!("it was refused with {}: {}", err.code, err.message),
+            format!(
+                "reading the address was refused with {}: {}",
+                err.code, err.message
+            ),
         )),
     }
 }
@@ -157,14 +160,14 @@ fn content(resource: &Resource, address: &str, reply: &Reply) -> Option<Finding>
     if let Some(name) = &resource.content {
         let is_text = structured.get(name).is_some_and(Value::is_string);
         return (!is_text).then(|| {
-            let why = format!("the reply of {} has no text {name}", resource.tool);
-            Finding::new(address, why).remedy("set `content` to a member of the reply that is a text")
+            let why = format!("the reply of {} has no string {name}", resource.tool);
+            Finding::new(address, why).remedy("set `content` to a member of the reply that is a string")
         });
     }
     let kind = resource.mime_type.as_deref().unwrap_or("application/json");
     (kind != "application/json" && reply.text.is_none()).then(|| {
         let why = format!(
-            "it is declared as {kind}, and the reply of {} is JSON",
+            "the address is declared as {kind}, but the reply of {} is JSON",
             resource.tool
         );
         Finding::new(address, why).remedy("set `content` to the member of the reply that holds the content")

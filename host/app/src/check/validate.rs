@@ -46,7 +46,7 @@ pub(super) fn faults(about: &str, result: &Result<Reply, ToolError>, output: &Va
                     format!("{place}: ")
                 };
                 format!(
-                    "its reply does not fit its output schema: {place}{}",
+                    "the reply does not match the output schema: {place}{}",
                     err.masked()
                 )
             });
@@ -59,23 +59,20 @@ pub(super) fn faults(about: &str, result: &Result<Reply, ToolError>, output: &Va
 fn refused(about: &str, err: &ToolError) -> Vec<Finding> {
     let code = err.code.as_str();
     if FAILURE_CODES.contains(&code) {
-        let failed = Finding::new(about, format!("it failed with {code}: {}", err.message));
+        let failed = Finding::new(about, format!("a call failed with {code}: {}", err.message));
         return vec![failed.remedy("`--log tollgate=debug` shows what happened")];
     }
     let mut found = Vec::new();
     if code == UNNAMED_ERROR {
         found.push(
-            Finding::new(about, "its error has no code").remedy("give each error a code in UPPER_SNAKE"),
+            Finding::new(about, "an error has no code").remedy("give each error a code in UPPER_SNAKE_CASE"),
         );
     }
     if err.message.trim().is_empty() {
-        found.push(Finding::new(about, format!("its error {code} has no message")));
+        found.push(Finding::new(about, format!("error {code} has no message")));
     }
     if err.remediation.trim().is_empty() {
-        let silent = Finding::new(
-            about,
-            format!("its error {code} does not say what to do about it"),
-        );
+        let silent = Finding::new(about, format!("error {code} does not say what the caller can do"));
         found.push(silent.remedy("give the error a remediation"));
     }
     found
@@ -89,9 +86,12 @@ pub(super) fn note(about: &str, result: &Result<Reply, ToolError>) -> Option<Fin
         .filter(|err| err.code == INVALID_ARGUMENTS)?;
     let note = Finding::new(
         about,
-        format!("it refuses what its input schema allows: {}", err.message),
+        format!(
+            "a call was refused although its arguments match the input schema: {}",
+            err.message
+        ),
     );
-    Some(note.remedy("state in the schema what it accepts, so that clients know before they call"))
+    Some(note.remedy("state the restriction in the schema, so that clients know it before they call"))
 }
 
 #[cfg(test)]
@@ -141,21 +141,21 @@ mod tests {
         expect![[r#"
             {"a": 1, "b": ["x"]}
             {"b": ["x", 2, 3]}
-                note_get: its reply does not fit its output schema: "a" is a required property
-                note_get: its reply does not fit its output schema: /b/1: value is not of type "string"
-                note_get: its reply does not fit its output schema: /b/2: value is not of type "string"
+                note_get: the reply does not match the output schema: "a" is a required property
+                note_get: the reply does not match the output schema: /b/1: value is not of type "string"
+                note_get: the reply does not match the output schema: /b/2: value is not of type "string"
             NOTE_NOT_FOUND
             NOTE_NOT_FOUND
-                note_get: its error NOTE_NOT_FOUND has no message
-                note_get: its error NOTE_NOT_FOUND does not say what to do about it; give the error a remediation
+                note_get: error NOTE_NOT_FOUND has no message
+                note_get: error NOTE_NOT_FOUND does not say what the caller can do; give the error a remediation
             UNNAMED_ERROR
-                note_get: its error has no code; give each error a code in UPPER_SNAKE
+                note_get: an error has no code; give each error a code in UPPER_SNAKE_CASE
             GUEST_TRAPPED
-                note_get: it failed with GUEST_TRAPPED: it crashed; `--log tollgate=debug` shows what happened
+                note_get: a call failed with GUEST_TRAPPED: it crashed; `--log tollgate=debug` shows what happened
             DEADLINE_EXCEEDED
-                note_get: it failed with DEADLINE_EXCEEDED: no time is left; `--log tollgate=debug` shows what happened
+                note_get: a call failed with DEADLINE_EXCEEDED: no time is left; `--log tollgate=debug` shows what happened
             INVALID_ARGUMENTS
-                note_get: it refuses what its input schema allows: text must not be blank; state in the schema what it accepts, so that clients know before they call
+                note_get: a call was refused although its arguments match the input schema: text must not be blank; state the restriction in the schema, so that clients know it before they call
         "#]].assert_eq(&told);
     }
 }

@@ -146,7 +146,7 @@ impl Copied {
     fn directory(&mut self, from: &Dir, to: &Dir, depth: usize) -> anyhow::Result<()> {
         ensure!(
             depth <= MAX_DEPTH,
-            "its folders are nested more than {MAX_DEPTH} deep"
+            "folders are nested more than {MAX_DEPTH} deep"
         );
         for entry in from.entries()? {
             let entry = entry?;
@@ -154,7 +154,7 @@ impl Copied {
             self.entries += 1;
             ensure!(
                 self.entries <= MAX_ENTRIES,
-                "it has more than {MAX_ENTRIES} files and folders; name a smaller directory"
+                "the directory has more than {MAX_ENTRIES} files and folders; name a smaller directory"
             );
             if kind.is_dir() {
                 to.create_dir(&name)?;
@@ -163,7 +163,7 @@ impl Copied {
                 self.bytes += entry.metadata()?.len();
                 ensure!(
                     self.bytes <= MAX_BYTES,
-                    "it has more than {} MiB; name a smaller directory",
+                    "the directory has more than {} MiB; name a smaller directory",
                     MAX_BYTES >> 20
                 );
                 from.copy(&name, to, &name)?;

@@ -134,10 +134,10 @@ fn variables() -> impl Iterator<Item = Finding> {
     unknown.into_iter().map(|(name, near)| {
         let finding = Finding::warning(
             format!("variable {name}"),
-            "tollgate reads no variable of this name",
+            "tollgate does not use a variable of this name",
         );
         finding.remedy(match near {
-            Some(near) => format!("set {near} if that is meant, and unset {name}"),
+            Some(near) => format!("if you mean {near}, set that variable, and unset {name}"),
             None => format!("unset {name}; `tollgate serve --help` shows the variables"),
         })
     })
@@ -154,10 +154,7 @@ fn configuration(global: &Global) -> (Config, Vec<Finding>) {
         Ok(config) => {
             let what = format!("{} does not exist; the defaults apply", file.display());
             let finding = Finding::note("configuration", what);
-            (
-                config,
-                vec![finding.remedy("tollgate init writes one to start from")],
-            )
+            (config, vec![finding.remedy("to create one, run `tollgate init`")])
         }
         Err(ConfigError::Invalid { path, problems }) => {
             let found = problems
@@ -184,7 +181,7 @@ fn workspaces(global: &Global, config: &Config, data_dir: &Path) -> (Workspaces,
                 "workspaces",
                 "none; packs that work on files have no directory to use",
             );
-            let remedy = "register one: [workspaces.main] with a path, or --workspace main=PATH";
+            let remedy = "register a workspace: [workspaces.main] with a path, or --workspace main=PATH";
             (workspaces, vec![finding.remedy(remedy)])
         }
         Ok(workspaces) => {

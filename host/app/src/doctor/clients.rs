@@ -35,7 +35,7 @@ pub fn check(files: &[File], served: &Served<'_>) -> Vec<Finding> {
             Err(why) => Err(why.clone()),
         };
         found.extend(match entry {
-            Err(why) => Some(Finding::warning(about, format!("it cannot be read: {why}"))),
+            Err(why) => Some(Finding::warning(about, format!("the file cannot be read: {why}"))),
             Ok(None) => None,
             Ok(Some(entry)) if entry.is_disabled => {
                 Some(Finding::note(about, "the entry is switched off").remedy(again))
@@ -62,7 +62,7 @@ pub fn check(files: &[File], served: &Served<'_>) -> Vec<Finding> {
 fn connects(about: String, url: &str, served: &Served<'_>, again: &str) -> Finding {
     let Some(at) = served.http else {
         let what = format!(
-            "it connects to {url}, but server.http is not set, so `tollgate serve` does not listen there"
+            "the entry connects to {url}, but server.http is not set, so `tollgate serve` does not listen there"
         );
         return Finding::warning(about, what).remedy(format!(
             "set server.http, start the server with --http, or {again}"
@@ -73,8 +73,11 @@ fn connects(about: String, url: &str, served: &Served<'_>, again: &str) -> Findi
         .ok()
         .filter(|uri| uri.scheme().is_some() && uri.host().is_some())
     else {
-        return Finding::problem(about, format!("it connects to {url}, which is not an address"))
-            .remedy(again);
+        return Finding::problem(
+            about,
+            format!("the entry connects to {url}, which is not an address"),
+        )
+        .remedy(again);
     };
     let host = uri
         .host()
@@ -90,18 +93,18 @@ fn connects(about: String, url: &str, served: &Served<'_>, again: &str) -> Findi
             .hosts
             .iter()
             .any(|known| known.split(':').next() == Some(host));
-        let what = format!("it connects to {url}, and {host} is not in server.allowed_hosts");
+        let what = format!("the entry connects to {url}, but {host} is not in server.allowed_hosts");
         return match known || address.is_some() {
-            true => Finding::ok(about, format!("it connects to {url}")),
+            true => Finding::ok(about, format!("the entry connects to {url}")),
             false => Finding::warning(about, what).remedy(format!("set server.allowed_hosts = [{host:?}]")),
         };
     }
     let port = uri.port_u16().unwrap_or(80);
     if uri.path() != "/mcp" || (port != at.port() && at.port() != 0) {
-        let what = format!("it connects to {url}, and server.http serves http://{at}/mcp");
+        let what = format!("the entry connects to {url}, but server.http serves http://{at}/mcp");
         return Finding::warning(about, what).remedy(again);
     }
-    Finding::ok(about, format!("it connects to {url}"))
+    Finding::ok(about, format!("the entry connects to {url}"))
 }
 
 /// Command that rewrites the entry.
@@ -118,13 +121,17 @@ fn remedy(client: Client, scope: Scope) -> String {
 fn started(about: String, command: &str, args: &[String], served: &Served<'_>, again: &str) -> Finding {
     // Without a slash, the program is searched in the client's PATH, which is unknown here.
     if command.contains('/') && !is_program(Path::new(command)) {
-        return Finding::problem(about, format!("it starts {command}, which is not a program")).remedy(again);
+        return Finding::problem(
+            about,
+            format!("the entry starts {command}, which is not a program"),
+        )
+        .remedy(again);
     }
     let file = args.iter().skip_while(|argument| *argument != "--config").nth(1);
     if let Some(file) = file.filter(|file| !Path::new(file).is_file()) {
         return Finding::problem(
             about,
-            format!("it names the configuration {file}, which does not exist"),
+            format!("the entry uses the configuration {file}, which does not exist"),
         )
         .remedy(format!("tollgate init --config {file}, or {again}"));
     }
@@ -132,8 +139,8 @@ fn started(about: String, command: &str, args: &[String], served: &Served<'_>, a
         return Finding::problem(
             about,
             format!(
-                "it starts tollgate with this configuration, where server.http = {address}; that process serves HTTP \
-                 and does not answer on standard input and output"
+                "the entry starts tollgate with this configuration, where server.http = {address}; that process serves \
+                 HTTP and does not answer on standard input and output"
             ),
         )
         .remedy(again);

@@ -26,7 +26,7 @@ fn workspace(workspace: &Registration) -> Vec<Finding> {
             format!("`write` lists {prefix:?}, but packs may not write files of Git"),
         )
         .remedy(format!(
-            "remove it from `write` in [workspaces.{name}]; to let packs commit, set git = \"write\""
+            "remove the entry from `write` in [workspaces.{name}]; to let packs commit, set git = \"write\""
         ))
     }));
     let accepted = workspace.git.accepted.iter();
@@ -37,7 +37,7 @@ fn workspace(workspace: &Registration) -> Vec<Finding> {
     }));
     if let Some(path) = workspace.git.repository.as_deref().filter(|path| !path.is_dir()) {
         let what = format!(
-            "`repository` is {}, which is not an existing directory",
+            "`repository` is {}, which does not exist or is not a directory",
             path.display()
         );
         let remedy = format!(
@@ -92,16 +92,16 @@ fn repository(workspace: &Registration, access: GitAccess) -> Option<Finding> {
                 || workspace.git.repository.is_some()
                 || !workspace.git.accepted.is_empty();
             is_said.then(|| {
-                let what = format!("{} is not in a Git repository, and git does not run there", shown(&workspace.path));
+                let what = format!("{} is not in a Git repository, so git does not run there", shown(&workspace.path));
                 Finding::warning(about, what).remedy(format!(
-                    "run git init there, or set repository in [workspaces.{name}] to the repository that is meant"
+                    "run `git init` in the workspace, or set `repository` in [workspaces.{name}] to the intended \
+                     repository"
                 ))
             })
         }
-        Err(Unusable::Refused(why)) => Some(
-            Finding::warning(about, why)
-                .remedy(format!("fix that, or set git = \"none\" in [workspaces.{name}]")),
-        ),
+        Err(Unusable::Refused(why)) => Some(Finding::warning(about, why).remedy(format!(
+            "fix the cause, or set git = \"none\" in [workspaces.{name}]"
+        ))),
     }
 }
 
@@ -151,7 +151,7 @@ mod tests {
             repository: Some(place.path().join("gone")),
             ..none()
         };
-        assert!(told(place.path(), ".", gone).contains("gone, which is not an existing directory"));
+        assert!(told(place.path(), ".", gone).contains("gone, which does not exist or is not a directory"));
         let empty = GitTerms {
             repository: Some(place.path().to_owned()),
             ..none()

@@ -20,7 +20,7 @@ pub fn components(catalog: &Catalog, config: &Config, workspaces: &[Registration
     let changes = catalog.changes().iter();
     found.extend(changes.map(|change| {
         Finding::warning(format!("pack {}", change.pack), change.to_string()).remedy(format!(
-            "check it with tollgate packs inspect, then run tollgate packs accept {}",
+            "check the pack with tollgate packs inspect, then run tollgate packs accept {}",
             change.pack
         ))
     }));
@@ -29,7 +29,7 @@ pub fn components(catalog: &Catalog, config: &Config, workspaces: &[Registration
     let changes = catalog.policy_changes().iter();
     found.extend(changes.map(|change| {
         Finding::warning(format!("policy {}", change.policy), change.to_string()).remedy(format!(
-            "check it with tollgate policies inspect, then run tollgate policies accept {}",
+            "check the policy with tollgate policies inspect, then run tollgate policies accept {}",
             change.policy
         ))
     }));
@@ -61,7 +61,7 @@ fn component(pack: &Pack, config: &Config) -> Finding {
         return Finding::ok(about, what);
     }
     Finding::warning(about, format!("{what}; its hash is not pinned")).remedy(format!(
-        "pin it in [packs.{}]: sha256 = \"{}\"",
+        "pin the hash in [packs.{}]: sha256 = \"{}\"",
         pack.manifest.name, pack.hash
     ))
 }
@@ -89,7 +89,7 @@ fn policy(member: &Member, config: &Config) -> Vec<Finding> {
     }
     let finding = Finding::warning(about, format!("{what}; its hash is not pinned"));
     vec![finding.remedy(format!(
-        "pin it in [policies.{}]: sha256 = \"{}\"",
+        "pin the hash in [policies.{}]: sha256 = \"{}\"",
         member.name, policy.hash
     ))]
 }
@@ -151,10 +151,10 @@ fn dangling(name: &str, config: &Config, workspaces: &[Registration]) -> Vec<Fin
     let no_workspace = granted.filter(|granted| !is_there(granted)).map(|granted| {
         Finding::warning(
             format!("pack {name}"),
-            format!("workspace `{granted}` is granted to it and not registered"),
+            format!("workspace `{granted}` is granted, but not registered"),
         )
         .remedy(format!(
-            "register it: [workspaces.{granted}] with a path, or --workspace {granted}=PATH"
+            "register the workspace: [workspaces.{granted}] with a path, or --workspace {granted}=PATH"
         ))
     });
     let budgets = config.envelope.settings().budgets;
@@ -164,7 +164,7 @@ fn dangling(name: &str, config: &Config, workspaces: &[Registration]) -> Vec<Fin
         .map(|granted| {
             Finding::warning(
                 format!("pack {name}"),
-                format!("budget `{granted}` is granted to it and not configured"),
+                format!("budget `{granted}` is granted, but not configured"),
             )
             .remedy(format!(
                 "set how much each envelope gets: [envelope] budgets = {{ {granted} = 1 }}"
@@ -202,9 +202,9 @@ pub fn programs(config: &Config, workspaces: &[Registration], environment: &Envi
             Some(path) => Finding::ok(format!("program {program}"), path),
             None => Finding::warning(
                 format!("program {program}"),
-                format!("it is not on the PATH, and {why}"),
+                format!("not on the PATH, although {why}"),
             )
-            .remedy("install it, or start hosts with a PATH that has it"),
+            .remedy("install the program, or start hosts with a PATH that contains it"),
         });
     found.collect()
 }

@@ -1,5 +1,6 @@
 //! Findings about the data directory: its owner, its free disk space, and other hosts on it.
 
+use tollgate_core::text::counted;
 use tollgate_store::data_dir::DataDir;
 use tollgate_store::liveness::Host;
 
@@ -23,8 +24,8 @@ pub fn check(data: &DataDir, new_host_id: String) -> Vec<Finding> {
             Ok(others) => Finding::ok(
                 "hosts",
                 format!(
-                    "{} other hosts use this directory: {}",
-                    others.len(),
+                    "this directory is also used by {}: {}",
+                    counted(others.len(), "other host"),
                     others.join(", ")
                 ),
             ),
@@ -50,7 +51,7 @@ fn rights(data: &DataDir) -> Finding {
 
 fn space(data: &DataDir) -> Finding {
     match data.free_bytes() {
-        Err(err) => Finding::problem("disk", format!("its free space is unknown: {err}")),
+        Err(err) => Finding::problem("disk", format!("cannot determine the free space: {err}")),
         Ok(free) if free < CRITICAL_SPACE_BYTES => {
             Finding::problem("disk", format!("{} of free space", mib(free)))
                 .remedy("free space, or move data_dir; calls that write are refused when it is full")
@@ -66,14 +67,17 @@ fn space(data: &DataDir) -> Finding {
 fn cache(data: &DataDir) -> Finding {
     match data.usage("cache") {
         Err(err) => Finding::problem("cache", err.to_string())
-            .remedy("remove the directory `cache` in the data directory; it is created again"),
+            .remedy("remove the directory `cache` in the data directory; tollgate creates a new one"),
         Ok((files, bytes)) if bytes > LARGE_CACHE => Finding::warning(
             "cache",
-            format!("{files} compiled components, {}", mib(bytes)),
+            format!("{}, {}", counted(files, "compiled component"), mib(bytes)),
         )
         .remedy(
             "remove the directory `cache` in the data directory; components are compiled again when needed",
         ),
-        Ok((files, bytes)) => Finding::ok("cache", format!("{files} compiled components, {}", mib(bytes))),
+        Ok((files, bytes)) => Finding::ok(
+            "cache",
+            format!("{}, {}", counted(files, "compiled component"), mib(bytes)),
+        ),
     }
 }

@@ -20,9 +20,9 @@ pub fn remedy(err: &(dyn Error + 'static)) -> Option<&'static str> {
     }
     match StoreError::find(err)? {
         StoreFailure::Damaged => Some(
-            "the database is damaged; stop all hosts and put a backup in its place: `tollgate restore BACKUP --force` \
-             keeps what is there beside it. Without a backup, move tollgate.db with its -wal away: the next \
-             start creates a new one",
+            "the database is damaged; stop all hosts and restore a backup with `tollgate restore BACKUP --force`, \
+             which keeps the damaged data directory under another name. Without a backup, move tollgate.db and \
+             tollgate.db-wal away: the next start creates a new database",
         ),
         // A server's message names the missing privilege.
         StoreFailure::NotWritable if causes().any(|cause| cause.to_string().contains("SQLSTATE")) => Some(
@@ -30,11 +30,11 @@ pub fn remedy(err: &(dyn Error + 'static)) -> Option<&'static str> {
              one with `tollgate storage init`",
         ),
         StoreFailure::NotWritable => Some(
-            "tollgate writes in its data directory, also to read the ledger; to read a copy that is read-only, \
-             put it elsewhere: `tollgate --data-dir DIR restore BACKUP`, or copy the directory",
+            "tollgate writes to its data directory even when it only reads the ledger; if this directory is read-only, \
+             work with a copy: `tollgate --data-dir DIR restore BACKUP`, or copy the directory",
         ),
         StoreFailure::Moved => Some(
-            "stop every host of this data directory, put tollgate.db back with its -wal, and start again",
+            "stop every host of this data directory, move tollgate.db and tollgate.db-wal back, and start again",
         ),
         StoreFailure::Full => {
             Some("the disk is full; `tollgate doctor` shows how much the data directory takes")

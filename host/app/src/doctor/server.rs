@@ -20,10 +20,12 @@ pub fn password(file: &Path) -> Option<Finding> {
     (mode & 0o044 != 0).then(|| {
         Finding::warning(
             "password",
-            format!("others on this machine can read {shown}, which has the password of the database"),
+            format!(
+                "other users of this machine can read {shown}, which contains the password of the database"
+            ),
         )
         .remedy(format!(
-            "chmod go-r {shown}, or name a variable: storage.url = \"env:DATABASE_URL\""
+            "run chmod go-r {shown}, or use an environment variable: storage.url = \"env:DATABASE_URL\""
         ))
     })
 }

@@ -93,9 +93,13 @@ fn schema(session: &Session, is_on_server: bool) -> Vec<Finding> {
             return finding.remedy(SERVER_REMEDY);
         }
         match (object.is_curable(), object.kind.as_str()) {
-            (false, _) => finding.remedy("stop all hosts and put a backup in the database's place"),
-            (true, "table") => finding.remedy("tollgate doctor --repair drops it with its rows"),
-            (true, _) => finding.remedy("tollgate doctor --repair fixes it"),
+            (false, _) => {
+                finding.remedy("stop all hosts and restore a backup with `tollgate restore BACKUP --force`")
+            }
+            (true, "table") => {
+                finding.remedy("to drop the table with its rows, run `tollgate doctor --repair`")
+            }
+            (true, _) => finding.remedy("to fix this, run `tollgate doctor --repair`"),
         }
     });
     told.collect()
@@ -122,8 +126,8 @@ pub fn repair(database: &Database) -> Vec<Finding> {
 
 fn broken(what: String) -> Finding {
     Finding::problem("database", what).remedy(
-        "stop all hosts, and put a backup in its place: tollgate restore BACKUP --force, which keeps what is there beside \
-         it; before that, `tollgate ledger export` saves the rows that can still be read",
+        "stop all hosts; save the rows that can still be read with `tollgate ledger export`; then restore a backup \
+         with `tollgate restore BACKUP --force`, which keeps the damaged data directory under another name",
     )
 }
 
@@ -140,7 +144,7 @@ fn ledger(data: &DataDir, session: &Session) -> Finding {
         .ledger()
         .verify(noted.as_ref().map(|noted| &noted.head), &keys)
     {
-        Err(err) => Finding::problem("ledger", format!("its chain cannot be followed: {err}")),
+        Err(err) => Finding::problem("ledger", format!("the chain cannot be verified: {err}")),
         Ok(verified) => match verified.broken {
             Some(broken) => Finding::problem("ledger", broken.to_string()).remedy(
                 "someone changed the ledger; compare it with an export: tollgate ledger verify --head FILE",
@@ -150,8 +154,10 @@ fn ledger(data: &DataDir, session: &Session) -> Finding {
             }
             None => {
                 let whole = format!(
-                    "{} rows verified; the head is {}:{}",
-                    verified.rows, verified.head.seq, verified.head.hash
+                    "{} verified; the head is {}:{}",
+                    tollgate_core::text::counted(verified.rows, "row"),
+                    verified.head.seq,
+                    verified.head.hash
                 );
                 match noted {
                     Some(_) => Finding::ok("ledger", whole),

@@ -24,11 +24,11 @@ pub fn check(settings: Result<Option<Settings>, HeaderError>) -> Vec<Finding> {
         .try_out(COLLECTOR_TIMEOUT)
         .into_iter()
         .map(|(url, sent)| match sent {
-            Sent::Taken => Finding::ok("telemetry", format!("{url} accepts it")),
+            Sent::Taken => Finding::ok("telemetry", format!("{url} accepts telemetry")),
             Sent::Later(why) | Sent::Refused(why) => {
-                Finding::warning("telemetry", format!("{url} does not accept it: {why}")).remedy(
+                Finding::warning("telemetry", format!("{url} does not accept telemetry: {why}")).remedy(
                     "check that telemetry.otlp is a collector's address for OTLP over HTTP, and which \
-                 telemetry.headers it needs; calls do not wait for it",
+                 telemetry.headers it needs; calls do not wait for the collector",
                 )
             }
         });
