@@ -73,7 +73,7 @@ pub enum RegistryError {
     },
     /// The token service is on a different host than the registry.
     #[error(
-        "{host} sends credentials to the token service {realm}, which is another host; if that is right, set \
+        "{host} sends credentials to the token service {realm}, which is another host; if the change is intended, set \
          registries.\"{host}\".token_host = \"{realm}\""
     )]
     TokenHost {

@@ -115,7 +115,7 @@ fn a_new_policy_builds_passes_its_tests_and_judges_in_the_host() {
     assert_eq!(outcomes, ["let through", "denied FROZEN"]);
     let cases = place.path().join("release-freeze/cases.toml");
     let tried = succeeded(&place.run(&["policy", "test", path(&component), "--case", path(&cases)]));
-    assert!(tried.contains("6 of 6 cases are as expected"), "{tried}");
+    assert!(tried.contains("6 of 6 cases as expected"), "{tried}");
     succeeded(&place.run(&[
         "policy",
         "backtest",

@@ -100,7 +100,7 @@ fn mistakes_are_named_and_helped() {
     let file = file.to_str().unwrap();
     assert!(place.run(&["init"]).status.code() == Some(2));
     for (arguments, help) in [
-        (vec!["packs", "accept", "foo"], "there is no pack foo"),
+        (vec!["packs", "accept", "foo"], "unknown pack foo"),
         (vec!["packs", "inspect", file], "its header is missing"),
         (vec!["--log", "verbose", "tools"], "is not a log level"),
         (vec!["serve", "--packs", "taskstore"], "did you mean task-store?"),
@@ -111,7 +111,7 @@ fn mistakes_are_named_and_helped() {
         (vec!["init"], "already exists"),
         (
             vec!["call", "task_list", "[1]"],
-            "it is a list; a JSON object looks like this",
+            "the input is a list; write a JSON object such as",
         ),
         (vec!["call", "task_list", "{bad"], "in quotes for the shell"),
         (vec!["call", "task_list", "@nofile.json"], "the file nofile.json"),
@@ -136,8 +136,8 @@ fn mistakes_are_named_and_helped() {
             "write https://",
         ),
         (vec!["policies", "add", "celx"], "did you mean the built-in cel?"),
-        (vec!["policies", "accept", "nobody"], "it has none"),
-        (vec!["packs", "remove", "nobody"], "it has none"),
+        (vec!["policies", "accept", "nobody"], "none exist"),
+        (vec!["packs", "remove", "nobody"], "none exist"),
     ] {
         let output = place.run(&arguments);
         assert_ne!(output.status.code(), Some(0), "{arguments:?}");
@@ -199,7 +199,7 @@ fn a_value_from_a_variable_is_blamed_on_the_variable() {
         let output = place.command(arguments).env(name, value).output().unwrap();
         assert_eq!(output.status.code(), Some(2), "{name}");
         assert!(
-            said(&output).contains(&format!("comes from the variable {name}")),
+            said(&output).contains(&format!("comes from the environment variable {name}")),
             "{}",
             said(&output)
         );
@@ -271,7 +271,7 @@ fn a_policy_is_added_without_code_of_any_pack() {
 fn built_in_policies_are_found_by_their_names() {
     let place = Place::new();
     let listed = place.run(&["policies", "list"]);
-    assert!(String::from_utf8_lossy(&listed.stdout).contains("no policy judges calls; 9 are built in"));
+    assert!(String::from_utf8_lossy(&listed.stdout).contains("no policy is configured; 9 are built in"));
     let inspected = place.run(&["policies", "inspect", "cel"]);
     assert!(inspected.status.success(), "{}", said(&inspected));
     assert!(String::from_utf8_lossy(&inspected.stdout).contains("SETTING"));

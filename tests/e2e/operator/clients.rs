@@ -154,7 +154,7 @@ fn every_clients_file_is_made_for_user_and_project_and_goes_again() {
             assert!(file.starts_with(place.path()), "{client}");
             let once = read(&file);
             assert!(
-                succeeded(&run(&["add", client, "--no-check"])).contains("already has it"),
+                succeeded(&run(&["add", client, "--no-check"])).contains("already has this entry"),
                 "{client}"
             );
             assert_eq!(read(&file), once, "{client}");
@@ -312,7 +312,7 @@ fn what_a_projects_file_names_is_started_only_when_asked() {
     let mut file = json(&path);
     file["mcpServers"]["tollgate"]["env"] = serde_json::json!({"TOLLGATE_READ_ONLY": "nonsense"});
     write(&path, &file.to_string());
-    assert!(succeeded(&clients(&place, &add)).contains("already has it"));
+    assert!(succeeded(&clients(&place, &add)).contains("already has this entry"));
 }
 
 #[test]

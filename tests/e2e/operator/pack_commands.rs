@@ -157,7 +157,7 @@ fn what_would_not_load_is_not_added() {
     }
     let pin = "1".repeat(64);
     let output = place.run(&["packs", "add", path(&guest("sql-access")), "--sha256", &pin]);
-    assert!(text(&output.stderr).contains("which is not the one you gave"));
+    assert!(text(&output.stderr).contains("which differs from --sha256"));
     assert_eq!(config(&place), "");
 }
 

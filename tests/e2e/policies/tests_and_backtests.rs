@@ -79,7 +79,7 @@ fn what_goes_wrong_in_a_policy_can_be_expected() {
     }
     let (output, said) = policy_faults(&Place::new(), &text);
     assert!(
-        output.status.success() && said.ends_with("10 of 10 cases are as expected\n"),
+        output.status.success() && said.ends_with("10 of 10 cases as expected\n"),
         "{said}"
     );
 }
@@ -148,7 +148,7 @@ fn what_is_not_as_expected_is_shown_and_the_rest_runs() {
         "got:      deny DROPTABLE",
         "ok      two",
         "arguments.bogus: expected 2, got 1",
-        "1 of 3 cases are as expected",
+        "1 of 3 cases as expected",
     ] {
         assert!(said.contains(line), "{line}: {said}");
     }
@@ -315,10 +315,10 @@ async fn what_cannot_be_shown_any_more_is_counted_by_why() {
         String::from_utf8_lossy(&output.stderr)
     );
     for line in [
-        "2 whose arguments were not recorded",
-        "1 whose recorded arguments have expired",
-        "1 whose recorded arguments do not match the hash in the ledger",
-        "1 that a policy denied",
+        "2: the arguments were not recorded",
+        "1: the recorded arguments have expired",
+        "1: the recorded arguments do not match the hash in the ledger",
+        "1: a policy denied the call",
         "arguments = true",
         "MEDIAN µs",
     ] {

@@ -91,7 +91,7 @@ async fn a_backup_beside_calls_that_write_is_whole_and_comes_back_elsewhere() {
             .status
             .success()
     );
-    assert!(refused(&place, &["restore", "--force", text(&backup)]).contains("is in use by 1 hosts"));
+    assert!(refused(&place, &["restore", "--force", text(&backup)]).contains("is in use by 1 host;"));
 
     let other = Place::in_file("");
     std::fs::remove_dir_all(other.data()).unwrap();

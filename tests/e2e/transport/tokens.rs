@@ -297,7 +297,7 @@ fn commands_of_tokens_refuse_what_would_not_hold() {
     assert!(run(&["tokens", "revoke", "ada"]).contains("ada has no token"));
     add(&place, "ada", &[]);
     assert!(run(&["tokens", "add", "ada"]).contains("tollgate tokens revoke ada"));
-    assert!(run(&["tokens", "add", "a b"]).contains("a name has"));
+    assert!(run(&["tokens", "add", "a b"]).contains("a name consists of"));
     assert!(run(&["tokens", "add", "bob", "--scope", "admin"]).contains("see-all"));
     assert!(run(&["tokens", "add", "bob", "--expires", "2001-01-01T00:00:00Z"]).contains("future"));
     let file = place.path().join("tokens");

@@ -32,7 +32,7 @@ pub(super) enum Approvals {
 
 #[derive(Debug, Args)]
 pub(super) struct List {
-    /// Show requests of this status instead
+    /// Show requests with this status instead
     #[arg(long, default_value = "pending",
         value_parser = ["pending", "approved", "rejected", "withdrawn", "expired", "any"])]
     status: String,
@@ -125,7 +125,7 @@ impl List {
             &rows,
         ));
         if cursor.is_some() {
-            out::warn("there are more; raise `--limit` to see them");
+            out::warn("more requests exist; raise `--limit` to see them");
         }
         if rows.is_empty() {
             out::warn("no request waits for approval; `--status any` also shows answered requests");
@@ -220,8 +220,8 @@ fn described(found: &Value) -> String {
         ("asked at", "asked_at"),
         ("open until", "until"),
         ("component", "component"),
-        ("in the call", "op_id"),
-        ("of the tool", "tool"),
+        ("operation", "op_id"),
+        ("tool", "tool"),
         ("envelope", "envelope_id"),
         ("answered by", "answered_by"),
         ("answered at", "answered_at"),

@@ -9,6 +9,7 @@ use serde_json::json;
 use tollgate::config::Config;
 use tollgate::config::protections::canonical;
 use tollgate_core::clock::{Clock as _, SystemClock};
+use tollgate_core::text::counted;
 use tollgate_store::backup;
 use tollgate_store::data_dir::{DATABASE, DataDir};
 use tollgate_store::ledger::key::PublicKey;
@@ -58,12 +59,12 @@ impl Backup {
             .as_ref()
             .map_or("", |seal| seal.public_key.as_str());
         out::print(&format!(
-            "backed up {} files ({} KiB) to {}; {} ledger rows verified; the head is {}:{}\nsigned with the public key \
+            "backed up {} ({} KiB) to {}; {} verified; the head is {}:{}\nsigned with the public key \
              {key}; keep this key in another place, for `tollgate restore --public-key`",
-            made.files,
+            counted(made.files, "file"),
             made.bytes.div_ceil(1024),
             made.path.display(),
-            made.rows,
+            counted(made.rows, "ledger row"),
             made.head.head.seq,
             made.head.head.hash,
         ));
@@ -82,7 +83,7 @@ impl Backup {
         for workspace in super::registrations(global, config)? {
             ensure!(
                 !target.starts_with(canonical(&workspace.path)),
-                "{} is in the workspace {}, which packs may read; name a folder outside all workspaces",
+                "{} is in the workspace {}, which packs may read; choose a folder outside all workspaces",
                 self.dir.display(),
                 workspace.info.name,
             );
@@ -103,10 +104,10 @@ impl Restore {
             return Ok(ExitCode::SUCCESS);
         }
         out::print(&format!(
-            "restored {} from the backup of {}; {} ledger rows verified; the head is {}:{}",
+            "restored {} from the backup of {}; {} verified; the head is {}:{}",
             restored.path.display(),
             restored.made_at,
-            restored.rows,
+            counted(restored.rows, "ledger row"),
             restored.head.head.seq,
             restored.head.head.hash,
         ));

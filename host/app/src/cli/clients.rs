@@ -20,7 +20,7 @@ use super::{Global, file, out, utf8};
 pub(super) enum Clients {
     /// Show all known clients: whether they are installed, their files, and the entries in them
     List,
-    /// Add Tollgate to clients' configurations; everything else in them stays
+    /// Add Tollgate to clients' configurations; all other content is kept
     #[command(
         after_help = "Examples:\n  tollgate clients add                 all clients that are installed here\n  \
         tollgate clients add codex           one client, for all your projects\n  \
@@ -31,9 +31,9 @@ pub(super) enum Clients {
     Add(add::Add),
     /// Start each entry as its client does, and count the tools that the client sees
     Check(show::Check),
-    /// Remove Tollgate from clients' configurations; everything else in them stays
+    /// Remove Tollgate from clients' configurations; all other content is kept
     Remove(remove::Remove),
-    /// Print the entry of a client for you to paste
+    /// Print a client's entry, for you to paste
     Print(add::Print),
 }
 
@@ -76,7 +76,7 @@ fn scope(is_project: bool) -> Scope {
 fn path(client: Client, scope: Scope, places: &Places) -> anyhow::Result<PathBuf> {
     client.file(scope, places).with_context(|| {
         format!(
-            "{} has no configuration file of a project; omit --project",
+            "{} has no project configuration file; omit --project",
             client.title()
         )
     })

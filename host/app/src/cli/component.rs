@@ -73,7 +73,8 @@ impl Component {
         }
         let found = sha256_hex(&loading::fetch(&self.source).await?);
         bail!(
-            "its SHA-256 is {found}; if that is what its author published, add --sha256 {found} (nothing was changed)"
+            "the component's SHA-256 is {found}; if its author published the same hash, add --sha256 {found} (nothing \
+             was changed)"
         )
     }
 
@@ -85,7 +86,7 @@ impl Component {
             .is_none_or(|pin| pin.eq_ignore_ascii_case(&found));
         ensure!(
             is_wanted,
-            "its SHA-256 is {found}, which is not the one you gave; nothing was changed"
+            "the component's SHA-256 is {found}, which differs from --sha256; nothing was changed"
         );
         Ok(())
     }
@@ -211,7 +212,7 @@ pub(super) async fn look_at(global: &Global, source: &str) -> anyhow::Result<(Ve
         Err(why) => match builtin::policy(own).or_else(|| builtin::component(own)) {
             Some(bytes) => Ok((bytes.to_vec(), None)),
             None => bail!(
-                "{source}: {why}; it is not a built-in component either{}",
+                "{source}: {why}, and no built-in component has this name{}",
                 builtin_meant(own)
             ),
         },
@@ -225,8 +226,8 @@ pub(super) fn check_scheme(source: &str) -> anyhow::Result<()> {
     };
     ensure!(
         matches!(scheme, "https" | "oci"),
-        "{source} cannot be downloaded: components come over https or from an OCI registry; write https://{rest} or oci://{rest}, \
-         or download it and name the file"
+        "{source} cannot be downloaded: components come over https or from an OCI registry; write https://{rest} or \
+         oci://{rest}, or download the component and pass its path"
     );
     Ok(())
 }

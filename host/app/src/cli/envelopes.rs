@@ -159,7 +159,9 @@ impl Envelopes {
             } else {
                 "envelope yet"
             };
-            out::warn(&format!("there is no {kind}; the tool envelope_open opens one"));
+            out::warn(&format!(
+                "there is no {kind}; to open an envelope, call the tool envelope_open"
+            ));
         }
         Ok(ExitCode::SUCCESS)
     }

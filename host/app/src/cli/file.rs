@@ -9,7 +9,7 @@ use anyhow::Context as _;
 use serde_json::{Map, Value};
 
 /// An example of a JSON object.
-const EXAMPLE: &str = "a JSON object looks like this: {\"title\": \"Write the report\"}";
+const EXAMPLE: &str = "write a JSON object such as {\"title\": \"Write the report\"}";
 
 /// Text of a file, or empty text if the file does not exist.
 #[allow(
@@ -38,13 +38,15 @@ pub(super) fn object(argument: &str) -> anyhow::Result<Map<String, Value>> {
         argument => match argument.strip_prefix('@') {
             #[allow(clippy::disallowed_methods, reason = "the user names the file")]
             Some(file) => std::fs::read_to_string(file).with_context(|| {
-                format!("the file {file}, which @{file} names, cannot be read; write @ with the path of a JSON file")
+                format!(
+                    "cannot read the file {file}, which @{file} names; write @ and the path of a JSON file"
+                )
             })?,
             None => argument.to_owned(),
         },
     };
     if text.trim().is_empty() {
-        anyhow::bail!("it is empty; {EXAMPLE}, and {{}} is an empty one");
+        anyhow::bail!("the input is empty; {EXAMPLE}, or {{}} for an empty object");
     }
     let value: Value = serde_json::from_str(&text).map_err(|err| {
         let quotes = if argument.starts_with(['@', '-']) {
@@ -52,7 +54,7 @@ pub(super) fn object(argument: &str) -> anyhow::Result<Map<String, Value>> {
         } else {
             ", in quotes for the shell"
         };
-        anyhow::anyhow!("it is not JSON ({err}); {EXAMPLE}{quotes}")
+        anyhow::anyhow!("the input is not JSON ({err}); {EXAMPLE}{quotes}")
     })?;
     let what = match value {
         Value::Object(object) => return Ok(object),
@@ -62,7 +64,7 @@ pub(super) fn object(argument: &str) -> anyhow::Result<Map<String, Value>> {
         Value::Bool(_) => "true or false",
         Value::Null => "null",
     };
-    anyhow::bail!("it is {what}; {EXAMPLE}")
+    anyhow::bail!("the input is {what}; {EXAMPLE}")
 }
 
 /// Replaces a file atomically, and keeps its permissions and, if permitted, its owner. A crash leaves the old or the
@@ -70,7 +72,7 @@ pub(super) fn object(argument: &str) -> anyhow::Result<Map<String, Value>> {
 pub(super) fn replace(file: &Path, text: &str) -> anyhow::Result<()> {
     // A link is resolved to the real file, for example in a folder of dot files.
     let file = file.canonicalize().unwrap_or_else(|_| file.to_owned());
-    let folder = file.parent().context("it has no folder")?;
+    let folder = file.parent().context("the path has no folder")?;
     std::fs::create_dir_all(folder).with_context(|| format!("cannot create {}", folder.display()))?;
     let mut temporary = tempfile::NamedTempFile::new_in(folder)
         .with_context(|| format!("cannot write to {}", folder.display()))?;

@@ -19,7 +19,8 @@ const ANSWER_TIMEOUT: Duration = Duration::from_secs(5);
 /// Maximum bytes of an answer that are read.
 const MAX_ANSWER_BYTES: u64 = 4 << 10;
 
-/// Exit code 0 if a server works, 1 if not. Over HTTP, the check requests /readyz; otherwise a host must hold its lock
+/// Exit code 0 if a server works, 1 if not. Over HTTP, the check requests /readyz; otherwise a host must be running on
+/// the data directory
 #[derive(Debug, Args)]
 pub(super) struct HealthCheck {
     /// Address of the server [default: server.http of the configuration]
@@ -106,8 +107,8 @@ fn look(global: &Global, config: &Config) -> anyhow::Result<String> {
         .ledger()
         .head()?;
     Ok(format!(
-        "{} hosts are using {}",
-        hosts.len(),
-        data.path().display()
+        "{} in use by {}",
+        data.path().display(),
+        tollgate_core::text::counted(hosts.len(), "host")
     ))
 }

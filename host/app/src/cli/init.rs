@@ -51,7 +51,7 @@ impl Init {
         let path = Config::file(global.config.as_deref())?;
         file::create(&path, &text)?;
         out::print(&format!(
-            "wrote {}; `tollgate doctor` checks it, `tollgate clients add` connects your clients",
+            "wrote {}; to check the file, run `tollgate doctor`; to connect your clients, run `tollgate clients add`",
             path.display()
         ));
         if self.packs.is_empty() {
@@ -60,9 +60,8 @@ impl Init {
                 .map(|(name, what)| vec![(*name).to_owned(), (*what).to_owned()])
                 .collect();
             out::print(&format!(
-                "\nAll packs are on. Four of them keep tasks, and a model works best with only one. To keep one, \
-                 remove the file and run\n\
-                 `tollgate init --packs tasks,convergence`, for example:\n\n{}",
+                "\nAll packs are on. Four of them manage tasks, and a model works best with only one of these. To keep \
+                 one, remove the file and run\n`tollgate init --packs tasks,convergence`, for example:\n\n{}",
                 out::table(&["PACK", "KEEPS TASKS AS"], &rows)
             ));
         }

@@ -134,7 +134,7 @@ enum Command {
     /// Compile a component from standard input to standard output
     #[command(name = compile::SUBCOMMAND, hide = true)]
     CompileComponent(compile::Flags),
-    /// Run the program that standard input names, and leave nothing of it behind
+    /// Run the program that standard input names, and end all of its processes
     #[command(name = process::SUBCOMMAND, hide = true)]
     SuperviseProgram,
 }
@@ -148,7 +148,7 @@ struct Filters {
     /// Offer only tools that match a pattern, and list them whatever their tier
     #[arg(long, value_delimiter = ',', value_name = "GLOB,…", env = "TOLLGATE_TOOLS")]
     tools: Vec<String>,
-    /// Leave out tools that match a pattern
+    /// Omit tools that match a pattern
     #[arg(
         long,
         value_delimiter = ',',
@@ -220,7 +220,9 @@ pub(crate) fn main() -> ExitCode {
     result.unwrap_or_else(|err| {
         out::error(&err);
         variables.named_in(&format!("{err:#}")).for_each(|name| {
-            out::warn(&format!("that value comes from the variable {name}"));
+            out::warn(&format!(
+                "the rejected value comes from the environment variable {name}"
+            ));
         });
         if let Some(remedy) = examined::remedy(err.as_ref()) {
             out::warn(remedy);
@@ -250,7 +252,9 @@ fn help(said: &clap::Error) -> ExitCode {
         // The message repeats what was typed, or the value of a variable.
         out::refuse(&said.render().to_string());
         if let Some(name) = variables::behind(&command(), said) {
-            out::warn(&format!("that value comes from the variable {name}"));
+            out::warn(&format!(
+                "the rejected value comes from the environment variable {name}"
+            ));
         }
         return ExitCode::from(2);
     }
@@ -323,13 +327,13 @@ fn log_state(catalog: &Catalog) {
     }
     for change in catalog.changes() {
         tracing::warn!(
-            "{change}; run `tollgate packs accept {}` if that is right",
+            "{change}; run `tollgate packs accept {}` if the change is intended",
             change.pack
         );
     }
     for change in catalog.policy_changes() {
         tracing::warn!(
-            "{change}; run `tollgate policies accept {}` if that is right",
+            "{change}; run `tollgate policies accept {}` if the change is intended",
             change.policy
         );
     }
@@ -379,7 +383,7 @@ fn authority(global: &Global, config: &Config) -> anyhow::Result<Authority> {
 /// Explanation if the current directory is not a workspace. A server prints it, because its packs will need one. Other
 /// commands rarely do, and a refusal then says what to do.
 const NO_PLACE: &str = "the current directory and the data directory overlap, so the current directory is not a \
-     workspace; name one with --workspace";
+     workspace; register a workspace with --workspace";
 
 /// Returns whether no workspace is named and the current directory cannot be one.
 fn has_no_place(global: &Global, config: &Config, data_dir: &Path) -> anyhow::Result<bool> {
@@ -429,7 +433,7 @@ fn workspace(text: &str) -> Result<(String, PathBuf), String> {
         Some((name, place)) if text::is_name(name) && !place.is_empty() => {
             Ok((name.to_owned(), path(place.into())?))
         }
-        _ => Err("write NAME=PATH, the name in letters, digits, `-`, `_` and `.`".to_owned()),
+        _ => Err("write NAME=PATH; a name consists of letters, digits, `-`, `_` and `.`".to_owned()),
     }
 }
 
@@ -438,8 +442,8 @@ fn there_are<'a>(name: &str, known: impl Iterator<Item = &'a String>) -> String 
     let known: Vec<&str> = known.map(String::as_str).collect();
     match text::nearest(name, known.iter().copied()) {
         Some(near) => format!("; did you mean {near}?"),
-        None if known.is_empty() => "; it has none".to_owned(),
-        None => format!("; it has {}", known.join(", ")),
+        None if known.is_empty() => "; none exist".to_owned(),
+        None => format!("; existing names: {}", known.join(", ")),
     }
 }
 

@@ -50,9 +50,9 @@ impl Reload {
                 Ok(()) => {
                     self.context.note_refused(None);
                     log::notice(&format!(
-                        "the configuration was loaded again in {} ms: {} packs",
+                        "the configuration was loaded again in {} ms: {}",
                         started.elapsed().as_millis(),
-                        self.gate.catalog().packs().len()
+                        tollgate_core::text::counted(self.gate.catalog().packs().len(), "pack")
                     ));
                 }
                 Err(err) => {
@@ -95,7 +95,7 @@ impl Reload {
         super::log_state(&whole.catalog);
         let listing = Listing::new(&whole.catalog, self.filters.schemas(&self.config));
         if listing.tools().is_empty() {
-            out::warn("no tool is listed; `tollgate tools` shows which exist, `--tier full` lists them all");
+            out::warn("no tool is listed; `tollgate tools` shows all tools, `--tier full` lists them");
         }
         // Requests for lists waited for this update.
         self.listings.replace(listing);
@@ -216,8 +216,8 @@ pub(super) fn check_start(global: &Global, data: &DataDir, config: &Config) -> a
     );
     if let Some(missing) = records.missing(path.as_deref(), &has)? {
         anyhow::bail!(
-            "{shown} {missing}. Tollgate does not start with this file. Add these keys to it, name the other file with --config, or \
-             accept the difference: tollgate{} policies accept --missing",
+            "{shown} {missing}. Tollgate does not start with this file. Add these keys to the file, name the other \
+             file with --config, or accept the difference: tollgate{} policies accept --missing",
             named(global, path.as_deref()),
         );
     }

@@ -95,7 +95,7 @@ impl Serve {
         let gate = Arc::new(gate);
         let listing = Listing::new(&gate.catalog(), self.filters.schemas(&config));
         if is_whole && listing.tools().is_empty() {
-            out::warn("no tool is listed; `tollgate tools` shows which exist, `--tier full` lists them all");
+            out::warn("no tool is listed; `tollgate tools` shows all tools, `--tier full` lists them");
         }
         let listings = Arc::new(Listings::new(listing));
         let address = self.http.or(config.server.http);
@@ -281,8 +281,9 @@ async fn serve(
         None => {
             if std::io::stdin().is_terminal() {
                 log::notice(
-                    "serving MCP on standard input and output, for a client that starts this program: `tollgate clients add CLIENT` connects one, \
-                     `--http 8765` serves over HTTP, `tollgate call TOOL` makes one call; press Ctrl-C to stop",
+                    "serving MCP on standard input and output, for a client that starts this program: `tollgate \
+                     clients add CLIENT` connects a client, `--http 8765` serves over HTTP, `tollgate call TOOL` makes \
+                     one call; press Ctrl-C to stop",
                 );
             }
             let handler = handler();

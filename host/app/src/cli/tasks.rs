@@ -26,13 +26,13 @@ pub(super) enum Tasks {
 
 #[derive(Debug, Args)]
 pub(super) struct List {
-    /// Show tasks of this state only
+    /// Show only tasks in this state
     #[arg(long, value_parser = ["working", "input_required", "completed", "cancelled", "failed"])]
     state: Option<String>,
-    /// Show tasks of this identity only
+    /// Show only tasks of this identity
     #[arg(long, value_name = "IDENTITY")]
     owner: Option<String>,
-    /// Show tasks of this envelope only
+    /// Show only tasks in this envelope
     #[arg(long, value_name = "ID")]
     envelope: Option<String>,
     #[arg(short = 'n', long, default_value_t = 20)]
@@ -86,7 +86,9 @@ impl List {
             &rows,
         ));
         if rows.is_empty() {
-            out::warn("no task matches; calls become tasks if their client has MCP's extension for tasks");
+            out::warn(
+                "no task matches; calls become tasks only if their client supports MCP's tasks extension",
+            );
         }
         Ok(())
     }

@@ -190,8 +190,8 @@ pub(super) fn say_missing(asked: &Asked) {
     };
     if asks_person {
         out::warn(
-            "a person has to answer this: run the same command in a terminal, without redirecting its input, output or \
-             errors",
+            "a person has to answer this question: run the same command in a terminal, without redirecting its input, \
+             output or errors",
         );
     }
 }

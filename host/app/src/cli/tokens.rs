@@ -103,7 +103,7 @@ impl Add {
         out::print(&token);
         let end = expires.map_or_else(|| "never expires".to_owned(), |end| format!("expires at {end}"));
         out::warn(&format!(
-            "this is {}'s token, with the scope {}; it {end}. It is shown once: {} keeps its hash",
+            "this is {}'s token, with the scope {}; the token {end}. It is shown only now: {} contains only its hash",
             line.name,
             line.scopes,
             path.display()
@@ -178,8 +178,9 @@ impl Revoke {
             out::print_json(&json!({ "revoked": self.name, "tokens_left": left, "token_file": path }));
         } else {
             out::print(&format!(
-                "revoked {}; {left} tokens are left in {}",
+                "revoked {}; {} left in {}",
                 self.name,
+                tollgate_core::text::counted(left, "token"),
                 path.display()
             ));
         }
@@ -196,8 +197,8 @@ impl TokenFile {
         match config.server.auth.token_file {
             Some(path) => Ok(path),
             None => bail!(
-                "no token file is named; set `token_file = \"tokens\"` in [server.auth] of the configuration, or pass \
-                 --token-file FILE here and to `tollgate serve`"
+                "no token file is configured; set `token_file = \"tokens\"` in [server.auth] of the configuration, or \
+                 pass --token-file FILE here and to `tollgate serve`"
             ),
         }
     }
@@ -233,7 +234,7 @@ fn name(text: &str) -> Result<String, String> {
     if tollgate_core::text::is_name(text) {
         Ok(text.to_owned())
     } else {
-        Err("a name has letters, digits, `-`, `_` and `.`, at most 64".to_owned())
+        Err("a name consists of at most 64 letters, digits, `-`, `_` and `.`".to_owned())
     }
 }
 

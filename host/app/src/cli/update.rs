@@ -20,7 +20,7 @@ use super::config_file::ConfigFile;
 use super::{Global, out, packs, policies, registry, terminal};
 
 /// Shows what changes in tools, requests, settings and tables, and asks. Nothing is changed without a yes, or if the
-/// component asks for more than it is granted. Running servers load the update by themselves.
+/// component requests more than it is granted. Running servers load the update by themselves.
 #[derive(Debug, Args)]
 pub(super) struct Update {
     /// Its name in the configuration
@@ -77,7 +77,8 @@ impl Update {
             say(global, &self.name, &fetched.pulled.reference, &changes, how);
             let lines: Vec<&str> = missing.iter().map(|wanted| wanted.line.as_str()).collect();
             out::warn(&format!(
-                "{} asks for more than it is granted: {}; nothing was changed. Grant it with --grant, or all of it with --grant all",
+                "{} requests more than it is granted: {}; nothing was changed. Grant single requests with --grant, or \
+                 all of them with --grant all",
                 self.name,
                 lines.join(", ")
             ));
@@ -144,7 +145,7 @@ impl Update {
                     .unwrap_or_else(|| tag.to_owned())
             }
             (None, None) => {
-                bail!("{reference} is pinned without a tag; name the one to update to with --to TAG")
+                bail!("{reference} is pinned without a tag; select a tag with --to TAG")
             }
         };
         let taken = registries.fetch(&reference.tagged(&tag)?).await;
@@ -152,7 +153,7 @@ impl Update {
             Some(_) => Ok(taken?),
             // Anyone with push access can publish an untrusted newer version.
             None => taken.with_context(|| {
-                format!("{tag} is the newest version and cannot be used; name another with --to TAG")
+                format!("{tag} is the newest version, but cannot be used; select another with --to TAG")
             }),
         }
     }
@@ -198,7 +199,7 @@ impl Update {
         }
         ensure!(
             terminal::is_there(),
-            "there is no terminal to ask at, so nothing was changed; add --yes once you have read the changes"
+            "nothing was changed, because tollgate can ask only in a terminal; read the changes, then add --yes"
         );
         let mut stderr = std::io::stderr();
         write!(stderr, "update {}? [y/N] ", self.name)?;

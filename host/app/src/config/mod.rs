@@ -27,6 +27,7 @@ use serde::Deserialize;
 use thiserror::Error;
 use tollgate_components::tools::Tier;
 use tollgate_core::file;
+use tollgate_core::text::counted;
 use tollgate_gate::ApprovalSettings;
 use tollgate_registry::HostSettings;
 use tollgate_sandbox::workspaces::Registration;
@@ -81,7 +82,7 @@ pub enum ConfigError {
         source: std::io::Error,
     },
     /// The file has mistakes.
-    #[error("the configuration {path} has {} problem{}:\n{}", .problems.len(), if .problems.len() == 1 { "" } else { "s" },
+    #[error("the configuration {path} has {}:\n{}", counted(.problems.len(), "problem"),
         .problems.iter().map(|problem| format!("  {path}:{problem}")).collect::<Vec<_>>().join("\n"))]
     Invalid {
         /// Path of the file.

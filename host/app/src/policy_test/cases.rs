@@ -7,6 +7,7 @@ use thiserror::Error;
 use tollgate_components::policies::{Cause, Phase};
 use tollgate_core::effect::Effect;
 use tollgate_core::hash::sha256_hex;
+use tollgate_core::text::counted;
 use tollgate_sandbox::bindings::policy::exports::tollgate::host::judge as wit;
 use tollgate_sandbox::bindings::tollgate::host::component;
 use tollgate_sdk::policy::MemoryChange;
@@ -48,7 +49,7 @@ const CASE_KEYS: [&str; 9] = [
 
 /// All mistakes in a file of cases.
 #[derive(Debug, Error)]
-#[error("{} mistake{} in the cases:\n{}", .0.len(), if .0.len() == 1 { "" } else { "s" },
+#[error("{} in the cases:\n{}", counted(.0.len(), "mistake"),
     .0.iter().map(|problem| format!("  {problem}")).collect::<Vec<_>>().join("\n"))]
 pub struct BadCases(pub Vec<Problem>);
 

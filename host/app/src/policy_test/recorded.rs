@@ -34,15 +34,15 @@ pub enum Missing {
 }
 
 impl Missing {
-    /// Reason as text after "calls".
+    /// Reason as a sentence about one call.
     pub const fn phrase(self) -> &'static str {
         match self {
-            Missing::NotRecorded => "whose arguments were not recorded",
-            Missing::Denied => "that a policy denied, so that their arguments were not stored",
-            Missing::Expired => "whose recorded arguments have expired",
-            Missing::Cut => "whose arguments were too long to be recorded whole",
-            Missing::Altered => "whose recorded arguments do not match the hash in the ledger",
-            Missing::RefusedBefore => "that were refused before policies were asked",
+            Missing::NotRecorded => "the arguments were not recorded",
+            Missing::Denied => "a policy denied the call, so its arguments were not stored",
+            Missing::Expired => "the recorded arguments have expired",
+            Missing::Cut => "the arguments were too long to be recorded completely",
+            Missing::Altered => "the recorded arguments do not match the hash in the ledger",
+            Missing::RefusedBefore => "the call was refused before policies were asked",
         }
     }
 }

@@ -71,7 +71,7 @@ impl TokenLine {
             [] => return Err("a line is a token, or a name and a token".to_owned()),
         };
         if !is_name(name) {
-            return Err("a name has letters, digits, `-`, `_` and `.`, at most 64".to_owned());
+            return Err("a name consists of at most 64 letters, digits, `-`, `_` and `.`".to_owned());
         }
         let (hash, is_plain) = secret(token)?;
         let mut read = TokenLine {
@@ -254,7 +254,7 @@ mod tests {
         ));
         expect_test::expect![[r#"
             2: a second token of ada
-            3: a name has letters, digits, `-`, `_` and `.`, at most 64
+            3: a name consists of at most 64 letters, digits, `-`, `_` and `.`
             4: a token has 32 to 512 characters; create one with `tollgate tokens add NAME`
             5: a line is a token, or a name and a token; scope=… and expires=… can follow
             6: a scope is read, write, metrics or see-all

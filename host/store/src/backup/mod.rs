@@ -14,6 +14,7 @@ use std::path::{Path, PathBuf};
 use cap_std::fs::Dir;
 use serde::{Deserialize, Serialize};
 use thiserror::Error;
+use tollgate_core::text::counted;
 use tollgate_sdk::Timestamp;
 
 use crate::data_dir::{DATABASE, DataDir, DataDirError};
@@ -41,7 +42,7 @@ const ARTIFACTS_LOCK: &str = "artifacts/lock";
 #[derive(Debug, Error)]
 pub enum BackupError {
     /// The target of the backup exists already.
-    #[error("{0} already exists; name a folder that does not, for example {0}-2")]
+    #[error("{0} already exists; choose another folder, for example {0}-2")]
     Exists(String),
     /// The target is inside the data directory.
     #[error("{0} is in the data directory; name a folder elsewhere, preferably on another disk")]
@@ -67,7 +68,7 @@ pub enum BackupError {
     #[error("cannot read the copy of the database")]
     Sqlite(#[from] StoreError),
     /// The folder is not a backup.
-    #[error("{0} is not a backup: it has no {LIST_FILE}; name a folder that `tollgate backup` created")]
+    #[error("{0} is not a backup: {LIST_FILE} is missing; name a folder that `tollgate backup` created")]
     NotABackup(String),
     /// A file does not match the list, or is not in it.
     #[error("the backup is incomplete: {0}")]
@@ -79,7 +80,7 @@ pub enum BackupError {
     #[error("the ledger failed verification: {0}")]
     Broken(String),
     /// Hosts are running on the data directory.
-    #[error("{path} is in use by {hosts} hosts; stop them first (`tollgate doctor` names them)")]
+    #[error("{path} is in use by {}; stop all hosts first (`tollgate doctor` lists them)", counted(*.hosts, "host"))]
     InUse {
         /// Data directory.
         path: String,
@@ -88,8 +89,8 @@ pub enum BackupError {
     },
     /// The data directory exists already.
     #[error(
-        "{0} already exists; pass --force to replace it with the backup (the existing data is kept beside it), or \
-         choose another directory with --data-dir"
+        "{0} already exists; pass --force to replace it with the backup (the existing data is kept under another \
+         name), or choose another directory with --data-dir"
     )]
     Occupied(String),
 }

@@ -114,7 +114,7 @@ impl Add {
             .collect();
         ensure!(
             !found.is_empty(),
-            "no client was found here; name one of {}",
+            "no client was found; name one of: {}",
             all.join(", ")
         );
         let titles: Vec<&str> = found.iter().map(|client| client.title()).collect();
@@ -173,7 +173,11 @@ impl Add {
         if is_changed.with_context(|| file.display().to_string())? {
             out::print(&format!("{}: added to {}", client.title(), file.display()));
         } else {
-            out::print(&format!("{}: {} already has it", client.title(), file.display()));
+            out::print(&format!(
+                "{}: {} already has this entry",
+                client.title(),
+                file.display()
+            ));
         }
         if let Some(step) = client.next_step(scope) {
             out::print(&format!("  next: {step}"));
@@ -226,7 +230,7 @@ impl Add {
         let prepared = match quiet {
             Ok(prepared) => prepared,
             Err(_) => {
-                out::warn("preparing packs and policies, once");
+                out::warn("preparing packs and policies, which happens once");
                 preparing.await
             }
         };
@@ -258,7 +262,11 @@ fn dry_run(
     let before = super::file::read(file)?;
     let after = edit(&before).with_context(|| file.display().to_string())?;
     if after.is_none_or(|after| after == before) {
-        out::print(&format!("{}: {} already has it", client.title(), file.display()));
+        out::print(&format!(
+            "{}: {} already has this entry",
+            client.title(),
+            file.display()
+        ));
         return Ok(None);
     }
     out::print(&format!(

@@ -104,7 +104,10 @@ impl Check {
                 tell(
                     "✘",
                     *client,
-                    &format!("has no entry; `tollgate clients add {}` adds one", name(*client)),
+                    &format!(
+                        "has no entry; to add one, run `tollgate clients add {}`",
+                        name(*client)
+                    ),
                 );
             }
         }
@@ -115,10 +118,10 @@ impl Check {
             let hint = if self.project {
                 ""
             } else {
-                " (--project checks those of this project)"
+                " (--project checks this project's entries)"
             };
             out::print(&format!(
-                "no client has an entry{hint}; `tollgate clients add` adds one"
+                "no client has an entry{hint}; to add one, run `tollgate clients add`"
             ));
         }
         for (client, scope, path, entry) in meant {
@@ -157,7 +160,7 @@ pub(super) async fn look(client: Client, scope: Scope, entry: &Entry) -> bool {
             tell(
                 "✘",
                 client,
-                "sees no tools: the server lists none; `tollgate tools` shows which exist",
+                "sees no tools: the server lists no tools; `tollgate tools` shows all tools",
             );
             false
         }
@@ -170,7 +173,11 @@ pub(super) async fn look(client: Client, scope: Scope, entry: &Entry) -> bool {
             tell(
                 "✔",
                 client,
-                &format!("{sees} {} tools ({:.1} s)", seen.tools, seen.took.as_secs_f64()),
+                &format!(
+                    "{sees} {} ({:.1} s)",
+                    tollgate_core::text::counted(seen.tools, "tool"),
+                    seen.took.as_secs_f64()
+                ),
             );
             true
         }

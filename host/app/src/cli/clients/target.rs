@@ -57,8 +57,8 @@ impl Target {
     fn connects(&self, url: String, client: Client, config: &Config) -> anyhow::Result<Server> {
         ensure!(
             self.serve.is_empty() && (self.http.is_none() || self.packs.is_empty()),
-            "the client connects to {url}, where a server runs already; arguments of `serve` and --packs are for \
-             entries that start one"
+            "the client connects to {url}, where a server already runs; arguments for `serve` and --packs are only for \
+             entries that start a server"
         );
         let token = match (&self.bearer_env, &self.token_file) {
             (Some(name), _) => Some(Token::Variable(name.clone())),
@@ -66,14 +66,15 @@ impl Target {
             (None, None) if config.server.auth.token_file.is_some() && self.http.is_none() => {
                 if client.reads_variables() {
                     out::warn(&format!(
-                        "the server requires a token; {} reads it from {TOKEN_VARIABLE} (--bearer-env names another)",
+                        "the server requires a token; {} reads the token from {TOKEN_VARIABLE} (to use another \
+                         variable, pass --bearer-env)",
                         client.title()
                     ));
                     Some(Token::Variable(TOKEN_VARIABLE.to_owned()))
                 } else {
                     out::warn(&format!(
-                        "the server requires a token, and {} cannot read it from a variable; write \"Authorization\": \
-                         \"Bearer …\" into the headers of the entry",
+                        "the server requires a token, but {} cannot read a token from a variable; write \
+                         \"Authorization\": \"Bearer …\" into the headers of the entry",
                         client.title()
                     ));
                     None
@@ -87,7 +88,7 @@ impl Target {
     fn starts(&self, global: &Global, places: &Places) -> anyhow::Result<Server> {
         ensure!(
             self.bearer_env.is_none() && self.token_file.is_none(),
-            "tokens are for servers over HTTP; name the server with --http URL, or set server.http in the configuration"
+            "tokens are only for servers over HTTP; pass --http URL, or set server.http in the configuration"
         );
         let mut words = self.program(places)?.into_iter();
         let command = words.next().context("the program has no name")?;
@@ -109,8 +110,8 @@ impl Target {
         }
         if self.project && args.len() > before {
             out::warn(
-                "the entry names paths of this machine; without --config, --data-dir, --cache-dir and --workspace it \
-                 works on other machines",
+                "the entry contains paths of this machine; for an entry that works on other machines, omit --config, \
+                 --data-dir, --cache-dir and --workspace",
             );
         }
         if !self.packs.is_empty() {
@@ -136,8 +137,8 @@ impl Target {
             }
             Home::Cache(folder) => {
                 out::warn(&format!(
-                    "this program is in the cache {}, which may be emptied; install it (docs/install.md) and add the \
-                     client again with --force",
+                    "this program is in the cache {}, which may be emptied; install tollgate (docs/install.md) and add \
+                     the client again with --force",
                     folder.display()
                 ));
                 Ok(vec![utf8(&this)?])
@@ -155,14 +156,14 @@ impl Target {
             (Some(found), Scope::User) if is_same(&found) => utf8(&found),
             (None, Scope::Project) => {
                 out::warn(
-                    "tollgate is not on the PATH, so the entry names a path of this machine; put it there and \
-                     add the client again with --force",
+                    "tollgate is not on the PATH, so the project's entry contains a path of this machine; to share the \
+                     entry, put tollgate on the PATH and run `tollgate clients add` again with --force",
                 );
                 utf8(this)
             }
             (Some(other), Scope::Project) => {
                 out::warn(&format!(
-                    "`tollgate` on the PATH is another one ({}), so the entry names this program by its path",
+                    "`tollgate` on the PATH is another program ({}), so the entry contains the path of this program",
                     other.display()
                 ));
                 utf8(this)
@@ -188,7 +189,7 @@ pub(super) fn config(global: &Global) -> Config {
 fn url_of(address: SocketAddr) -> anyhow::Result<String> {
     ensure!(
         address.port() != 0,
-        "server.http picks a free port at each start; give it a port, or name the server with --http URL"
+        "server.http has port 0, which picks a free port at each start; set another port, or pass --http URL"
     );
     let ip = match address.ip() {
         IpAddr::V4(ip) if ip.is_unspecified() => Ipv4Addr::LOCALHOST.into(),
@@ -220,7 +221,7 @@ fn lone_token(path: &PathBuf) -> anyhow::Result<String> {
     let text = file::read(path)?;
     ensure!(
         !text.trim().is_empty() && !text.trim().contains(char::is_whitespace),
-        "{} contains more than a token, and clients send the whole file; write the token into a file of its own",
+        "{} must contain only a token, because clients send the whole file; write the token to a separate file",
         path.display()
     );
     utf8(&std::path::absolute(path)?)

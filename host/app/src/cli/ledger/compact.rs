@@ -28,7 +28,7 @@ pub(in crate::cli) struct Compact {
 impl Compact {
     pub(super) fn run(self, global: &Global) -> anyhow::Result<ExitCode> {
         let opened = open(global)?;
-        global.only_file(&opened.config, "the server's autovacuum keeps it small")?;
+        global.only_file(&opened.config, "the server's autovacuum keeps the database small")?;
         let free = opened.session.maintenance().free_bytes()?;
         if self.dry_run {
             if global.json {
@@ -58,7 +58,7 @@ impl Compact {
         let compacted = compacted.with_context(|| match hosts.len() {
             0 => "the database was not compacted".to_owned(),
             hosts => format!(
-                "{hosts} hosts are using this data directory; stop them, or try again when they are idle"
+                "this data directory is in use (hosts: {hosts}); stop the hosts, or try again when they are idle"
             ),
         })?;
         let freed = compacted.before.saturating_sub(compacted.after);

@@ -4,6 +4,7 @@ use std::process::ExitCode;
 
 use clap::Args;
 use serde_json::json;
+use tollgate_core::text::counted;
 use tollgate_store::ledger::mirror;
 
 use super::{Global, open};
@@ -22,9 +23,9 @@ impl Mirror {
         } else {
             let place = opened.data.path().join("ledger");
             out::print(&format!(
-                "{} operations in {} files in {}",
-                rebuilt.rows,
-                rebuilt.files,
+                "{} in {} in {}",
+                counted(rebuilt.rows, "operation"),
+                counted(rebuilt.files, "file"),
                 place.display()
             ));
         }

@@ -6,6 +6,7 @@ use std::time::Instant;
 use clap::Args;
 use serde_json::json;
 use tollgate_core::clock::{Clock as _, SystemClock};
+use tollgate_core::text::counted;
 use tollgate_store::ledger::retention::{self, Taken};
 
 use super::{Global, open};
@@ -40,16 +41,15 @@ impl Prune {
             out::print_json(&json!({ "dry_run": self.dry_run, "pruned": pruned }));
         } else {
             out::print(&format!(
-                "{}: {} envelopes with {} operations, and {} operations outside envelopes, closed or \
-                 recorded before {}",
+                "{}: {} with {}, and {} outside envelopes, closed or recorded before {}",
                 if self.dry_run {
                     "would be removed"
                 } else {
                     "removed"
                 },
-                pruned.envelopes,
-                pruned.rows_in_envelopes,
-                pruned.rows_outside,
+                counted(pruned.envelopes, "envelope"),
+                counted(pruned.rows_in_envelopes, "operation"),
+                counted(pruned.rows_outside, "operation"),
                 retention.cutoff,
             ));
         }

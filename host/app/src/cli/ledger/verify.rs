@@ -7,6 +7,7 @@ use anyhow::{Context as _, bail};
 use clap::Args;
 use serde::Deserialize;
 use serde_json::json;
+use tollgate_core::text::counted;
 use tollgate_store::ledger::head::ExportedHead;
 use tollgate_store::ledger::key::PublicKey;
 use tollgate_store::ledger::{heads, trusted};
@@ -108,13 +109,15 @@ fn tell(verified: &Verified, exported: Option<&ExportedHead>) -> String {
         return tollgate_core::text::clean_lines(&text);
     }
     let mut text = format!(
-        "{} rows verified; the head is {}:{}",
-        verified.rows, verified.head.seq, verified.head.hash
+        "{} verified; the head is {}:{}",
+        counted(verified.rows, "row"),
+        verified.head.seq,
+        verified.head.hash
     );
     if verified.pruned > 0 {
         text.push_str(&format!(
-            "\n{} older rows were pruned; signed anchors replace them",
-            verified.pruned
+            "\npruned before: {}; signed anchors replace these rows",
+            counted(verified.pruned, "row")
         ));
     }
     if let (Some(exported), Some(pruned)) = (exported, verified.pruned_before_head) {
@@ -125,7 +128,7 @@ fn tell(verified: &Verified, exported: Option<&ExportedHead>) -> String {
         ));
         let before = exported.seal.as_ref().map_or(0, |seal| seal.pruned);
         if pruned > before {
-            text.push_str(&format!("; {} rows were pruned since", pruned - before));
+            text.push_str(&format!("; pruned since: {}", counted(pruned - before, "row")));
         }
     }
     if exported.is_none() {
@@ -163,7 +166,7 @@ fn read_head(text: &str) -> anyhow::Result<ExportedHead> {
 fn check_hash(hash: &str) -> anyhow::Result<()> {
     anyhow::ensure!(
         hash.len() == 64 && hash.bytes().all(|byte| byte.is_ascii_hexdigit()),
-        "the head's hash must have 64 hex digits, and {hash:?} does not; nothing was checked"
+        "{hash:?} is not the hash of a head, which has 64 hex digits; nothing was checked"
     );
     Ok(())
 }
@@ -196,7 +199,8 @@ fn first_difference(session: &Session, file: &str) -> anyhow::Result<Option<Brok
         {
             return Ok(Some(Broken {
                 seq: row.seq,
-                what: "the row is not the one that was exported: it was replaced, and the history from there on was rewritten".to_owned(),
+                what: "the row differs from the exported row: the row was replaced, and the history after it was \
+                    rewritten".to_owned(),
             }));
         }
     }

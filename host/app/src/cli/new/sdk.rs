@@ -15,11 +15,11 @@ const PINS: [&str; 2] = ["Cargo.lock", "rust-toolchain.toml"];
 #[derive(Debug, Error)]
 pub(super) enum NoSdk {
     #[error(
-        "--sdk {0}: there is no Tollgate SDK in that folder, and it is not a version such as 0.1; name a checkout of the project, \
-         its folder `sdk` or a version, or leave --sdk out to use the SDK in this program"
+        "--sdk {0}: there is no Tollgate SDK in that folder, and it is not a version such as 0.1; name a checkout of \
+         the project, its folder `sdk` or a version, or omit --sdk to use the SDK in this program"
     )]
     NotThere(String),
-    #[error("--sdk {0}: Cargo manifests need UTF-8 paths, and this one is not; move the checkout")]
+    #[error("--sdk {0}: Cargo manifests need UTF-8 paths, but this path is not UTF-8; move the checkout")]
     NotUtf8(String),
 }
 

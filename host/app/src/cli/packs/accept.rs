@@ -34,7 +34,8 @@ impl Accept {
             ));
         } else {
             out::print(&format!(
-                "accepted the current definitions of {accepted} tools of {}",
+                "accepted the current definitions of {} of {}",
+                tollgate_core::text::counted(accepted, "tool"),
                 self.name
             ));
         }
@@ -55,7 +56,7 @@ impl Accept {
         );
         anyhow::ensure!(
             known.contains(self.name.as_str()),
-            "there is no pack {}, so nothing was accepted; there are {}",
+            "unknown pack {}; nothing was accepted. Known packs: {}",
             self.name,
             known.into_iter().collect::<Vec<_>>().join(", ")
         );

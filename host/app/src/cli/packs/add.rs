@@ -45,7 +45,7 @@ impl Add {
         };
         ensure!(
             builtin::component(name).is_none(),
-            "it calls itself {name}, which is built in; nothing was changed"
+            "the component has the name of the built-in pack {name}; nothing was changed"
         );
         let there = file.config.packs.get(name).map(|pack| &pack.grants);
         let workspaces = workspaces(global, &file.config)?;
@@ -54,7 +54,7 @@ impl Add {
         if !missing.is_empty() {
             out::print(&inspect::tell(&inspection, &workspaces));
             out::warn(&format!(
-                "{name} asks for more than it is granted, so nothing was changed. To add it with all of these grants:"
+                "{name} requests more than it is granted, so nothing was changed. To add it with all of these grants:"
             ));
             out::warn(&component.again("packs", &missing, &workspaces));
             return Ok(ExitCode::FAILURE);

@@ -10,6 +10,7 @@ use clap::Args;
 use serde_json::{Map, Value};
 use tollgate::check::{self, Report, Subject};
 use tollgate::config::Config;
+use tollgate_core::text::counted;
 use tollgate_store::data_dir::DataDir;
 
 use crate::cli::{self, Global, component, file, out, registry};
@@ -117,11 +118,11 @@ fn tell(report: &Report) -> String {
     };
     let verdict = match (report.problems.len(), report.notes.len()) {
         (0, 0) => "no problems".to_owned(),
-        (0, notes) => format!("no problems, {notes} notes"),
-        (problems, notes) => format!("{problems} problems, {notes} notes"),
+        (0, notes) => format!("no problems, {}", counted(notes, "note")),
+        (problems, notes) => format!("{}, {}", counted(problems, "problem"), counted(notes, "note")),
     };
     let judged = report.judged.map_or_else(String::new, |judged| {
-        format!("it judged {judged} of {} calls; ", report.calls.len())
+        format!("judged {judged} of {}; ", counted(report.calls.len(), "call"))
     });
     format!(
         "{what}, {} bytes, sha256 {}\n{calls}{judged}{verdict}{}",

@@ -138,7 +138,7 @@ pub(in crate::cli) fn tell(inspection: &Inspection, workspaces: &[String]) -> St
             let settings = manifest.config_schema.as_ref();
             lines.push(field(
                 "settings",
-                settings.map_or("none", |_| "its own, checked by a schema"),
+                settings.map_or("none", |_| "defined by a schema"),
             ));
             lines.push(wants(inspection, workspaces));
             lines.push(String::new());

@@ -26,7 +26,7 @@ pub(super) async fn run(global: &Global) -> anyhow::Result<ExitCode> {
         }
         for change in catalog.changes() {
             out::warn(&format!(
-                "{change}; run `tollgate packs accept {}` if that is right",
+                "{change}; run `tollgate packs accept {}` if the change is intended",
                 change.pack
             ));
         }

@@ -25,7 +25,7 @@ impl Remove {
         let Some(settings) = file.config.packs.get(name) else {
             match builtin::component(name) {
                 Some(_) => bail!(
-                    "{name} is built in; to do without it, add to {}:\n[packs.{name}]\nenabled = false",
+                    "{name} is built in; to switch it off, add to {}:\n[packs.{name}]\nenabled = false",
                     file.path.display()
                 ),
                 None => bail!(

@@ -63,7 +63,7 @@ fn accept_missing(global: &Global, config: &Config) -> anyhow::Result<ExitCode> 
         out::print_json(&json!({ "config": path, "accepted": missing.protections }));
     } else if missing.protections.is_empty() {
         out::print(&format!(
-            "{} lacks no protection that another configuration sets; nothing to accept",
+            "{} has all protections that other configurations set; nothing to accept",
             path.display()
         ));
     } else {

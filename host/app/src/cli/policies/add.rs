@@ -122,7 +122,7 @@ impl Add {
         }
         out::print(&tell(inspection, workspaces));
         out::warn(&format!(
-            "{name} asks for more than it is granted, so nothing was changed. To add it with all of these grants:"
+            "{name} requests more than it is granted, so nothing was changed. To add it with all of these grants:"
         ));
         out::warn(&self.component.again("policies", &missing, workspaces));
         Ok(None)
@@ -188,5 +188,5 @@ fn name(text: &str) -> Result<String, String> {
     let is_name = tollgate_core::text::is_name(text);
     is_name
         .then(|| text.to_owned())
-        .ok_or_else(|| "a name has letters, digits, `-`, `_` and `.`".to_owned())
+        .ok_or_else(|| "a name consists of letters, digits, `-`, `_` and `.`".to_owned())
 }

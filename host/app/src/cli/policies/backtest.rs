@@ -11,6 +11,7 @@ use tollgate::config::Config;
 use tollgate::host::HostContext;
 use tollgate::policy_test::{self, Missing, Replay};
 use tollgate::sources;
+use tollgate_core::text::counted;
 use tollgate_store::data_dir::DATABASE;
 use tollgate_store::storage::OperationFilter;
 
@@ -60,7 +61,8 @@ impl Backtest {
         let data_dir = config.data_dir(global.data_dir.as_deref())?;
         ensure!(
             global.server(&config)?.is_some() || data_dir.join(DATABASE).is_file(),
-            "{} has no ledger, so there are no calls to replay; run a host there first, or name its directory with --data-dir",
+            "{} has no ledger, so there are no calls to replay; run a host there first, or select its directory with \
+             --data-dir",
             data_dir.display()
         );
         let context = HostContext::frozen(&data_dir, cli::authority(global, &config)?)?;
@@ -157,32 +159,37 @@ fn tell(replay: &Replay) -> String {
 /// Notes below the table.
 fn notes(replay: &Replay) -> Vec<String> {
     let calls: u64 = replay.tools.iter().map(|tool| tool.calls).sum();
-    let mut notes = vec![format!("Replayed {calls} calls since {}.", replay.since)];
+    let mut notes = vec![format!(
+        "Replayed {} since {}.",
+        counted(calls, "call"),
+        replay.since
+    )];
     let missing: u64 = replay.missing.values().sum();
     if missing > 0 {
         let why = replay
             .missing
             .iter()
-            .map(|(why, count)| format!("  {count} {}", why.phrase()));
-        notes.push(format!("{missing} calls could not be replayed:"));
+            .map(|(why, count)| format!("  {count}: {}", why.phrase()));
+        notes.push(format!("Could not replay {}:", counted(missing, "call")));
         notes.extend(why);
     }
     if replay.without_result > 0 {
         notes.push(format!(
-            "For {} calls, only the request was judged: the result was not recorded, or does not come from the tool.",
-            replay.without_result
+            "For {}, only the request was judged: the result was not recorded, or does not come from the tool.",
+            counted(replay.without_result, "call")
         ));
     }
     let too_slow: u64 = replay.tools.iter().map(|tool| tool.too_slow).sum();
     if too_slow > 0 {
         notes.push(format!(
-            "For {too_slow} calls it took longer than its time limit; a host would have denied them."
+            "For {}, the policy took longer than its time limit; a host would have denied these calls.",
+            counted(too_slow, "call")
         ));
     }
     if replay.not_judged > 0 {
         notes.push(format!(
-            "{} other calls are of tools or phases that it does not judge.",
-            replay.not_judged
+            "Not replayed: {} to tools or in phases that the policy does not judge.",
+            counted(replay.not_judged, "call")
         ));
     }
     if replay.missing.contains_key(&Missing::NotRecorded) {

@@ -28,7 +28,7 @@ pub(super) async fn run(global: &Global) -> anyhow::Result<ExitCode> {
         if rows.is_empty() {
             let all: Vec<&str> = builtin::policies().collect();
             out::print(&format!(
-                "no policy judges calls; {} are built in ({}): tollgate policies add {} adds one",
+                "no policy is configured; {} are built in ({}). To add one, run tollgate policies add {}",
                 all.len(),
                 all.join(", "),
                 all.last().unwrap_or(&"NAME")
@@ -46,7 +46,7 @@ pub(super) async fn run(global: &Global) -> anyhow::Result<ExitCode> {
         }
         for change in catalog.policy_changes() {
             out::warn(&format!(
-                "{change}; run `tollgate policies accept {}` if that is right",
+                "{change}; run `tollgate policies accept {}` if the change is intended",
                 change.policy
             ));
         }

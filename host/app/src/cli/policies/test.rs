@@ -10,6 +10,7 @@ use serde_json::json;
 use tollgate::config::Config;
 use tollgate::policy_test::{self, Case, Ran};
 use tollgate::sources;
+use tollgate_core::text::counted;
 
 use crate::cli::{self, Global, out};
 
@@ -43,7 +44,11 @@ impl Test {
             );
         } else {
             let lines: Vec<String> = ran.iter().flat_map(lines).collect();
-            let summary = format!("{} of {} cases are as expected", ran.len() - failed, ran.len());
+            let summary = format!(
+                "{} of {} as expected",
+                ran.len() - failed,
+                counted(ran.len(), "case")
+            );
             out::print(&format!("{}\n{summary}", lines.join("\n")));
         }
         Ok(if failed == 0 {
@@ -72,11 +77,10 @@ impl Test {
                 }
             }
         }
-        let many = if wrong.len() == 1 { "" } else { "s" };
         anyhow::ensure!(
             wrong.is_empty(),
-            "the cases have {} mistake{many}, so none was tried:\n{}",
-            wrong.len(),
+            "the cases have {}, so no case was tried:\n{}",
+            counted(wrong.len(), "mistake"),
             wrong.join("\n")
         );
         Ok(cases)

@@ -115,7 +115,8 @@ impl Copy {
         let failed: Vec<String> = packs.chain(policies).collect();
         ensure!(
             failed.is_empty(),
-            "{}\nnothing was copied, because its tables cannot be created in the target",
+            "{}\nnothing was copied, because the tables of a component that does not load cannot be created in the \
+             target",
             failed.join("\n")
         );
         Ok(())
@@ -172,10 +173,10 @@ fn check_file(way: Way, data: &DataDir) -> anyhow::Result<()> {
         let end = session.ledger().head().map_or(0, |head| head.seq);
         ensure!(
             end == 0,
-            "{DATABASE} in {} is a database with {} rows of the ledger; move it away with its -wal and -shm, for example \
-             to {DATABASE}.old",
+            "{DATABASE} in {} already contains a ledger ({}); move {DATABASE}, {DATABASE}-wal and {DATABASE}-shm away, for \
+             example to {DATABASE}.old",
             data.path().display(),
-            end
+            text::counted(end, "row")
         );
     }
     Ok(())
@@ -213,11 +214,10 @@ async fn load(
 
 fn told(copied: &Transferred) -> String {
     format!(
-        "copied {} rows of {} tables; every table has the same SHA-256 on both sides; {} ledger rows verified; the head is \
-         {}:{}",
-        copied.rows,
-        copied.tables.len(),
-        copied.ledger_rows,
+        "copied {} of {}; every table has the same SHA-256 on both sides; {} verified; the head is {}:{}",
+        text::counted(copied.rows, "row"),
+        text::counted(copied.tables.len(), "table"),
+        text::counted(copied.ledger_rows, "ledger row"),
         copied.head.seq,
         copied.head.hash
     )
@@ -232,8 +232,8 @@ fn next(way: Way, data: &DataDir) -> String {
             file.display()
         ),
         Way::FromServer => format!(
-            "before a host starts, remove storage.url and TOLLGATE_DATABASE on every machine; a host that still has one continues to \
-             use the server. The database is now {}",
+            "before a host starts, remove storage.url and TOLLGATE_DATABASE on every machine; a host that still has \
+             one of them continues to use the server. The database is now {}",
             file.display()
         ),
     }

@@ -109,14 +109,14 @@ fn password(path: &Path) -> anyhow::Result<String> {
         Ok(found) => {
             ensure!(
                 found.mode() & 0o077 == 0,
-                "others can read {}; make it yours alone: chmod 600 {0}",
+                "other users can read {}; make the file private: chmod 600 {0}",
                 path.display()
             );
             let text = file::read(path)?;
             let password = text.trim_end_matches(['\r', '\n']);
             ensure!(
                 !password.is_empty() && !password.contains(['\n', '\0']),
-                "{} does not hold a password in one line",
+                "{} does not contain a password on one line",
                 path.display()
             );
             Ok(password.to_owned())
@@ -126,7 +126,7 @@ fn password(path: &Path) -> anyhow::Result<String> {
 
 fn make_tables(global: &Global, config: &Config) -> anyhow::Result<ExitCode> {
     let server = global.server(config)?.context(
-        "no server is configured; name one with storage.url or --database, or pass --admin to create a database on one",
+        "no server is configured; set storage.url or pass --database, or pass --admin to create a database on a server",
     )?;
     let data = DataDir::open(&config.data_dir(global.data_dir.as_deref())?)?;
     let database = global.database(config, &data)?;

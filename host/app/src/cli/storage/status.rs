@@ -186,20 +186,24 @@ fn of_status(status: &DatabaseStatus) -> Vec<(&'static str, String)> {
     );
     let pruned = match status.pruned {
         0 => String::new(),
-        pruned => format!(", and {pruned} that were pruned"),
+        pruned => format!(" (pruned before: {pruned})"),
     };
     lines.push((
         "ledger",
         format!(
-            "{} rows{pruned}; the head is {}:{}",
-            status.rows, status.head.seq, status.head.hash
+            "{}{pruned}; the head is {}:{}",
+            text::counted(status.rows, "row"),
+            status.head.seq,
+            status.head.hash
         ),
     ));
-    lines.push(("envelopes", format!("{} are open", status.open_envelopes)));
+    lines.push(("envelopes", format!("{} open", status.open_envelopes)));
     lines.extend(status.migrations.iter().map(|applied| {
         let steps = format!(
-            "{}: {} migrations, the newest is {}",
-            applied.owner, applied.steps, applied.newest
+            "{}: {}, the newest is {}",
+            applied.owner,
+            text::counted(applied.steps, "migration"),
+            applied.newest
         );
         ("migrations", steps)
     }));
