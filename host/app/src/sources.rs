@@ -98,7 +98,7 @@ pub fn named_policy(config: &Config, name: &str) -> anyhow::Result<policies::Sou
 fn source(name: &str, settings: &PackConfig) -> anyhow::Result<Source> {
     let origin = settings
         .origin(builtin::component(name))
-        .with_context(|| format!("[packs.{name}] names no source and is not built in"))?;
+        .with_context(|| format!("[packs.{name}] has no source and is not built in"))?;
     Ok(Source {
         name: name.to_owned(),
         origin,

@@ -68,7 +68,8 @@ impl Watch {
         }
         for folder in folders.difference(&self.folders) {
             if let Err(err) = watcher.watch(folder, RecursiveMode::NonRecursive) {
-                tracing::warn!(folder = %folder.display(), %err, "changes in a folder are not noticed; send SIGHUP after a change");
+                tracing::warn!(folder = %folder.display(), %err, "changes in a folder are not detected; send SIGHUP \
+                    after a change");
             }
         }
         self.folders = folders;

@@ -60,7 +60,7 @@ impl<'de> Visitor<'de> for RiskVisitor {
     }
 }
 
-/// Sentence of an answer: a text, or a list of texts, which are joined.
+/// Sentence of an answer: text, or a list of texts, which are joined.
 pub(crate) fn sentence<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<String>, D::Error> {
     let list = entries(deserializer)?;
     Ok(list.map(|texts| texts.join("; ")))

@@ -170,7 +170,7 @@ fn a_crate_is_made_whole_or_not_at_all() {
     assert_eq!(refused.status.code(), Some(2));
     let said = text(&refused.stderr);
     for problem in [
-        "it cannot be called \"fn\"",
+        "\"fn\" is not a valid name",
         "already exists",
         "there is no Tollgate SDK in that folder, and it is not a version",
         "nothing was created",

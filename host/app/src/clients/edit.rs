@@ -120,7 +120,9 @@ pub(super) fn found(row: &Row, text: &str) -> Result<Option<Value>, String> {
 /// Refuses a file with foreign content, if the entry's file is written and removed as a whole.
 fn keep_others(row: &Row, text: &str) -> Result<(), EditError> {
     if row.format == Format::OwnYaml && !yaml::is_own_file(text, row.servers) {
-        return Err(unreadable("it has comments or keys that Tollgate did not write"));
+        return Err(unreadable(
+            "the file has comments or keys that Tollgate did not write",
+        ));
     }
     Ok(())
 }

@@ -52,7 +52,7 @@ pub enum LookError {
         said: String,
     },
     /// No answer arrived in time.
-    #[error("no answer within {seconds} s, which is as long as this client waits")]
+    #[error("no answer within {seconds} s, the time limit of this client")]
     TooLate {
         /// Timeout of the client, in seconds.
         seconds: u64,
@@ -84,7 +84,7 @@ pub enum LookError {
         remedy: String,
     },
     /// The variable for the token is not set.
-    #[error("the variable {0} is not set here; set it where the client is started")]
+    #[error("the environment variable {0} is not set here; set the variable where the client is started")]
     NoVariable(String),
     /// The file with the token cannot be read.
     #[error("cannot read the token file {0}")]
@@ -408,8 +408,8 @@ impl Connection {
         let remedy = match (status, &self.token) {
             (401, None) => "the server requires a token; add the client again with --bearer-env NAME --force",
             (401 | 403, Some(_)) => "the server does not accept this token",
-            (403, None) => "the server does not accept this host name; add it to server.allowed_hosts",
-            _ => "it is not a Tollgate server, or not its MCP address, which ends in /mcp",
+            (403, None) => "the server does not accept this host name; add the name to server.allowed_hosts",
+            _ => "this is not the MCP address of a Tollgate server, which ends in /mcp",
         };
         LookError::Refused {
             url: self.url.clone(),

@@ -66,7 +66,7 @@ fn with_token(row: &Row, token: &Token, entry: &mut Map<String, Value>) -> Resul
             Some(form) => form.replace("FILE", file),
             None => {
                 return Err(EditError::Unsupported(format!(
-                    "{} does not read tokens from files; opencode does, others take --bearer-env NAME",
+                    "{} does not read tokens from files; pass --bearer-env NAME instead",
                     row.title
                 )));
             }

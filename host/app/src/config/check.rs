@@ -246,7 +246,7 @@ fn unknown(pattern: &str, path: &str, name: &str) -> String {
         Some(near) => format!("there is no key {path}; did you mean {near}?"),
         None => {
             let legal: Vec<&str> = keys::children(pattern).collect();
-            format!("there is no key {path}; legal here: {}", legal.join(", "))
+            format!("there is no key {path}; valid keys here: {}", legal.join(", "))
         }
     }
 }
@@ -295,8 +295,8 @@ tests.lint = "cargo clippy"
             1:12: data_dir must be a non-empty string
             3:1: there is no key server.teir; did you mean tier?
             5:19: server.auth.issuer must be an address that starts with https:// or http://
-            5:42: server.auth.scopes must be a list of strings
-            5:49: there is no key server.auth.tokens; legal here: token_file, issuer, resource, audience, scopes, jwks
+            5:42: server.auth.scopes must be a list of texts
+            5:49: there is no key server.auth.tokens; valid keys here: token_file, issuer, resource, audience, scopes, jwks
             6:19: server.allowed_origins must be a list of origins, such as ["https://app.example:443"]
             7:27: server.limits.max_sessions must be a whole number from 1 to 100000
             8:8: server.tier must be one of core, standard, full
@@ -305,7 +305,7 @@ tests.lint = "cargo clippy"
             10:39: envelope.budgets.mutations: this is a separate limit; set envelope.max_mutations
             12:10: packs.mine.source must be a non-empty string
             13:11: packs.mine.exclude must be a list of globs: error parsing glob '[': unclosed character class; missing ']'
-            14:1: there is no key packs.mine.colour; legal here: enabled, source, sha256, exclude, full_schemas, resume, grants, limits, config
+            14:1: there is no key packs.mine.colour; valid keys here: enabled, source, sha256, exclude, full_schemas, resume, grants, limits, config
             16:14: packs.mine.limits.memory_mib must be a whole number from 1 to 4096
             17:11: packs.mine.limits.read_ms must be a whole number from 1 to 600000
             19:11: packs.mine.grants.process must be a list of strings
@@ -351,8 +351,8 @@ source = "own.wasm"
             8:10: there is no built-in pack mine (built in: task-store, tasks, gsd, conductor, convergence)
             10:10: packs.clear.source must start with https://, or be a path
             12:10: packs.loose comes from another machine and needs a sha256, which `tollgate packs add https://example.org/a.wasm` prints
-            15:11: policies.mine names no source and is not built in; add source = "PATH", or "builtin:NAME" of cel, loop-breaker, path-guard, quiet-hours, rate-limit, read-only-roles, require-actor, secret-scan, side-effect-approval
-            18:10: there is no built-in policy quiet-ours; there are cel, loop-breaker, path-guard, quiet-hours, rate-limit, read-only-roles, require-actor, secret-scan, side-effect-approval
+            15:11: policies.mine has no source and is not built in; add source = "PATH", or "builtin:NAME" with one of cel, loop-breaker, path-guard, quiet-hours, rate-limit, read-only-roles, require-actor, secret-scan, side-effect-approval
+            18:10: there is no built-in policy quiet-ours; the built-in policies are cel, loop-breaker, path-guard, quiet-hours, rate-limit, read-only-roles, require-actor, secret-scan, side-effect-approval
             20:10: policies.clear.source must start with https://, or be a path
             22:10: policies.loose comes from another machine and needs a sha256, which `tollgate policies add https://example.org/a.wasm` prints"#]].assert_eq(&found.join("\n"));
     }

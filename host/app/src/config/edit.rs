@@ -17,7 +17,7 @@ pub enum EditError {
     #[error("there is no [{0}]")]
     NotThere(String),
     /// A setting cannot be represented in TOML.
-    #[error("its settings contain null, which TOML cannot express")]
+    #[error("the settings contain null, which TOML cannot express")]
     Null,
 }
 

@@ -66,8 +66,8 @@ const OCI: &str = tollgate_registry::SCHEME;
 pub enum ConfigError {
     /// The path does not exist.
     #[error(
-        "there is no configuration {0}; `tollgate --config {0} init` writes one to start from, and without --config the \
-         defaults apply"
+        "there is no configuration {0}; create one with `tollgate --config {0} init`, or omit --config to use the \
+         defaults"
     )]
     Missing(String),
     /// The path is a folder.
@@ -92,11 +92,11 @@ pub enum ConfigError {
     },
     /// The file existed before and is missing now.
     #[error(
-        "the configuration {0} has disappeared; restore it, or create an empty file if nothing is to be configured"
+        "the configuration {0} has disappeared; restore the file, or create an empty one if nothing is to be configured"
     )]
     Gone(String),
     /// The path is not a regular file.
-    #[error("the configuration {0} is no longer a file; put a regular file there")]
+    #[error("the configuration {0} is no longer a file; replace it by a regular file")]
     NotAFile(String),
     /// The file had settings before and is empty now.
     #[error("the configuration {0} is empty; if that is intended, send SIGHUP")]
@@ -113,7 +113,7 @@ pub enum ConfigError {
         lost: String,
     },
     /// There is no home directory for the data.
-    #[error("there is no home directory; name a data directory with --data-dir")]
+    #[error("there is no home directory; pass a data directory with --data-dir")]
     NoHome,
 }
 

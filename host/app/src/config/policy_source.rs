@@ -52,7 +52,8 @@ impl<'a> PolicySource<'a> {
         match self {
             PolicySource::Unnamed => builtin::policy(name).map(Origin::Builtin).ok_or_else(|| {
                 format!(
-                    "policies.{name} names no source and is not built in; add source = \"PATH\", or \"builtin:NAME\" of {}",
+                    "policies.{name} has no source and is not built in; add source = \"PATH\", or \"builtin:NAME\" \
+                     with one of {}",
                     all()
                 )
             }),
@@ -82,7 +83,12 @@ impl<'a> PolicySource<'a> {
 ///
 /// Fails with a message that lists the built-in policies, if none has the name.
 pub fn builtin_policy(name: &str) -> Result<&'static [u8], String> {
-    builtin::policy(name).ok_or_else(|| format!("there is no built-in policy {name}; there are {}", all()))
+    builtin::policy(name).ok_or_else(|| {
+        format!(
+            "there is no built-in policy {name}; the built-in policies are {}",
+            all()
+        )
+    })
 }
 
 /// Names of the built-in policies.

@@ -108,7 +108,7 @@ impl Through {
         }
         let answers: Option<Vec<Answer>> = asking.questions.into_iter().map(yes).collect();
         let answers = answers.ok_or_else(|| {
-            terminal("the question needs more than a yes, which the console cannot ask for")
+            terminal("the question needs more than a yes or no, which the console cannot show")
         })?;
         Ok(Answers {
             consent: None,

@@ -86,7 +86,7 @@ pub fn read(text: &str) -> Result<Vec<Case>, BadCases> {
     let defaults = defaults(&file);
     let tables = file.tables("case");
     if tables.is_empty() && !file.has("case") {
-        file.report("it has no [[case]]");
+        file.report("no [[case]] found");
     }
     let mut names = BTreeSet::new();
     let mut cases = Vec::new();
@@ -122,7 +122,7 @@ fn case(fields: &Fields<'_, '_>) -> Option<Case> {
     fields.only(&CASE_KEYS.iter().chain(&CALL_KEYS).copied().collect::<Vec<_>>());
     for (key, wanted) in [("name", "a name"), ("tool", "a tool"), ("expect", "an expect")] {
         if !fields.has(key) {
-            fields.report(&format!("it needs {wanted}"));
+            fields.report(&format!("requires {wanted}"));
         }
     }
     let phase = fields.read("phase", "\"before\" or \"after\"", |value| {
@@ -135,9 +135,9 @@ fn case(fields: &Fields<'_, '_>) -> Option<Case> {
     let phase = phase.unwrap_or(Phase::Request);
     match (phase, fields.has("result")) {
         (Phase::Request, true) => {
-            fields.report("it has a result, but phase is \"before\"; set phase = \"after\"")
+            fields.report("has a result, but phase is \"before\"; set phase = \"after\"")
         }
-        (Phase::Response, false) => fields.report("it needs a result, because phase = \"after\""),
+        (Phase::Response, false) => fields.report("requires a result, because phase = \"after\""),
         _ => {}
     }
     let at = moment(fields, "at")
@@ -223,7 +223,7 @@ pub(super) fn outcome(fields: &Fields<'_, '_>) -> Option<wit::Outcome> {
         said.extend(value.map(|value| (key.to_owned(), value)));
     }
     if said.get("success") == Some(&Value::Bool(true)) && said.contains_key("error_code") {
-        of_result.report("one that succeeded has no error_code");
+        of_result.report("a result with success = true cannot have an error_code");
     }
     Some(read_outcome(&said))
 }
@@ -312,7 +312,7 @@ fn expected(fields: &Fields<'_, '_>, phase: Phase) -> Option<Expected> {
 }
 
 fn unclear() -> String {
-    "expect is \"pass\", or a table with one of deny, amend, ask, fail and bad_settings".to_owned()
+    "expect must be \"pass\", or a table with one of deny, amend, ask, fail and bad_settings".to_owned()
 }
 
 #[cfg(test)]
@@ -354,31 +354,31 @@ expect = { fail = "boredom" }
         let found: Vec<String> = problems.iter().map(ToString::to_string).collect();
         expect![[r#"
             2:14: defaults: there is no key "tol"; did you mean tool?
-            5:8: case "one": tool must be text
+            5:8: case "one": tool must be a string
             6:9: case "one": phase must be "before" or "after"
-            7:10: expect is "pass", or a table with one of deny, amend, ask, fail and bad_settings
+            7:10: expect must be "pass", or a table with one of deny, amend, ask, fail and bad_settings
             8:1: case "one": another case has this name
-            8:1: case "one": it has a result, but phase is "before"; set phase = "after"
+            8:1: case "one": has a result, but phase is "before"; set phase = "after"
             11:10: case "one": effect must be "read", "write" or "run"
             12:12: result: there is no key "succes"; did you mean success?
             13:6: case "one": at must be a time such as "2026-01-05T12:00:00Z"
-            14:10: expect is "pass", or a table with one of deny, amend, ask, fail and bad_settings
-            15:1: case 3: it needs a name
-            15:1: case 3: it needs a result, because phase = "after"
+            14:10: expect must be "pass", or a table with one of deny, amend, ask, fail and bad_settings
+            15:1: case 3: requires a name
+            15:1: case 3: requires a result, because phase = "after"
             19:16: case 3: input_schema must be a table
-            20:16: memory.a must be a number, a text or a table
-            20:26: memory.b: it needs a number or a text
+            20:16: memory.a must be a number, a string or a table
+            20:26: memory.b: requires `number` or `text`
             20:36: memory.b: until must be a time, or a length of time after the call, such as "10m"
             20:64: memory.c: there is no key "texts"; did you mean text?
             21:13: case 3: arguments must be a table
-            22:12: history 1: it needs a tool
+            22:12: history 1: requires a tool
             22:20: history 1: ago must be a length of time, such as "90s", "10m", "2h" or "1d"
             22:34: history 1: times must be a whole number from 1 to 10000
-            22:39: case 3: history must hold tables
+            22:39: case 3: history must contain only tables
             23:10: expect: amend and ask are not possible with phase = "after"
-            23:23: expect: there is no key "text"; legal here: ask, otherwise
-            24:1: case 4: it needs a name
-            24:1: case 4: it needs a tool
+            23:23: expect: there is no key "text"; valid keys here: ask, otherwise
+            24:1: case 4: requires a name
+            24:1: case 4: requires a tool
             25:19: expect: fail must be "crash", "deadline", "memory" or "cannot_judge"
             26:3: the file: there is no key "cases"; did you mean case?"#]]
         .assert_eq(&found.join("\n"));

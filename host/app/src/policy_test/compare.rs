@@ -87,7 +87,7 @@ impl Expected {
             }
             (Expected::Fail(cause), Said::Failed { cause: found, .. }) if cause == found => Vec::new(),
             (Expected::BadSettings(texts), Said::BadSettings(problems)) => {
-                lacking("its message about the settings", texts, &problems.join("; ")).collect()
+                lacking("the message about the settings", texts, &problems.join("; ")).collect()
             }
             (expected, said) => vec![
                 format!("expected: {}", expected.line()),
@@ -107,7 +107,7 @@ impl Said {
             Said::Ask { message, otherwise } => format!("ask {message:?}, otherwise {otherwise}"),
             Said::Failed { cause, detail } => format!("fail: it {} ({detail})", cause.phrase()),
             Said::BadSettings(problems) => format!("refuse the settings: {}", problems.join("; ")),
-            Said::NotAsked => "nothing: its manifest excludes this phase".to_owned(),
+            Said::NotAsked => "nothing: the policy's manifest excludes this phase".to_owned(),
         }
     }
 }
@@ -129,7 +129,7 @@ fn other_code<'a>(what: &'a str, expected: &'a str, found: &'a str) -> impl Iter
 
 fn lacking<'a>(what: &'a str, texts: &'a [String], found: &'a str) -> impl Iterator<Item = String> + 'a {
     let absent = texts.iter().filter(move |text| !found.contains(text.as_str()));
-    absent.map(move |text| format!("{what} lacks {text:?}; it is {found:?}"))
+    absent.map(move |text| format!("{what} does not contain {text:?}: {found:?}"))
 }
 
 /// Path at which two values differ.
@@ -247,18 +247,18 @@ mod tests {
             pass / pass
             deny A with "no" and "wait" / deny B: no; go
                 code: expected A, got B
-                its message lacks "wait"; it is "no; go"
+                its message does not contain "wait": "no; go"
             amend to {"a":1,"b":[1,2],"c":{"d":true}} / amend to {"a":2,"b":[1],"e":null,"c":{"d":true}}
                 arguments.a: expected 1, got 2
                 arguments.b[1]: expected 2, got nothing
                 arguments.e: expected nothing, got null
             ask with "Really", otherwise A / ask "Sure?", otherwise A
-                the question lacks "Really"; it is "Sure?"
+                the question does not contain "Really": "Sure?"
             fail: it crashed / fail: it ran out of time (spun)
                 expected: fail: it crashed
                 got:      fail: it ran out of time (spun)
             refuse the settings with "calls" / refuse the settings: seconds: must be at least 1
-                its message about the settings lacks "calls"; it is "seconds: must be at least 1"
+                the message about the settings does not contain "calls": "seconds: must be at least 1"
         "#]]
         .assert_eq(&table);
     }

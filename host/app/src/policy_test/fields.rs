@@ -91,7 +91,7 @@ impl<'s, 'd> Fields<'s, 'd> {
                 .min();
             let hint = match near {
                 Some((distance, near)) if distance <= 2 => format!("did you mean {near}?"),
-                _ => format!("legal here: {}", legal.join(", ")),
+                _ => format!("valid keys here: {}", legal.join(", ")),
             };
             let message = format!("{}: there is no key {key:?}; {hint}", self.name);
             self.sheet.report(name.span().start, message);
@@ -126,7 +126,7 @@ impl<'s, 'd> Fields<'s, 'd> {
 
     pub(super) fn text(&self, key: &str) -> Option<String> {
         let text = |value: &DeValue<'_>| value.as_str().filter(|text| !text.is_empty()).map(str::to_owned);
-        self.read(key, "text", text)
+        self.read(key, "a string", text)
     }
 
     pub(super) fn flag(&self, key: &str) -> Option<bool> {
@@ -156,7 +156,7 @@ impl<'s, 'd> Fields<'s, 'd> {
             }
             _ => None,
         };
-        self.read(key, "text, or a list of texts", texts)
+        self.read(key, "a string, or a list of strings", texts)
             .unwrap_or_default()
     }
 
@@ -168,7 +168,7 @@ impl<'s, 'd> Fields<'s, 'd> {
             let table = entry.get_ref().as_table();
             if table.is_none() {
                 self.sheet
-                    .report(at, format!("{}: {key} must hold tables", self.name));
+                    .report(at, format!("{}: {key} must contain only tables", self.name));
             }
             Some((at, table?))
         });

@@ -50,7 +50,7 @@ pub(super) fn history(fields: &Fields<'_, '_>, now: Option<&wit::Request>, at: i
 fn past(line: &Fields<'_, '_>, now: Option<&wit::Request>, at: i64, place: usize) -> Vec<Past> {
     line.only(&PAST_KEYS.iter().chain(&CALL_KEYS).copied().collect::<Vec<_>>());
     if !line.has("tool") {
-        line.report("it needs a tool");
+        line.report("requires a tool");
     }
     let when = match (line.has("ago"), line.has("at")) {
         (true, false) => line
@@ -62,7 +62,7 @@ fn past(line: &Fields<'_, '_>, now: Option<&wit::Request>, at: i64, place: usize
             .map(|ago| at - ago),
         (false, true) => cases::moment(line, "at"),
         _ => {
-            line.report("it needs either `ago` or `at`");
+            line.report("requires either `ago` or `at`");
             None
         }
     };

@@ -16,7 +16,7 @@ pub(super) fn memory(fields: &Fields<'_, '_>, now: i64) -> Vec<(String, MemoryCh
     let DeValue::Table(table) = entry.get_ref() else {
         fields.sheet().report(
             entry.span().start,
-            "memory must be a table of numbers, texts and tables".to_owned(),
+            "memory must be a table of numbers, strings and tables".to_owned(),
         );
         return changes;
     };
@@ -52,7 +52,7 @@ fn changes_of(
         }],
         DeValue::Table(table) => of_table(fields, name, at, table, now),
         _ => {
-            let message = format!("memory.{name} must be a number, a text or a table");
+            let message = format!("memory.{name} must be a number, a string or a table");
             fields.sheet().report(at, message);
             Vec::new()
         }
@@ -70,7 +70,7 @@ fn of_table(
     let entry = Fields::new(fields.sheet(), &name, at, table);
     entry.only(&["number", "text", "until"]);
     if !entry.has("number") && !entry.has("text") {
-        entry.report("it needs a number or a text");
+        entry.report("requires `number` or `text`");
     }
     let wanted = "a time, or a length of time after the call, such as \"10m\"";
     let until_ms = entry.read("until", wanted, |value| {

@@ -142,7 +142,7 @@ fn verdict_said(verdict: wit::Verdict) -> Said {
             Ok(arguments @ Value::Object(_)) => Said::Amend(arguments),
             _ => failed(Fault {
                 cause: Cause::BadAmendment,
-                detail: "its amendment is not a JSON object".to_owned(),
+                detail: "the amendment is not a JSON object".to_owned(),
             }),
         },
     }

@@ -33,7 +33,7 @@ pub struct Name(String);
 
 /// All reasons why a text cannot be the name of a new component.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
-#[error("it cannot be called {name:?}: {}", .problems.join("; "))]
+#[error("{name:?} is not a valid name: {}", .problems.join("; "))]
 pub struct BadName {
     /// Requested name.
     pub name: String,
@@ -74,10 +74,10 @@ fn problems(text: &str, kind: Kind) -> Vec<String> {
     }
     let mut problems = Vec::new();
     if KEYWORDS.contains(&text) {
-        problems.push("it is a reserved word of Rust, so no crate can have this name".to_owned());
+        problems.push("a reserved word of Rust cannot be the name of a crate".to_owned());
     }
     if RESERVED_CRATES.contains(&text) {
-        problems.push("a crate that it depends on has this name".to_owned());
+        problems.push("a crate that the new crate depends on has this name".to_owned());
     }
     match kind {
         Kind::Pack => problems.extend(taken_by_a_pack(text)),
@@ -101,7 +101,7 @@ fn taken_by_a_pack(text: &str) -> Option<String> {
     Some(if other == text {
         "a built-in pack has this name".to_owned()
     } else {
-        format!("its tables could clash with those of the built-in pack `{other}`")
+        format!("the tables could clash with those of the built-in pack `{other}`")
     })
 }
 
@@ -142,15 +142,15 @@ mod tests {
             policy "../notes": a name starts with a lower-case letter, and has at most 32 lower-case letters, digits and `-`
             pack "xxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxx": a name starts with a lower-case letter, and has at most 32 lower-case letters, digits and `-`
             policy "xxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxx": a name starts with a lower-case letter, and has at most 32 lower-case letters, digits and `-`
-            pack "fn": it is a reserved word of Rust, so no crate can have this name
-            policy "fn": it is a reserved word of Rust, so no crate can have this name
-            pack "serde": a crate that it depends on has this name
-            policy "serde": a crate that it depends on has this name
-            pack "core": a crate that it depends on has this name; the host reserves this name
-            policy "core": a crate that it depends on has this name
+            pack "fn": a reserved word of Rust cannot be the name of a crate
+            policy "fn": a reserved word of Rust cannot be the name of a crate
+            pack "serde": a crate that the new crate depends on has this name
+            policy "serde": a crate that the new crate depends on has this name
+            pack "core": a crate that the new crate depends on has this name; the host reserves this name
+            policy "core": a crate that the new crate depends on has this name
             pack "tasks": a built-in pack has this name
             policy "tasks": ok tasks
-            pack "task": its tables could clash with those of the built-in pack `task-store`
+            pack "task": the tables could clash with those of the built-in pack `task-store`
             policy "task": ok task
             pack "cel": ok cel
             policy "cel": a built-in policy has this name

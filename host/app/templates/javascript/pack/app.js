@@ -23,7 +23,7 @@ const add = tool({
   run({ text }, { settings }) {
     const [kept] = db.one("SELECT count(id) FROM my_pack_notes") ?? [0];
     if (kept >= settings.max_notes) {
-      throw new Refusal("NOTES_FULL", `${kept} notes exist, the maximum`, "Ask the operator to raise max_notes in [packs.my-pack.config].", {
+      throw new Refusal("NOTES_FULL", `the maximum of ${kept} notes is reached`, "Ask the operator to raise max_notes in [packs.my-pack.config].", {
         context: { max_notes: settings.max_notes },
       });
     }

@@ -7,7 +7,7 @@ test("notes are kept until there are too many", async () => {
   const session = await Session.open(pack, { settings: { max_notes: 2 } });
   session.call("my_pack_add", { text: "the build needs protoc" });
   session.call("my_pack_add", { text: "releases are cut on Fridays" });
-  expect(() => session.call("my_pack_add", { text: "one too many" })).toThrow(/2 notes exist/);
+  expect(() => session.call("my_pack_add", { text: "one too many" })).toThrow(/maximum of 2 notes/);
   const { notes } = session.call("my_pack_list", { limit: 1 });
   expect(notes.map((note) => note.text)).toEqual(["releases are cut on Fridays"]);
   expect(() => session.call("my_pack_list", { limit: 0, x: 1 })).toThrow(/limit: breaks minimum 1; x: is not known/);

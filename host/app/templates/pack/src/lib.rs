@@ -79,7 +79,7 @@ impl Tool for AddNote {
         let kept: i64 = row.map_or(Ok(0), |row| row.get(0))?;
         if kept >= settings.max_notes {
             return Err(
-                ToolError::new("NOTES_FULL", format!("{kept} notes exist, the maximum"))
+                ToolError::new("NOTES_FULL", format!("the maximum of {kept} notes is reached"))
                     .remediation("Ask the operator to raise max_notes in [packs.my-pack.config].")
                     .context("max_notes", settings.max_notes),
             );
@@ -168,7 +168,7 @@ mod tests {
             "#,
         );
         assert!(
-            log.contains("err NOTES_FULL: 2 notes exist, the maximum"),
+            log.contains("err NOTES_FULL: the maximum of 2 notes is reached"),
             "{log}"
         );
         let listed = log

@@ -62,7 +62,7 @@ def my_pack_add(call: Call, text: Text) -> Note:
     if kept >= most:
         raise Refusal(
             "NOTES_FULL",
-            f"{kept} notes exist, the maximum",
+            f"the maximum of {kept} notes is reached",
             "Ask the operator to raise max_notes in [packs.my-pack.config].",
             context={"max_notes": most},
         )
