@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 pub struct Budget {
     /// Limit of the envelope.
     pub limit: i64,
-    /// Booked units.
+    /// Used units.
     pub used: i64,
     /// Units that running calls have reserved.
     pub reserved: i64,

@@ -7,14 +7,14 @@ use tollgate_sdk::Blocker;
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(rename_all = "SCREAMING_SNAKE_CASE")]
 pub enum State {
-    /// Calls may belong to it.
+    /// The envelope admits calls.
     #[default]
     Open,
-    /// Its owner closed it as done.
+    /// Closed as a success by its owner.
     ClosedSuccess,
-    /// Its owner closed it as failed, or a limit did.
+    /// Closed as failed by its owner or by a limit.
     ClosedFailed,
-    /// Its connection or its host went away.
+    /// Closed because its connection or its host ended.
     ClosedInterrupted,
 }
 
@@ -42,20 +42,20 @@ impl State {
     }
 }
 
-/// Limits of an envelope. Absent: counted, not limited.
+/// Limits of an envelope. Without a limit, use is only counted.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct Limits {
-    /// Most calls that may change something.
+    /// Maximum number of calls that may change something.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub max_mutations: Option<i64>,
     /// Maximum number of test runs.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub max_test_runs: Option<i64>,
-    /// Longest time it is open, in seconds.
+    /// Maximum time that it is open, in seconds.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub max_duration_sec: Option<i64>,
-    /// Most edits of its workspaces that no call made.
+    /// Maximum number of edits of its workspaces that no call made.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub max_edits: Option<i64>,
 }

@@ -14,7 +14,7 @@ pub enum TaskState {
     Completed,
     /// The call was cancelled.
     Cancelled,
-    /// The call broke off, or its host ended.
+    /// The call did not complete, for example because its host ended.
     Failed,
 }
 

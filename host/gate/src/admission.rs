@@ -130,7 +130,10 @@ pub(super) fn first(caller: &Caller) -> Result<(), ToolError> {
         "REQUEST_ID_REPEATED",
         "this session sent a request with this id before; nothing was run",
     )
-    .remediation("Give each request of a session an id of its own. To learn how the first one ended, look it up in the ledger.")
+    .remediation(
+        "Give each request of a session its own id. To learn how the first request ended, look it up in the \
+        ledger.",
+    )
     .context("request_id", tollgate_core::text::clean(id)))
 }
 
@@ -149,9 +152,12 @@ pub(super) fn may_call(tool: &ToolEntry, caller: &Caller) -> Result<(), ToolErro
     }
     Err(ToolError::new(
         "SCOPE_MISSING",
-        "the token allows only read tools, and this tool can make changes; nothing was run",
+        "the token allows only `read` tools, but this tool can make changes; nothing was run",
     )
-    .remediation("Call tools that read. For others, ask the operator for another token: tollgate tokens add NAME --scope write.")
+    .remediation(
+        "Call only `read` tools, or ask the operator for another token: tollgate tokens add NAME --scope \
+        write.",
+    )
     .context("scope", "write"))
 }
 
@@ -200,7 +206,7 @@ pub(super) fn correlate(
     {
         return Err(ToolError::new(
             "ENVELOPE_CONFLICT",
-            "the argument and the _meta name different envelopes",
+            "the argument envelope_id and _meta name different envelopes",
         )
         .remediation("Name the envelope in one of the two places, or the same envelope in both.")
         .context("argument", argument.as_str())
@@ -221,7 +227,7 @@ pub(super) fn correlate(
     };
     if envelope.is_none() && required {
         return Err(
-            ToolError::new("ENVELOPE_REQUIRED", "calls must belong to an envelope here")
+            ToolError::new("ENVELOPE_REQUIRED", "this call requires an open envelope")
                 .remediation("Open an envelope and pass its id as envelope_id.")
                 .next_call(NextCall::new("envelope_open", json!({}))),
         );

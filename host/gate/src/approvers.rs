@@ -71,7 +71,8 @@ impl Answerer<'_> {
         };
         if self.identity.is_none() && !self.is_local {
             return unknown(
-                "over HTTP, only a caller with a proven identity may answer an approval".to_owned(),
+                "over HTTP, only a caller with a proven identity may answer a request for approval"
+                    .to_owned(),
                 "Tell the user to answer with `tollgate approvals` on the server's machine, or in a call with a bearer \
                  token.",
             );
@@ -117,7 +118,7 @@ impl Answerer<'_> {
         };
         if rules.proven && self.identity.is_none() {
             return unknown(
-                "this approval counts only from a caller with a proven identity".to_owned(),
+                "only a caller with a proven identity may answer this request for approval".to_owned(),
                 "Answer over HTTP with a bearer token.",
             );
         }
@@ -126,9 +127,9 @@ impl Answerer<'_> {
                 return Some(
                     ToolError::new(
                         "ASKER_UNKNOWN",
-                        "the identity of this approval's requester is not proven",
+                        "the identity of the requester of this approval is not proven",
                     )
-                    .remediation("Request it over a connection with a proven identity."),
+                    .remediation("Request the approval over a connection with a proven identity."),
                 );
             }
             let proven = self.identity.is_some() && asked.by.identity.is_some();

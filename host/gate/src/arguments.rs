@@ -85,14 +85,14 @@ pub(super) fn check(
         note_nuls(arguments, String::new(), &mut places);
     }
     if !places.is_empty() {
-        let what = "it contains the character U+0000, which the database cannot store";
+        let what = "the value contains the character U+0000, which the database cannot store";
         let blockers = places.iter().take(MAX_PROBLEMS);
         return Err(Failure::refused(
             error(
                 "INVALID_ARGUMENTS",
-                "the arguments hold a character that cannot be stored",
+                "the arguments contain a character that cannot be stored",
             )
-            .remediation("Leave the character out; send binary data as base64 or as a file.")
+            .remediation("Remove the character; send binary data as base64 or as a file.")
             .blockers(blockers.map(|at| problem(at, what.to_owned()))),
         ));
     }
@@ -111,9 +111,12 @@ pub(super) fn check(
         .take(MAX_PROBLEMS)
         .collect();
     Err(Failure::refused(
-        error("INVALID_ARGUMENTS", "the arguments do not fit the tool")
-            .remediation("Correct every field named in blockers and call again.")
-            .blockers(blockers),
+        error(
+            "INVALID_ARGUMENTS",
+            "the arguments do not match the tool's input schema",
+        )
+        .remediation("Correct every field named in blockers and call again.")
+        .blockers(blockers),
     ))
 }
 
@@ -171,11 +174,16 @@ fn problems(err: &ValidationError<'_>, schema: &Map<String, Value>) -> Vec<Block
             })
             .collect(),
         ValidationErrorKind::MaxLength { limit } => {
-            vec![problem(&at, format!("it is longer than {limit} characters"))]
+            vec![problem(
+                &at,
+                format!("the value is longer than {limit} characters"),
+            )]
         }
         // The message follows the value, which may be too long to show.
         _ => match err.to_string() {
-            message if message.len() > MAX_QUOTE => vec![problem(&at, err.masked_with("it").to_string())],
+            message if message.len() > MAX_QUOTE => {
+                vec![problem(&at, err.masked_with("the value").to_string())]
+            }
             message => {
                 let wanted = fields::wanted(schema, err.schema_path().as_str());
                 vec![problem(&at, message + &wanted.unwrap_or_default())]

@@ -59,7 +59,7 @@ pub(super) fn find(
         Some(_) => blockers.push(
             Blocker::new(
                 "INVALID_FIELD",
-                "it is not a list of objects with `tool` and `args`",
+                "must be a list of objects with `tool` and `args`",
             )
             .field(argument.as_str()),
         ),
@@ -74,7 +74,7 @@ pub(super) fn find(
             tool.spec.name
         ),
     )
-    .remediation("Correct every member named in blockers and call again.")
+    .remediation("Correct every call named in blockers, then call again.")
     .blockers(blockers))
 }
 
@@ -132,9 +132,9 @@ fn check_count(tool: &ToolEntry, members: usize) -> Result<(), ToolError> {
     let name = &tool.spec.name;
     Err(ToolError::new(
         "MEMBERS_REFUSED",
-        format!("{name} is asked to run {members} calls"),
+        format!("{name} got {members} calls, but at most {MAX_MEMBERS} are allowed"),
     )
-    .remediation(format!("Send at most {MAX_MEMBERS} at once."))
+    .remediation(format!("Send at most {MAX_MEMBERS} calls at once."))
     .context("limit", MAX_MEMBERS))
 }
 
@@ -151,7 +151,7 @@ fn check_room(tool: &ToolEntry, inherited: &Map<String, Value>, members: usize) 
             tool.spec.name
         ),
     )
-    .remediation("Send fewer members at once.")
+    .remediation("Send fewer calls at once.")
     .context("limit", arguments::MAX_BYTES))
 }
 
@@ -209,11 +209,11 @@ impl Fault {
         let (code, message) = match self {
             Fault::Shape => (
                 "INVALID_FIELD",
-                "it is not an object with a tool's name in `tool` and an object in `args`".to_owned(),
+                "must be an object with a tool's name in `tool` and an object in `args`".to_owned(),
             ),
             Fault::Extra(name) => (
                 "INVALID_FIELD",
-                format!("`{name}` is not a field of a member; its fields are `tool` and `args`"),
+                format!("`{name}` is not a field of a call; the fields are `tool` and `args`"),
             ),
             Fault::Unknown(name) => ("UNKNOWN_TOOL", format!("there is no tool `{name}`")),
             Fault::OtherPack(name) => (

@@ -170,7 +170,8 @@ pub struct CallOutcome {
 #[error(
     "there is no tool `{name}`{}{}",
     .nearest.as_ref().map(|near| format!("; did you mean `{near}`?")).unwrap_or_default(),
-    if .preparing.is_empty() { String::new() } else { format!("; tools of {} appear once it is prepared, so try again soon", .preparing.join(", ")) }
+    if .preparing.is_empty() { String::new() } else { format!("; the tools of {} are available after preparation, so \
+        try again soon", .preparing.join(", ")) }
 )]
 pub struct UnknownTool {
     /// Name of the called tool.

@@ -25,7 +25,7 @@ pub(super) fn unseen(session: &Session, pending: &PendingOperation) -> StoreResu
     let mut refusal = ToolError::new(
         "WORK_TREE_UNSEEN",
         format!(
-            "edits of the work tree are limited to {limit}, and the work tree cannot be inspected: {}; nothing was run",
+            "edits of the work tree are limited to {limit}, but the work tree cannot be inspected: {}; nothing was run",
             unseen.why
         ),
     )

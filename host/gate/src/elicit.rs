@@ -87,7 +87,7 @@ pub fn misfit(question: &Question, answer: &Answer) -> Option<String> {
         return None;
     }
     if !answer.content.is_object() {
-        return Some("its content is not an object".to_owned());
+        return Some("the content is not an object".to_owned());
     }
     // An invalid form accepts every answer.
     let validator = jsonschema::validator_for(form).ok()?;
@@ -160,7 +160,10 @@ fn name(said: &str) -> Result<String, String> {
     if is_name {
         Ok(said.to_owned())
     } else {
-        Err(format!("{:?} names no content", text::cut(said, 100)))
+        Err(format!(
+            "{:?} is not a valid address or media type",
+            text::cut(said, 100)
+        ))
     }
 }
 

@@ -174,7 +174,7 @@ fn name_trap(
         .remediation("Ask for less at once, or report the operation's id to the pack's author."),
         (None, _) if deadline.is_narrowed() => ToolError::new(
             "TRANSACTION_LIMIT",
-            format!("pack `{pack}` kept a transaction open for longer than it may; it was rolled back"),
+            format!("pack `{pack}` kept a transaction open for too long; the transaction was rolled back"),
         )
         .remediation("Do less in one transaction; the operator can raise limits.write_ms of the pack.")
         .context(
@@ -216,11 +216,12 @@ impl fmt::Display for Changed {
         match self {
             Changed::Nothing => f.write_str("nothing was changed"),
             Changed::Committed(0) => {
-                f.write_str("it stored nothing, but a program that it ran may have changed files")
+                f.write_str("the call stored nothing, but a program that it ran may have changed files")
             }
             Changed::Committed(commits) => write!(
                 f,
-                "its {commits} committed transactions and the changes made by its programs remain"
+                "{} of the call and the changes made by its programs were not rolled back",
+                tollgate_core::text::counted(*commits, "committed transaction")
             ),
         }
     }

@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 
 use serde_json::json;
 use tollgate_core::envelope::{Refusal, State};
+use tollgate_core::text::counted;
 use tollgate_sdk::{NextCall, ToolError};
 use tollgate_store::storage::Envelope;
 
@@ -14,22 +15,25 @@ pub(crate) fn refused(envelope: &Envelope, refusal: Refusal, boot_ms: i64) -> To
     let id = envelope.id.as_str();
     let standing = &envelope.standing;
     let message = match refusal {
-        Refusal::Closed(state) => format!("envelope {id} is {}{}", state.as_str(), how_it_ended(envelope)),
-        Refusal::Mutations { limit, left: 0 } => {
-            format!("envelope {id} has used all {limit} of its mutations and is now closed")
-        }
-        Refusal::Mutations { limit, left } => {
-            format!("envelope {id} has {left} of {limit} mutations left, fewer than the call needs")
-        }
-        Refusal::TestRuns { limit } => {
-            format!("envelope {id} has used all {limit} of its test runs; other calls are still admitted")
-        }
+        Refusal::Closed(state) => format!("envelope {id} {}", how_it_ended(envelope, state)),
+        Refusal::Mutations { limit, left: 0 } => format!(
+            "envelope {id} has used up its limit of {} and is now closed",
+            counted(limit, "mutation")
+        ),
+        Refusal::Mutations { limit, left } => format!(
+            "envelope {id} has {} left of {limit}, fewer than the call needs",
+            counted(left, "mutation")
+        ),
+        Refusal::TestRuns { limit } => format!(
+            "envelope {id} has used up its limit of {}; other calls are still admitted",
+            counted(limit, "test run")
+        ),
         Refusal::Edits { limit } => format!(
-            "the work tree was edited more than the {limit} times that envelope {id} allows, and the envelope \
-             is now closed"
+            "envelope {id} has exceeded its limit of {} of the work tree and is now closed",
+            counted(limit, "edit")
         ),
         Refusal::Duration { limit, .. } => {
-            format!("envelope {id} has used all {limit} s of its time and is now closed")
+            format!("envelope {id} has used up its time limit of {limit} s and is now closed")
         }
     };
     let (limit, used) = match refusal {
@@ -85,24 +89,24 @@ fn remediation(envelope: &Envelope, refusal: Refusal) -> &'static str {
     }
 }
 
-/// Ending of a closed envelope, as the end of a sentence.
-fn how_it_ended(envelope: &Envelope) -> String {
+/// Ending of a closed envelope, as the end of a sentence about it.
+fn how_it_ended(envelope: &Envelope, state: State) -> String {
     let limits = &envelope.standing.limits;
     let limit = |limit: Option<i64>| limit.unwrap_or_default();
     let why = match (envelope.closed_by.as_deref(), &envelope.closed_actor) {
         (None, Some(actor)) => format!("{} closed it", tollgate_core::client_name::caller(actor)),
         (None, None) => "a caller closed it".to_owned(),
         (Some("MUTATION_BUDGET_EXHAUSTED"), _) => {
-            format!("all {} mutations were used", limit(limits.max_mutations))
+            let most = counted(limit(limits.max_mutations), "mutation");
+            format!("its limit of {most} was used up")
         }
         (Some("EDIT_BUDGET_EXHAUSTED"), _) => {
-            format!(
-                "its work tree was edited more than {} times",
-                limit(limits.max_edits)
-            )
+            let most = counted(limit(limits.max_edits), "edit");
+            format!("its limit of {most} of the work tree was exceeded")
         }
         (Some("DURATION_EXCEEDED"), _) => {
-            format!("all {} s of its time were used", limit(limits.max_duration_sec))
+            let most = limit(limits.max_duration_sec);
+            format!("its time limit of {most} s was used up")
         }
         (Some("DISCONNECTED"), _) => "its client disconnected".to_owned(),
         (Some("HOST_GONE"), _) => "its host process ended".to_owned(),
@@ -110,12 +114,15 @@ fn how_it_ended(envelope: &Envelope) -> String {
         (Some("PARENT_CLOSED"), _) => "its enclosing envelope was closed".to_owned(),
         (Some(other), _) => other.to_owned(),
     };
-    let at = envelope.closed_at.as_deref().unwrap_or_default();
+    let since = match envelope.closed_at.as_deref() {
+        Some(at) => format!("has been {} since {at}", state.as_str()),
+        None => format!("is {}", state.as_str()),
+    };
     let note = envelope.note.iter().map(|note| {
         let note = tollgate_core::text::clean(tollgate_core::text::cut(note, 200));
         format!("; note: {note}")
     });
-    format!(": {why} at {at}{}", note.collect::<String>())
+    format!("{since}, because {why}{}", note.collect::<String>())
 }
 
 /// Refusal because there is no envelope with this id.

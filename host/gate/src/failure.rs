@@ -71,7 +71,7 @@ pub(super) fn lost_transaction() -> Failure {
 pub(super) fn in_the_way() -> Failure {
     let error = ToolError::new(
         "STORAGE_BUSY",
-        "another transaction conflicted with the call's; nothing was changed",
+        "the call conflicted with another transaction; nothing was changed",
     );
     Failure::host(error.remediation("Call again."))
 }
@@ -89,13 +89,13 @@ pub(super) fn storage_failed(err: &StoreError) -> Failure {
             .remediation("Free disk space and call again."),
         StoreFailure::Busy => ToolError::new(
             "STORAGE_BUSY",
-            "another process holds the database; nothing was changed",
+            "another process has locked the database; nothing was changed",
         )
         .remediation("Call again."),
         StoreFailure::Conflict => return in_the_way(),
         StoreFailure::Interrupted => ToolError::new(
             "STORAGE_BUSY",
-            "the call's time limit passed before the database could run it; nothing was changed",
+            "the call reached its time limit while waiting for the database; nothing was changed",
         )
         .remediation("Call again when the host has less to do, or with fewer rows at once."),
         StoreFailure::Lost => return unreachable(),
@@ -134,14 +134,14 @@ pub(super) fn unrecorded(err: &StoreError) -> Failure {
     };
     let error = ToolError::new(
         "OUTCOME_UNKNOWN",
-        format!("{what} while the call was committed; whether it took effect is not known"),
+        format!("{what} while the call was committed; it is unknown whether the call took effect"),
     );
     Failure::host(error.remediation(CHECK_FIRST))
 }
 
 /// Error for the caller of a call that ran outside any transaction, and whose row could not be recorded.
 pub(super) fn ran_unrecorded(failure: &Failure) -> Failure {
-    let mut message = "the call ran, and the ledger could not record it".to_owned();
+    let mut message = "the call ran, but the ledger could not record it".to_owned();
     // The rest of the message is about a call that was rolled back.
     if let Some(obstacle) = failure.error.message.strip_prefix(NOTHING_CHANGED) {
         message.push_str(": ");
@@ -164,7 +164,7 @@ pub(super) fn recorded_elsewhere() -> Failure {
 pub(super) fn ran_unreachable() -> Failure {
     let error = ToolError::new(
         "OUTCOME_UNKNOWN",
-        "the database server could not be reached while the call ran; what it did until then is not known",
+        "the database server could not be reached while the call ran; the effects of the call until then are unknown",
     );
     Failure::host(error.remediation(CHECK_FIRST))
 }

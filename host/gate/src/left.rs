@@ -19,7 +19,7 @@ pub struct Left {
     /// Test runs that are left.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub test_runs: Option<i64>,
-    /// Edits of the work tree by others than calls that are left.
+    /// Edits of the work tree outside of calls that are left.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub edits: Option<i64>,
     /// Seconds that are left.

@@ -371,7 +371,7 @@ impl Gate {
     pub fn leave(&self) {
         self.leaving.cancel_because(Reason {
             code: "DISCONNECTED",
-            message: "the client went away".to_owned(),
+            message: "the client disconnected".to_owned(),
         });
     }
 

@@ -70,9 +70,10 @@ impl Drop for Ticket {
 
 fn too_many(load: Load) -> ToolError {
     let message = format!(
-        "{} calls of this identity with {} bytes of arguments have not ended; at most {MAX_CALLS} calls and {MAX_BYTES} \
-         bytes may wait at once",
-        load.calls, load.bytes
+        "too many unfinished calls of this identity: {} with {} bytes of arguments; at most {MAX_CALLS} calls and \
+         {MAX_BYTES} bytes may wait at once",
+        tollgate_core::text::counted(load.calls, "call"),
+        load.bytes
     );
     ToolError::new("TOO_MANY_CALLS", message)
         .remediation("Wait until earlier calls have ended, then call again.")

@@ -294,7 +294,7 @@ impl Recording {
             if change.patch_is_cut {
                 writeln!(
                     writer,
-                    "# {} changed files are not shown",
+                    "# changed files that are not shown: {}",
                     change.uncounted.max(1)
                 )?;
             }

@@ -76,7 +76,8 @@ impl Overtaken {
         let refusal = ToolError::new(
             "BUDGET_EXHAUSTED",
             format!(
-                "policy `{policy}` charges budget `{name}` for this call, but too few of its {} units are left; nothing was run",
+                "policy `{policy}` charges budget `{name}` for this call, but too few units are left (limit: {}); \
+                 nothing was run",
                 budget.limit
             ),
         )

@@ -123,7 +123,7 @@ pub(super) async fn code(
             "PACK_FAILED",
             format!("pack `{name}` was not loaded: {}", problems.join("; ")),
         )
-        .remediation("The operator has to fix it; tollgate packs list shows what is wrong.")
+        .remediation("Ask the operator to fix the pack; `tollgate packs list` shows the reason.")
         .context("pack", name.as_str())),
         None => Err(unready("pack", name)),
     }

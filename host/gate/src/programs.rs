@@ -154,9 +154,9 @@ impl Programs {
         if let Some((envelope, budget)) = budgets.iter().find(|(_, budget)| budget.left() == 0) {
             noted.other_limit = Some(BUDGET_EXHAUSTED);
             return Ok(Err(format!(
-                "{BUDGET_EXHAUSTED}: envelope {envelope} has used all {} units of budget `{COMMANDS_BUDGET}`, and a program takes \
-                 one",
-                budget.limit
+                "{BUDGET_EXHAUSTED}: envelope {envelope} has used up its budget `{COMMANDS_BUDGET}` of {}, and each program takes 1 \
+                 unit",
+                tollgate_core::text::counted(budget.limit, "unit")
             )));
         }
         if counts_as_test && let Err(refusal) = self.take(session, noted)? {

@@ -29,7 +29,7 @@ impl Gate {
         let compared = match compared {
             Some(Ok(compared)) if !compared.is_empty() => compared,
             Some(Err(err)) => {
-                tracing::warn!(%err, "comparing the work trees with their state after the last calls failed");
+                tracing::warn!(%err, "cannot compare the work trees with the states that the last calls left");
                 return;
             }
             _ => return,

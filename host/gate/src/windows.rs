@@ -179,13 +179,13 @@ fn refused(window: &Window, units: &Units, subject: &str, limit: u32, wait_ms: i
     };
     let wait_sec = wait_ms.max(1).saturating_add(999) / 1_000;
     let another = match is_unnamed {
-        true => " If the call is about a registered workspace, name it as workspace_list shows it.",
+        true => " If the call is about a registered workspace, pass its name from workspace_list.",
         false => "",
     };
     ToolError::new(
         "WINDOW_EXHAUSTED",
         format!(
-            "{whose} limit of {limit} {} within {}; nothing was run",
+            "{whose} limit of {} ({limit} within {}); nothing was run",
             units.what, window.per
         ),
     )

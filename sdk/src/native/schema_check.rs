@@ -56,12 +56,13 @@ pub(super) fn check(tool: &str, schema: &Value, arguments: &str) -> Result<(), T
     if problems.is_empty() {
         return Ok(());
     }
-    Err(
-        ToolError::new("INVALID_ARGUMENTS", "the arguments do not fit the tool")
-            .context("tool", tool)
-            .remediation("Correct every field named in blockers and call again.")
-            .blockers(problems),
+    Err(ToolError::new(
+        "INVALID_ARGUMENTS",
+        "the arguments do not match the tool's input schema",
     )
+    .context("tool", tool)
+    .remediation("Correct every field named in blockers and call again.")
+    .blockers(problems))
 }
 
 fn required(schema: &Value) -> Vec<&str> {

@@ -423,7 +423,7 @@ async fn registered_tests_are_test_runs_whichever_tool_starts_them() {
     assert!(run("echo tested").await.contains("tested"));
     let refused = run("echo tested").await;
     assert!(
-        refused.starts_with("not allowed: ") && refused.contains("has used all 2 of its test runs"),
+        refused.starts_with("not allowed: ") && refused.contains("has used up its limit of 2 test runs"),
         "{refused}"
     );
     assert!(run("echo other").await.contains("other"), "it is no test");
@@ -463,7 +463,7 @@ async fn programs_take_from_the_budget_for_commands_and_from_that_of_the_envelop
     let refused = run(&parts[1], "echo other").await;
     assert!(
         refused.contains(&format!(
-            "envelope {around} has used all 3 units of budget `commands`"
+            "envelope {around} has used up its budget `commands` of 3 units"
         )),
         "{refused}"
     );

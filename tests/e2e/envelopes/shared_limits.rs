@@ -260,7 +260,7 @@ async fn calls_that_name_no_registered_workspace_count_together_in_a_window_by_w
     let refusal = session.refused("envelope_open", json!({"workspace": "x"})).await;
     let words = refusal["message"].as_str().unwrap();
     assert!(words.starts_with(
-        "all calls that name no registered workspace have reached the limit of 2 envelopes within 1h"
+        "all calls that name no registered workspace have reached the limit of envelopes (2 within 1h)"
     ));
     assert!(
         refusal["remediation"]

@@ -312,7 +312,7 @@ fn a_policy_that_nobody_has_keeps_the_host_from_starting() {
     let output = place.run(&["tools"]);
     assert_eq!(output.status.code(), Some(2));
     let said = String::from_utf8_lossy(&output.stderr);
-    assert!(said.contains("policies.mine names no source"), "{said}");
+    assert!(said.contains("policies.mine has no source"), "{said}");
     assert!(said.contains("there is no built-in policy none"), "{said}");
 }
 

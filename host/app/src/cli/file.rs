@@ -61,7 +61,7 @@ pub(super) fn object(argument: &str) -> anyhow::Result<Map<String, Value>> {
         Value::Array(_) => "a list",
         Value::String(_) => "a string",
         Value::Number(_) => "a number",
-        Value::Bool(_) => "true or false",
+        Value::Bool(_) => "a boolean",
         Value::Null => "null",
     };
     anyhow::bail!("the input is {what}; {EXAMPLE}")

@@ -72,7 +72,7 @@ fn default_limit() -> u32 {
 /// A page of requests for approval.
 #[derive(Serialize, JsonSchema)]
 pub(super) struct Page {
-    /// The oldest first.
+    /// Requests, oldest first.
     approvals: Vec<View>,
     /// Cursor of the next page.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -362,7 +362,7 @@ fn answered(found: &StoredApproval, now_ms: i64) -> ToolError {
         "APPROVAL_ANSWERED",
         format!("the request {} is {status}{by}{at}", found.approval.id),
     )
-    .remediation("An answer is final. List what still waits with approval_list.")
+    .remediation("An answer is final. List pending requests with approval_list.")
     .context("status", status)
     .next_call(NextCall::new(List::NAME, json!({})))
 }
@@ -372,7 +372,7 @@ fn not_here(call: &NextCall) -> ToolError {
     let tool = text::clean(&call.tool);
     ToolError::new(
         "ANSWER_UNAVAILABLE",
-        format!("the answer is a call of {tool}, which this server does not have"),
+        format!("this request must be answered with {tool}, which this server does not have"),
     )
     .remediation("Answer where the pack is loaded and the tool exists.")
 }

@@ -45,7 +45,8 @@ fn addresses() -> Value {
         "path": "artifacts/{artifact_id}{?offset,limit}",
         "name": "artifact",
         "title": "Stored content",
-        "description": "A slice of stored content, such as a test's log; the next slice is named beside it.",
+        "description": "A slice of stored content, such as a test's log. The reply contains the address of the next \
+            slice.",
         "content": "content",
     }])
 }
@@ -186,7 +187,7 @@ fn write(bytes: &[u8]) -> (Encoding, String, usize) {
 fn not_found(id: &str) -> ToolError {
     ToolError::new("ARTIFACT_NOT_FOUND", format!("there is no artifact {id}"))
         .remediation(
-            "Take an id from artifact_ids of an operation; without [artifacts] enabled = true none are kept.",
+            "Take an id from artifact_ids of an operation; artifacts are kept only with [artifacts] enabled = true.",
         )
         .next_call(NextCall::new("ledger_query", serde_json::json!({})))
 }

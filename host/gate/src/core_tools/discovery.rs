@@ -175,7 +175,7 @@ fn nothing_fits(catalog: &Catalog, pack: Option<&str>) -> ToolError {
         _ => "no tool matches".to_owned(),
     };
     ToolError::new("NO_TOOL_FITS", message)
-        .remediation("Use other words, or leave query and pack out to see the names of all tools.")
+        .remediation("Use other words, or omit query and pack to see the names of all tools.")
         .context("packs", packs.into_iter().collect::<Vec<&str>>())
         .next_call(NextCall::new(Search::NAME, json!({ "limit": 50 })))
 }
@@ -294,8 +294,8 @@ impl Tool for ToolCall {
             None => unknown_tools(cx.catalog, &[("tool".to_owned(), &self.tool)]),
             Some(tool) if tool.spec.name == TOOL_CALL => {
                 ToolError::new("TOOL_CALL_NESTED", "tool_call cannot call itself")
-                    .remediation("Name the tool itself.")
-                    .blocker(Blocker::new("INVALID_FIELD", "it must be another tool").field("tool"))
+                    .remediation("Pass the name of the tool to call.")
+                    .blocker(Blocker::new("INVALID_FIELD", "must not be tool_call").field("tool"))
             }
             Some(_) => ToolError::new(
                 "INVALID_ARGUMENTS",
@@ -305,7 +305,7 @@ impl Tool for ToolCall {
                 ),
             )
             .remediation("Pass the arguments as an object, not as text.")
-            .blocker(Blocker::new("INVALID_FIELD", "it is not a JSON object").field("arguments"))
+            .blocker(Blocker::new("INVALID_FIELD", "must be a JSON object").field("arguments"))
             .next_call(NextCall::new(Describe::NAME, json!({ "tools": [name] }))),
         };
         Err(error.into())
@@ -315,7 +315,7 @@ impl Tool for ToolCall {
 fn kind(value: &Value) -> &'static str {
     match value {
         Value::Null => "null",
-        Value::Bool(_) => "true or false",
+        Value::Bool(_) => "a boolean",
         Value::Number(_) => "a number",
         Value::String(_) => "text",
         Value::Array(_) => "an array",

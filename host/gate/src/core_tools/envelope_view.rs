@@ -75,15 +75,15 @@ pub(super) struct EnvelopeView {
 /// Use of a named budget.
 #[derive(Debug, Clone, Serialize, JsonSchema)]
 pub(super) struct BudgetView {
-    /// Most units that may be used.
+    /// Maximum number of units.
     limit: i64,
-    /// Booked units.
+    /// Used units.
     used: i64,
     /// Units that running calls have reserved.
     reserved: i64,
     /// Units that can still be reserved.
     left: i64,
-    /// Booked part in percent.
+    /// Used part in percent.
     used_percent: i64,
 }
 
@@ -92,7 +92,7 @@ pub(super) struct BudgetView {
 pub(super) struct Flags {
     /// True if the newest mutation left the state unchanged.
     no_op: bool,
-    /// Number of mutations ago whose state the newest mutation restored.
+    /// Number of mutations since the state that the newest mutation restored.
     #[serde(skip_serializing_if = "Option::is_none")]
     oscillation_period: Option<usize>,
     /// True if the newest failure persists after a mutation.
@@ -140,10 +140,10 @@ pub(super) struct Percents {
     duration: Option<i64>,
 }
 
-/// The repository at the envelope's ends.
+/// The repository when the envelope was opened and when it was closed.
 #[derive(Debug, Clone, Serialize, JsonSchema)]
 pub(super) struct RepoSnapshot {
-    /// The commit, if the envelope is about a Git work tree.
+    /// Commit at the opening, if the envelope is about a Git work tree.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) git_head: Option<String>,
     /// State number of the work tree at the opening.
@@ -152,7 +152,7 @@ pub(super) struct RepoSnapshot {
     /// After a restart: true if the work tree was changed after the last call, false if not.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) changed_before_restart: Option<bool>,
-    /// The commit when it was closed.
+    /// Commit at the closing.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) closed_git_head: Option<String>,
 }

@@ -30,7 +30,7 @@ pub(super) struct Open {
     label: Option<String>,
     /// Limits, each at most the operator's ceiling. Default: the operator's limits.
     limits: Option<Limits>,
-    /// Id of the open parent envelope, whose limits bound all its parts together.
+    /// Id of the open parent envelope, whose limits bound all its child envelopes together.
     parent: Option<String>,
     /// If true, the envelope outlives its connection. Needs max_duration_sec.
     #[serde(default)]
@@ -54,7 +54,7 @@ impl Tool for Open {
         let limits =
             Limits::granted(&asked, &cx.settings.default, &cx.settings.ceiling).map_err(|problems| {
                 ToolError::new("LIMIT_INVALID", "the limits are outside the allowed range")
-                    .remediation("Ask for limits from 1 up to the operator's ceiling, or leave them out.")
+                    .remediation("Pass limits from 1 up to the operator's ceiling, or omit them.")
                     .blockers(problems)
             })?;
         if let Some(parent) = &self.parent {
@@ -118,7 +118,7 @@ fn check_parent(cx: &CoreCx<'_>, parent: &str) -> Result<(), CoreError> {
     }
     let error = ToolError::new(
         "LIMIT_INVALID",
-        format!("envelope {parent} is nested in {around} others, and the maximum is {MAX_DEPTH}"),
+        format!("envelope {parent} is nested {around} levels deep, and the maximum is {MAX_DEPTH}"),
     );
     Err(error.remediation("Name an outer envelope as the parent.").into())
 }
@@ -153,7 +153,7 @@ pub(super) struct Close {
     /// Result or reason, for reports.
     #[schemars(length(max = 2000))]
     note: Option<String>,
-    /// If true, the reply has the report of ledger_report.
+    /// If true, the reply contains the report of ledger_report.
     #[serde(default)]
     report: bool,
     /// Your name, for the ledger. Default: the identity that the transport proved.

@@ -182,8 +182,9 @@ impl Fields {
         if blockers.is_empty() {
             return Ok(Fields { further });
         }
-        let refused = ToolError::new("INVALID_ARGUMENTS", "operations do not have all of these fields")
-            .remediation(format!("Pass `{ALL}` or fields of: {}.", known.join(", ")));
+        let refused = ToolError::new("INVALID_ARGUMENTS", "`fields` contains unknown names").remediation(
+            format!("Pass `{ALL}` or names from this list: {}.", known.join(", ")),
+        );
         Err(blockers.into_iter().fold(refused, ToolError::blocker))
     }
 
@@ -214,7 +215,7 @@ fn checked_fingerprint(text: String) -> Result<String, ToolError> {
     }
     let message = "failure_fingerprint is not 8 to 64 hex digits in lower case";
     Err(ToolError::new("INVALID_ARGUMENTS", message)
-        .remediation("Pass failure_fingerprint as a reply or a report has it, or its first digits.")
+        .remediation("Pass failure_fingerprint from a reply or a report, or at least its first 8 digits.")
         .blocker(Blocker::new("INVALID_FIELD", message).field("failure_fingerprint")))
 }
 
@@ -326,7 +327,7 @@ pub struct ReportView {
     /// The newest test run.
     #[serde(skip_serializing_if = "Option::is_none")]
     last_tests: Option<LastTests>,
-    /// Newest run of each test command in each workspace, parts of the envelope included.
+    /// Newest run of each test command in each workspace, child envelopes included.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     tests: Vec<NewestRun>,
     /// Edits that no test run followed.
@@ -338,7 +339,7 @@ pub struct ReportView {
     /// Workspaces whose edits returned to earlier states.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     circles: Vec<Circle>,
-    /// Parts of the envelope.
+    /// Child envelopes.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     parts: Vec<Part>,
     /// The report as prose.

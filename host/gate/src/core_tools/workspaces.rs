@@ -34,7 +34,7 @@ struct View {
     /// Commit of the work tree.
     #[serde(skip_serializing_if = "Option::is_none")]
     git_head: Option<String>,
-    /// Words of each registered test, by name.
+    /// Command of each registered test, by name.
     tests: BTreeMap<String, Vec<String>>,
     /// Path prefixes that packs may write to.
     write: Vec<String>,

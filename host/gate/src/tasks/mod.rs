@@ -93,7 +93,7 @@ pub(crate) fn check(tool: &ToolEntry, tasking: &Tasking) -> Result<(), ToolError
     match (tool.task, tasking) {
         (TaskMode::Required, Tasking::Lacking) => {
             let why = format!(
-                "calls of {} take long, so only clients with MCP's extension for tasks can make them",
+                "calls to {} take a long time, so they require a client that supports MCP's tasks extension",
                 tool.spec.name
             );
             Err(ToolError::new(TASKS_REQUIRED, why).remediation(
@@ -428,7 +428,7 @@ fn unknown(id: &str) -> ToolError {
         "UNKNOWN_TASK",
         format!("there is no task `{id}`, or it has expired"),
     )
-    .remediation("Use the taskId of a tools/call of the same identity, within its ttlMs.")
+    .remediation("Use a taskId that tools/call returned to the same identity, within its ttlMs.")
 }
 
 fn not_stored() -> ToolError {

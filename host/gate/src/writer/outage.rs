@@ -65,7 +65,7 @@ impl Outage {
         if state.dropped > 0 {
             tracing::error!(
                 rows = std::mem::take(&mut state.dropped),
-                "too many calls came while the database could not be reached, and their rows are not in the ledger"
+                "the ledger lacks rows: more calls were refused during the database outage than could be queued"
             );
         }
     }

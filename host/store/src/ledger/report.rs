@@ -62,7 +62,7 @@ pub struct Story {
     /// The newest test run.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub last_tests: Option<LastTests>,
-    /// Newest run of each test command in each workspace, parts of the envelope included.
+    /// Newest run of each test command in each workspace, child envelopes included.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub tests: Vec<NewestRun>,
     /// Edits that no test run followed.
@@ -74,7 +74,7 @@ pub struct Story {
     /// Workspaces whose edits went back to earlier states.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub circles: Vec<Circle>,
-    /// Parts of the envelope.
+    /// Child envelopes.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub parts: Vec<Part>,
 }

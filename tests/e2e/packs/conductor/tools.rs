@@ -68,7 +68,7 @@ async fn prompts_are_listed_said_and_recorded() {
     session.close().await;
     expect![[r#"
         Plan this job: Export reports
-        Mcp error: -32602: INVALID_ARGUMENTS: the arguments do not fit the tool({"error":{"code":"INVALID_ARGUMENTS","message":"the arguments do not fit the tool","remediation":"Correct every field named in blockers and call again.","blockers":[{"code":"INVALID_FIELD","message":"goal is required","field":"goal"}],"context":{"tool":"plan_job"}}})
+        Mcp error: -32602: INVALID_ARGUMENTS: the arguments do not match the tool's input schema({"error":{"code":"INVALID_ARGUMENTS","message":"the arguments do not match the tool's input schema","remediation":"Correct every field named in blockers and call again.","blockers":[{"code":"INVALID_FIELD","message":"goal is required","field":"goal"}],"context":{"tool":"plan_job"}}})
         Mcp error: -32602: NOT_FOUND: there is no job JOB-NONE({"error":{"code":"NOT_FOUND","message":"there is no job JOB-NONE","remediation":"Look the id up with job_get or job_list. If your tool list lacks job_get, job_list, use tool_call.","blockers":[{"code":"NOT_FOUND","message":"there is no job JOB-NONE","next_call":{"tool":"job_list","arguments":{}}}],"context":{},"next_call":{"tool":"job_list","arguments":{}}}})
         Mcp error: -32602: there is no prompt `job_get`
         Mcp error: -32602: there is no tool `plan_job`"#]].assert_eq(&log);

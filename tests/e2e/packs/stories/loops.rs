@@ -52,7 +52,10 @@ async fn an_agent_that_loops_on_a_failing_test_is_told_and_stopped() {
     let refusal = session.refused("test_run", json!({})).await;
     assert_eq!(refusal["code"], "ENVELOPE_CLOSED");
     let message = refusal["message"].as_str().unwrap();
-    assert!(message.contains("all 4 mutations were used"), "{message}");
+    assert!(
+        message.contains("its limit of 4 mutations was used up"),
+        "{message}"
+    );
     let report = follow(&session, &refusal).await;
     let text = report["text"].as_str().unwrap();
     assert!(text.contains("test_calc.py::test_add"), "{text}");
