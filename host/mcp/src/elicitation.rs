@@ -55,7 +55,7 @@ impl Seal {
             // The user took too long, so the question is asked again.
             Some(Err(RequestStateError::Expired)) => Ok(Kept::default()),
             Some(Err(err)) => {
-                tracing::debug!(%err, "a request came with a state that cannot be trusted");
+                tracing::debug!(%err, "the requestState of a request is not authentic");
                 let why = "the requestState does not match this request";
                 Err(ErrorData::invalid_params(why, None))
             }

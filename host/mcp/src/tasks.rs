@@ -328,7 +328,7 @@ fn unfit(key: &str, why: &str) -> ToolError {
         ANSWER_INVALID,
         format!("the answer to `{key}` does not fit its question: {why}; the question is still open"),
     )
-    .remediation("Send all answers again, as the requestedSchema of each question says.")
+    .remediation("Send all answers again; each must match the requestedSchema of its question.")
     .context("key", key)
 }
 

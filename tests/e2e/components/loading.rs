@@ -101,7 +101,7 @@ fn an_import_that_nobody_offers() {
 fn a_tool_that_another_pack_has() {
     let said = refusal("name-taken", &guest("name-taken"));
     assert!(
-        said.contains("it claims tool `task_get`, which pack `task-store` also has"),
+        said.contains("tool `task_get` also belongs to pack `task-store`"),
         "{said}"
     );
 }
@@ -185,7 +185,7 @@ fn configuration_for_a_pack_that_takes_none() {
     ));
     let output = place.run(&["packs", "list"]);
     let said = String::from_utf8_lossy(&output.stderr);
-    assert!(said.contains("it accepts no configuration"), "{said}");
+    assert!(said.contains("it does not accept a configuration"), "{said}");
 }
 
 #[test]

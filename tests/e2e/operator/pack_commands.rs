@@ -144,7 +144,7 @@ fn a_component_asks_and_the_operator_grants() {
 fn what_would_not_load_is_not_added() {
     let place = Place::new();
     for (name, why) in [
-        ("name-taken", "it claims tool `task_get`"),
+        ("name-taken", "tool `task_get` also belongs to"),
         (
             "migration-foreign",
             "cannot run its migrations: step 0001_init, statement 2",

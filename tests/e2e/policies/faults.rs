@@ -216,7 +216,7 @@ async fn one_that_cannot_be_loaded_denies_what_it_would_judge() {
                 "{}\nconfig = {{ when = \"true\", message = \"m\" }}",
                 of(&name_taken)
             ),
-            "its manifest has the name `cel`, which belongs to a built-in policy",
+            "the name in its manifest, `cel`, belongs to a built-in policy",
         ),
         (nothing, "cannot read the file"),
         (pinned, "but the pinned one is"),
@@ -264,7 +264,7 @@ async fn two_components_of_one_name_do_not_share_their_tables() {
     let said = String::from_utf8_lossy(&listed.stderr).into_owned();
     assert!(
         said.contains(
-            "its manifest has the name `task-store`, which the component of [policies.again] already has"
+            "the name in its manifest, `task-store`, already belongs to the component of [policies.again]"
         ),
         "{said}"
     );

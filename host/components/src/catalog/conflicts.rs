@@ -31,7 +31,7 @@ impl Catalog {
             .find(|other| other != name && prefixes_clash(other, name))
         {
             problems.push(format!(
-                "its tables could clash with those of pack `{other}`; rename it"
+                "its tables could clash with those of pack `{other}`; rename the pack"
             ));
         }
         problems.extend(self.taken_addresses(pack));
@@ -44,8 +44,8 @@ impl Catalog {
             for name in std::iter::once(&tool.name).chain(&tool.aliases) {
                 if let Some(holder) = self.claimant(name) {
                     problems.push(format!(
-                        "it claims tool `{name}`, which pack `{holder}` also has; disable one, or exclude the tool \
-                         from one"
+                        "tool `{name}` also belongs to pack `{holder}`; disable one of the packs, or exclude the tool \
+                         from one of them"
                     ));
                 }
             }

@@ -319,6 +319,6 @@ fn make_own_tables<'a>(loader: &Loader, packs: impl Iterator<Item = &'a Pack>, k
     if own.len() > 1
         && let Err(err) = loader.migrate_together(own)
     {
-        tracing::debug!(%err, "tables were not made together");
+        tracing::debug!(%err, "cannot create the tables of all packs in one transaction");
     }
 }

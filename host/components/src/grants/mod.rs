@@ -176,7 +176,7 @@ pub fn missing_grants(table: &str, wants: &[Want], grants: &Grants, trust: Trust
         .into_iter()
         .map(|missing| {
             format!(
-                "it wants to {} but was not granted that; to grant it, set `{}` in [{table}]",
+                "the request to {} is not granted; to grant it, set `{}` in [{table}]",
                 missing.what, missing.line
             )
         })
@@ -344,12 +344,13 @@ impl Grants {
             }
             _ => {
                 return Err(format!(
-                    "{flag:?} grants nothing; write workspaces=NAME,… process=NAME,… budgets=NAME,… client=model,roots ledger, artifacts or charges"
+                    "{flag:?} is not a grant; write workspaces=NAME,… process=NAME,… budgets=NAME,… client=model,roots \
+                     ledger, artifacts or charges"
                 ));
             }
         };
         if names.is_empty() {
-            return Err(format!("{flag:?} names nothing; write {key}=NAME,…"));
+            return Err(format!("{flag:?} contains no name; write {key}=NAME,…"));
         }
         list.get_or_insert_default().extend(names);
         Ok(())

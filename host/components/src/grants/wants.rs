@@ -18,7 +18,10 @@ const PROCESS_WORDS: &[(&str, &str)] = &[("git", "git access"), ("tests", "the r
 /// Problems of a component's requests.
 pub fn problems(wants: &[Want]) -> Vec<String> {
     if wants.len() > MAX_WANTS {
-        return vec![format!("it has {} wants, more than {MAX_WANTS}", wants.len())];
+        return vec![format!(
+            "it has {} requests (`wants`), more than {MAX_WANTS}",
+            wants.len()
+        )];
     }
     wants.iter().filter_map(problem).collect()
 }
@@ -27,15 +30,15 @@ fn problem(want: &Want) -> Option<String> {
     match want {
         Want::Process(program) => program_problem(program),
         Want::WorkspaceRead(name) if !is_name(name) && name != ANY => Some(format!(
-            "it wants to read workspace {}; write * or a name of letters, digits, `-`, `_` and `.`",
+            "it requests to read workspace {}; write * or a name of letters, digits, `-`, `_` and `.`",
             shown(name)
         )),
         Want::WorkspaceWrite(prefix) if !is_prefix(prefix) => Some(format!(
-            "it wants to write below {}; write a relative path without `..`",
+            "it requests to write below {}; write a relative path without `..`",
             shown(prefix)
         )),
         Want::Budget(name) if !is_name(name) && name != ANY => Some(format!(
-            "it wants to reserve from budget {}; write a name of letters, digits, `-`, `_` and `.`",
+            "it requests to reserve from budget {}; write a name of letters, digits, `-`, `_` and `.`",
             shown(name)
         )),
         _ => None,
@@ -47,7 +50,7 @@ fn problem(want: &Want) -> Option<String> {
 fn program_problem(program: &str) -> Option<String> {
     if let Some((_, meant)) = PROCESS_WORDS.iter().find(|(word, _)| *word == program) {
         return Some(format!(
-            "it wants to run a program `{program}`, which resolves to {meant} when granted; ask for {meant}"
+            "it requests to run a program `{program}`, which would be granted as {meant}; request {meant} instead"
         ));
     }
     let is_plain = |c: char| c.is_ascii_alphanumeric() || matches!(c, '.' | '_' | '+' | '-');
@@ -55,7 +58,7 @@ fn program_problem(program: &str) -> Option<String> {
     let is_program = starts_well && program.len() <= MAX_PROGRAM && program.chars().all(is_plain);
     (!is_program).then(|| {
         format!(
-            "it wants to run {}; write a program's name without its path, of at most {MAX_PROGRAM} letters, digits, \
+            "it requests to run {}; write a program's name without its path, of at most {MAX_PROGRAM} letters, digits, \
              `.`, `_`, `+` and `-`",
             shown(program)
         )

@@ -221,7 +221,7 @@ impl Cache {
     /// Code from this binary, which is stored as an entry.
     fn unpacked(&self, engine: &Engine, hash: &str, ahead: &Ahead) -> Option<Component> {
         if baseline_settings() != Some(ahead.settings) {
-            tracing::warn!("ignoring precompiled code, which is for other settings");
+            tracing::warn!("ignoring precompiled code that was built with different settings");
             return None;
         }
         let unpacked = self.unpack(engine, hash, ahead);

@@ -26,7 +26,9 @@ pub fn config_problems(table: &str, schema: Option<&Value>, config: &Map<String,
         return if config.is_empty() {
             Vec::new()
         } else {
-            vec![format!("it accepts no configuration; remove [{table}.config]")]
+            vec![format!(
+                "it does not accept a configuration; remove [{table}.config]"
+            )]
         };
     };
     match jsonschema::validator_for(schema) {

@@ -57,7 +57,7 @@ pub async fn run<T: Send + 'static>(
 ) -> Result<T, RegistryError> {
     let outcome = tokio::task::spawn_blocking(work).await;
     outcome.map_err(|err| RegistryError::Malformed {
-        what: "the work with a registry".to_owned(),
+        what: "the result of the request to a registry".to_owned(),
         why: err.to_string(),
     })?
 }

@@ -130,7 +130,7 @@ fn pack(
 ) -> Result<Pack, Vec<String>> {
     if manifest.name != source.name {
         return Err(vec![format!(
-            "it calls itself `{0}`; configure it as [packs.{0}]",
+            "the name in its manifest is `{0}`; configure the pack as [packs.{0}]",
             manifest.name
         )]);
     }

@@ -24,10 +24,11 @@ pub(super) fn refuse_namesakes(members: &mut [Member]) {
             .next();
         match (of_program, earlier) {
             (Some(_), _) => Some(format!(
-                "its manifest has the name `{own}`, which belongs to a built-in policy; rename it"
+                "the name in its manifest, `{own}`, belongs to a built-in policy; rename the component"
             )),
             (None, Some(earlier)) => Some(format!(
-                "its manifest has the name `{own}`, which the component of [policies.{earlier}] already has; rename one of them"
+                "the name in its manifest, `{own}`, already belongs to the component of [policies.{earlier}]; rename \
+                 one of the components"
             )),
             (None, None) => None,
         }
@@ -84,15 +85,16 @@ fn clash<'a>(
     let is_trusted = |other: &str| other.len() < own.len();
     if let Some(other) = builtin::policies().find(|other| clashes(other) && !is_trusted(other)) {
         return Some(format!(
-            "it calls itself `{own}`, and its tables could clash with those of the built-in policy `{other}`; rename it"
+            "the name in its manifest is `{own}`, so its tables could clash with those of the built-in policy \
+             `{other}`; rename the component"
         ));
     }
     let theirs =
         |&(other, _, is_builtin): &(&str, &str, bool)| clashes(other) && !(is_builtin && is_trusted(other));
     if let Some((other, place, _)) = loaded.find(theirs) {
         return Some(format!(
-            "it calls itself `{own}`, and its tables could clash with those of `{other}` in [policies.{place}]; rename \
-             one"
+            "the name in its manifest is `{own}`, so its tables could clash with those of `{other}` in \
+             [policies.{place}]; rename one of the components"
         ));
     }
     let known = known
@@ -103,8 +105,8 @@ fn clash<'a>(
     let mut known = known.filter(|other| clashes(other) && !(is_builtin(other) && is_trusted(other)));
     let other = known.next()?;
     Some(format!(
-        "it calls itself `{own}`, and its tables could clash with those that policy `{other}` has in the database; \
-         rename it"
+        "the name in its manifest is `{own}`, so its tables could clash with those of policy `{other}` in the \
+         database; rename the component"
     ))
 }
 

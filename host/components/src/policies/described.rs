@@ -73,7 +73,7 @@ impl Described {
         let phase = source.phase.and(manifest.phase);
         if phase.is_none() {
             problems.push(format!(
-                "with `phase` of [{table}] it would never be called; remove `phase`"
+                "with the `phase` in [{table}], it would never be called; remove `phase`"
             ));
         }
         problems.extend(config_problems(

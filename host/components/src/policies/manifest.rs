@@ -76,11 +76,11 @@ impl Manifest {
 fn refused(want: &Want) -> Option<&'static str> {
     match want {
         Want::WorkspaceRead(_) | Want::LedgerQuery | Want::Budget(_) => None,
-        Want::WorkspaceWrite(_) => Some("it wants to write files, which no policy may"),
+        Want::WorkspaceWrite(_) => Some("it requests to write files, which no policy may do"),
         Want::Process(_) | Want::Tests | Want::Git(_) => {
-            Some("it wants to run programs, which no policy may")
+            Some("it requests to run programs, which no policy may do")
         }
-        Want::Artifacts => Some("it wants to keep artifacts, which no policy may"),
-        Want::Client(_) => Some("it wants to ask clients by itself, which no policy may"),
+        Want::Artifacts => Some("it requests to keep artifacts, which no policy may do"),
+        Want::Client(_) => Some("it requests to ask clients by itself, which no policy may do"),
     }
 }

@@ -65,7 +65,7 @@ impl DeclaredCharge {
             Ok(DeclaredCharge::TestRun) if effect != Effect::Read => Ok(DeclaredCharge::TestRun),
             Ok(DeclaredCharge::Nothing) if effect == Effect::Run => Ok(DeclaredCharge::Nothing),
             _ => Err(format!(
-                "{CHARGE}: it must be \"test-run\" (in `write` and `run` tools) or \"nothing\" (in `run` tools)"
+                "{CHARGE} must be \"test-run\" (in `write` and `run` tools) or \"nothing\" (in `run` tools)"
             )),
         }
     }
@@ -119,7 +119,7 @@ pub(crate) fn take(pack: &str, spec: &mut ToolSpec) -> Result<Declared, Vec<Stri
                 None => {}
                 Some(Value::Bool(true)) if spec.members.is_some() => declared.inherited.push(name.clone()),
                 Some(_) => problems.push(format!(
-                    "{INHERITED} of {name}: it must be `true`, and the tool must set `members`"
+                    "{INHERITED} of {name} must be `true`, and the tool must set `members`"
                 )),
             }
         }
@@ -128,7 +128,7 @@ pub(crate) fn take(pack: &str, spec: &mut ToolSpec) -> Result<Declared, Vec<Stri
         None => {}
         Some(Err(err)) => problems.push(format!("{RESOURCES}: {err}")),
         Some(Ok(_)) if spec.effect != Effect::Read => {
-            problems.push(format!("{RESOURCES}: only tools that read can have addresses"));
+            problems.push(format!("{RESOURCES}: only `read` tools can have addresses"));
         }
         Some(Ok(declarations)) => {
             for declaration in declarations {

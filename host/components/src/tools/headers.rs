@@ -96,7 +96,7 @@ fn fault(
         ));
     };
     if !names.insert(name.to_ascii_lowercase()) {
-        return Some(format!("the header {name} belongs to another argument already"));
+        return Some(format!("the header {name} already belongs to another argument"));
     }
     let kind = property.get("type").and_then(Value::as_str);
     (!matches!(kind, Some("string" | "integer" | "boolean")))

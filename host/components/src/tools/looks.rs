@@ -31,7 +31,7 @@ impl Looks {
         match serde_json::from_value(looks) {
             Ok(looks) if effect == Effect::Write => Ok(looks),
             _ => Err(format!(
-                "{LOOKS}: it must be {{\"setting\": KEY, \"is\": VALUE}}, and only in a `write` tool"
+                "{LOOKS} must be {{\"setting\": KEY, \"is\": VALUE}}, and only in a `write` tool"
             )),
         }
     }

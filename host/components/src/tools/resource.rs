@@ -227,9 +227,7 @@ fn parse(text: &str) -> Result<(Vec<Segment>, Vec<String>), String> {
     let (path, query) = match text.split_once("{?") {
         None => (text, Vec::new()),
         Some((path, rest)) => {
-            let names = rest
-                .strip_suffix('}')
-                .ok_or("the names after ? are not terminated")?;
+            let names = rest.strip_suffix('}').ok_or("`{?` has no matching `}`")?;
             (path, names.split(',').map(str::to_owned).collect())
         }
     };

@@ -50,9 +50,9 @@ impl Scope {
         let folds = match folds {
             None => false,
             Some(Value::Bool(folds)) => folds,
-            Some(_) => return Err(format!("{FOLDS}: it must be true or false")),
+            Some(_) => return Err(format!("{FOLDS} must be true or false")),
         };
-        let wrong = || format!("{SCOPE}: it must list arguments of a `write` tool whose values are texts");
+        let wrong = || format!("{SCOPE} must list arguments of a `write` tool whose values are strings");
         let names: Vec<String> = serde_json::from_value(declared).map_err(|_| wrong())?;
         if spec.effect != Effect::Write {
             return Err(wrong());
@@ -93,7 +93,7 @@ pub(super) fn take_feed(spec: &mut ToolSpec) -> Result<bool, String> {
     match spec.input_schema.remove(FEED) {
         None => Ok(false),
         Some(Value::Bool(true)) if spec.effect == Effect::Read => Ok(true),
-        Some(_) => Err(format!("{FEED}: it must be true, in a `read` tool")),
+        Some(_) => Err(format!("{FEED} must be true, in a `read` tool")),
     }
 }
 

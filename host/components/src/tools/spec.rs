@@ -12,15 +12,15 @@ use super::wording::{MAX_LINE, clean_schema, line};
 
 /// Most arguments of one prompt.
 const MAX_ARGUMENTS: usize = 20;
-/// Extent of the listed surface; each level lists the ones before it too.
+/// Tools that are listed. Each level includes the previous ones.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, clap::ValueEnum)]
 #[serde(rename_all = "snake_case")]
 pub enum Tier {
-    /// Daily tools.
+    /// Tools for everyday work.
     Core,
-    /// Tools for ordinary work as well.
+    /// Also tools for occasional work.
     Standard,
-    /// Everything.
+    /// All tools.
     Full,
 }
 

@@ -36,9 +36,7 @@ impl TaskMode {
             Some("never") => Ok(TaskMode::Never),
             Some("optional") => Ok(TaskMode::Optional),
             Some("required") => Ok(TaskMode::Required),
-            _ => Err(format!(
-                "{KEY}: it must be \"never\", \"optional\" or \"required\""
-            )),
+            _ => Err(format!("{KEY} must be \"never\", \"optional\" or \"required\"")),
         }
     }
 }
@@ -49,7 +47,7 @@ pub(crate) fn take(schema: &mut Map<String, Value>, effect: Effect) -> Result<Ta
     match schema.remove(KEY) {
         Some(value) => match TaskMode::read(&value)? {
             mode if mode.may_take_long() && effect != Effect::Run => Err(format!(
-                "{KEY}: {value} is for tools of effect run; a call of effect {} does not take long",
+                "{KEY}: {value} is only for `run` tools; a call of a `{}` tool does not take a long time",
                 effect.as_str()
             )),
             mode => Ok(mode),

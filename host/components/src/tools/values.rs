@@ -84,11 +84,11 @@ pub(crate) fn check_source(tools: &[ToolSpec], host_tools: HostTools, source: &S
     let named = tollgate_core::text::clean(tollgate_core::text::cut(&source.tool, 64));
     let why = match own {
         Some(tool) if tool.effect == Effect::Read => return Ok(()),
-        Some(_) => "does not only read",
+        Some(_) => "is not a `read` tool",
         None => "is not a tool of the pack",
     };
     let allowed = host_tools.listing().collect::<Vec<_>>().join(", ");
     Err(format!(
-        "{VALUES}: `{named}` {why}; name a tool of the pack that reads, or one of {allowed}"
+        "{VALUES}: `{named}` {why}; name a `read` tool of the pack, or one of {allowed}"
     ))
 }

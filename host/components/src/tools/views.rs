@@ -98,9 +98,7 @@ pub(super) fn take(pack: &str, spec: &mut ToolSpec) -> Result<Option<View>, Stri
     };
     let declared: Declaration = serde_json::from_value(declared).map_err(|err| format!("{VIEWS}: {err}"))?;
     if spec.effect != Effect::Read {
-        return Err(format!(
-            "{VIEWS}: only the reply of a tool that reads makes a page"
-        ));
+        return Err(format!("{VIEWS}: only `read` tools can have a page"));
     }
     if declared.items.len() > MAX_TREE_LEVELS {
         return Err(format!("{VIEWS}: a tree has at most {MAX_TREE_LEVELS} levels"));

@@ -97,7 +97,7 @@ impl WorkspaceOf {
         };
         read().ok_or_else(|| {
             format!(
-                "{WORKSPACE}: it must have `argument`, `table`, `key` and `column`, and the table must belong to the pack; \
+                "{WORKSPACE} must have `argument`, `table`, `key` and `column`, and the table must belong to the pack; \
                  `then` may name the next row with `table`, `key` and `column`, at most {MAX_ROWS} rows in total"
             )
         })

@@ -116,8 +116,9 @@ impl Keyring {
             }
             let mut read = TokenLines::parse(&text);
             if read.lines.is_empty() && read.problems.is_empty() {
-                read.problems
-                    .push("1: there is no token; create one with `tollgate tokens add NAME`".to_owned());
+                read.problems.push(
+                    "1: the file contains no token; create one with `tollgate tokens add NAME`".to_owned(),
+                );
             }
             if !read.problems.is_empty() {
                 return Err(placed(path, read.problems));
@@ -266,7 +267,7 @@ fn one(token: &str) -> Result<Entry, TokenError> {
     let mut read = TokenLines::parse(token.trim());
     let says_nothing = read.lines.is_empty() && read.problems.is_empty();
     if says_nothing || read.lines.len() > 1 {
-        read.problems.push("1: one token is needed".to_owned());
+        read.problems.push("1: exactly one token is required".to_owned());
     }
     match read.lines.pop() {
         Some(line) if read.problems.is_empty() => Ok(Entry::of(line)),

@@ -68,7 +68,7 @@ impl TokenLine {
         let (name, token, options) = match words[..] {
             [token] => (DEFAULT_OWNER, token, &[][..]),
             [name, token, ref options @ ..] => (name, token, options),
-            [] => return Err("a line is a token, or a name and a token".to_owned()),
+            [] => return Err("a line must contain a token, or a name and a token".to_owned()),
         };
         if !is_name(name) {
             return Err("a name consists of at most 64 letters, digits, `-`, `_` and `.`".to_owned());
@@ -92,12 +92,13 @@ impl TokenLine {
             Some(("scope", scopes)) => self.scopes = scopes.parse()?,
             Some(("expires", time)) => {
                 let time = Timestamp::parse(time)
-                    .ok_or_else(|| "an expiry is written as expires=2027-01-31T00:00:00Z".to_owned())?;
+                    .ok_or_else(|| "an expiry must have the form expires=2027-01-31T00:00:00Z".to_owned())?;
                 self.expires_ms = Some(time.as_ms());
             }
             _ => {
                 return Err(
-                    "a line is a token, or a name and a token; scope=… and expires=… can follow".to_owned(),
+                    "a line must contain a token, or a name and a token; scope=… and expires=… can follow"
+                        .to_owned(),
                 );
             }
         }
@@ -125,16 +126,17 @@ impl fmt::Display for TokenLine {
 fn secret(word: &str) -> Result<(TokenHash, bool), String> {
     if let Some(digits) = word.strip_prefix(HASH_PREFIX) {
         let hash = unhex::<32>(digits).ok_or_else(|| {
-            format!("a hash is {HASH_PREFIX} and 64 hex digits; write one with `tollgate tokens add`")
+            format!("a hash must be {HASH_PREFIX} and 64 hex digits; create a token with `tollgate tokens add`")
         })?;
         return Ok((TokenHash(hash), false));
     }
     if !word.bytes().all(|byte| byte.is_ascii_graphic()) {
-        return Err("a token has visible ASCII characters only".to_owned());
+        return Err("a token must contain only visible ASCII characters".to_owned());
     }
     if !(MIN_TOKEN_BYTES..=MAX_TOKEN_BYTES).contains(&word.len()) {
         return Err(format!(
-            "a token has {MIN_TOKEN_BYTES} to {MAX_TOKEN_BYTES} characters; create one with `tollgate tokens add NAME`"
+            "a token must have {MIN_TOKEN_BYTES} to {MAX_TOKEN_BYTES} characters; create one with `tollgate tokens add \
+             NAME`"
         ));
     }
     Ok((TokenHash::of(word), true))
@@ -163,14 +165,17 @@ impl TokenLines {
             match said(line).map(TokenLine::read) {
                 None => {}
                 Some(Ok(line)) if read.lines.iter().any(|known| known.name == line.name) => {
-                    read.problems
-                        .push(format!("{}: a second token of {}", number + 1, line.name));
+                    read.problems.push(format!(
+                        "{}: {} already has a token on another line",
+                        number + 1,
+                        line.name
+                    ));
                 }
                 Some(Ok(line)) => match read.lines.iter().find(|known| known.hash == line.hash) {
                     // A shared token would have the scopes of both names, and would remain valid when one name is
                     // revoked.
                     Some(known) => {
-                        let again = format!("{}: the same token as that of {}", number + 1, known.name);
+                        let again = format!("{}: {} has the same token", number + 1, known.name);
                         read.problems.push(again);
                     }
                     None => read.lines.push(line),
@@ -186,7 +191,7 @@ impl TokenLines {
         let read = TokenLines::parse(text);
         if read.lines.iter().any(|known| known.name == line.name) {
             return Err(format!(
-                "{0} has a token already; revoke it first: tollgate tokens revoke {0}",
+                "{0} already has a token; revoke that token first: tollgate tokens revoke {0}",
                 line.name
             ));
         }
@@ -212,7 +217,7 @@ impl TokenLines {
             let read = TokenLines::parse(text);
             let names: Vec<&str> = read.lines.iter().map(|line| line.name.as_str()).collect();
             return Err(format!(
-                "{name} has no token; there are tokens of: {}",
+                "{name} has no token; names with tokens: {}",
                 names.join(", ")
             ));
         }
@@ -253,15 +258,15 @@ mod tests {
              d sha256:12\neve nineteen-characters\nfay {TOKEN}\n"
         ));
         expect_test::expect![[r#"
-            2: a second token of ada
+            2: ada already has a token on another line
             3: a name consists of at most 64 letters, digits, `-`, `_` and `.`
-            4: a token has 32 to 512 characters; create one with `tollgate tokens add NAME`
-            5: a line is a token, or a name and a token; scope=… and expires=… can follow
+            4: a token must have 32 to 512 characters; create one with `tollgate tokens add NAME`
+            5: a line must contain a token, or a name and a token; scope=… and expires=… can follow
             6: a scope is read, write, metrics or see-all
-            7: an expiry is written as expires=2027-01-31T00:00:00Z
-            8: a hash is sha256: and 64 hex digits; write one with `tollgate tokens add`
-            9: a token has 32 to 512 characters; create one with `tollgate tokens add NAME`
-            10: the same token as that of ada"#]]
+            7: an expiry must have the form expires=2027-01-31T00:00:00Z
+            8: a hash must be sha256: and 64 hex digits; create a token with `tollgate tokens add`
+            9: a token must have 32 to 512 characters; create one with `tollgate tokens add NAME`
+            10: ada has the same token"#]]
         .assert_eq(&bad.problems.join("\n"));
     }
 
@@ -274,7 +279,7 @@ mod tests {
         assert!(
             TokenLines::added(&with, &line)
                 .unwrap_err()
-                .contains("revoke it first")
+                .contains("revoke that token first")
         );
         assert_eq!(TokenLines::without(&with, "bob").unwrap(), "# ours\nada xyz\n");
         assert_eq!(
@@ -284,6 +289,6 @@ mod tests {
         );
         assert_eq!(TokenLines::without(&format!("{TOKEN}\n"), "default").unwrap(), "");
         let none = TokenLines::without(&with, "eve").unwrap_err();
-        assert_eq!(none, "eve has no token; there are tokens of: bob");
+        assert_eq!(none, "eve has no token; names with tokens: bob");
     }
 }

@@ -68,7 +68,7 @@ pub(super) fn too_many(status: StatusCode, code: &str, what: &str, limit: usize)
 pub(super) fn too_fast(limit: u32) -> Response {
     let err = ToolError::new(
         "TOO_MANY_REQUESTS",
-        format!("more than {limit} requests arrived within a second"),
+        format!("more requests arrived within a second than the limit of {limit}"),
     )
     .remediation("Slow down.")
     .context("limit", limit);
@@ -112,13 +112,14 @@ pub(super) fn too_slow(limit: Duration) -> Response {
         "BODY_TOO_SLOW",
         format!("the body did not arrive within {} s", limit.as_secs()),
     )
-    .remediation("Send it again, without pauses.")
+    .remediation("Send the request again, without pauses in the body.")
     .context("limit_sec", limit.as_secs());
     refusal(StatusCode::REQUEST_TIMEOUT, &err)
 }
 
 /// Response if the body was cut off.
 pub(super) fn broken_off() -> Response {
-    let err = ToolError::new("BODY_BROKEN_OFF", "the body is incomplete").remediation("Send it again.");
+    let err =
+        ToolError::new("BODY_BROKEN_OFF", "the body is incomplete").remediation("Send the request again.");
     refusal(StatusCode::BAD_REQUEST, &err)
 }

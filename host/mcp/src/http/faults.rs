@@ -99,10 +99,7 @@ fn fault(message: &serde_json::Map<String, Value>, is_ambiguous: bool) -> (i32, 
         None => Value::Null,
         Some(id) if id.is_string() || id.is_i64() => id.clone(),
         Some(id) => {
-            let why = format!(
-                "id must be text or a whole number of 64 bits, and is {}",
-                kind(id)
-            );
+            let why = format!("id must be a string or a 64-bit integer, but is {}", kind(id));
             return (INVALID_REQUEST, Value::Null, why);
         }
     };
@@ -119,11 +116,11 @@ fn fault(message: &serde_json::Map<String, Value>, is_ambiguous: bool) -> (i32, 
             (INVALID_PARAMS, id, format!("invalid params for {method}"))
         }
         Some(method) => {
-            let why = format!("method must be text, and is {}", kind(method));
+            let why = format!("method must be a string, but is {}", kind(method));
             (INVALID_REQUEST, id, why)
         }
         None => {
-            let why = "the message has no method, and neither a result nor an error that can be read";
+            let why = "the message has no method, and no result or error that can be read";
             (INVALID_REQUEST, id, why.to_owned())
         }
     }
@@ -132,9 +129,9 @@ fn fault(message: &serde_json::Map<String, Value>, is_ambiguous: bool) -> (i32, 
 fn kind(value: &Value) -> &'static str {
     match value {
         Value::Null => "null",
-        Value::Bool(_) => "true or false",
+        Value::Bool(_) => "a boolean",
         Value::Number(_) => "another number",
-        Value::String(_) => "text",
+        Value::String(_) => "a string",
         Value::Array(_) => "a list",
         Value::Object(_) => "an object",
     }
@@ -197,7 +194,10 @@ fn advice(status: StatusCode) -> (&'static str, &'static str) {
             "POST messages; GET and DELETE belong to a session.",
         ),
         status if status.is_server_error() => ("HOST_FAILED", "Check the host's log."),
-        _ => ("BAD_REQUEST", "Send what the protocol version in use asks for."),
+        _ => (
+            "BAD_REQUEST",
+            "Send what the negotiated protocol version requires.",
+        ),
     }
 }
 
@@ -228,7 +228,7 @@ mod tests {
             ("1", "-32600 null \"the message is not an object\""),
             (
                 r#"{"jsonrpc":"2.0","id":{},"method":"x"}"#,
-                "-32600 null \"id must be text or a whole number of 64 bits, and is an object\"",
+                "-32600 null \"id must be a string or a 64-bit integer, but is an object\"",
             ),
             (
                 r#"{"jsonrpc":"1.0","id":1,"method":"x"}"#,
@@ -236,7 +236,7 @@ mod tests {
             ),
             (
                 r#"{"jsonrpc":"2.0","id":"a","method":7}"#,
-                "-32600 \"a\" \"method must be text, and is another number\"",
+                "-32600 \"a\" \"method must be a string, but is another number\"",
             ),
             (
                 r#"{"jsonrpc":"2.0","id":1,"method":"x","id":2}"#,

@@ -209,7 +209,7 @@ impl Admission {
         let authorization = given.next().and_then(|value| value.to_str().ok());
         if given.next().is_some() {
             // A proxy in front may have checked the other header.
-            let refused = Refused::Invalid("it came with two Authorization headers".to_owned());
+            let refused = Refused::Invalid("the request has two Authorization headers".to_owned());
             return Err(metadata::challenge(self, &refused));
         }
         self.authenticator
