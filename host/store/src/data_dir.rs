@@ -110,8 +110,8 @@ fn reason(err: &std::io::Error) -> &'static str {
     use std::io::ErrorKind;
     match err.kind() {
         ErrorKind::AlreadyExists => ", because a file already has that name",
-        ErrorKind::NotADirectory => ", because one of its parents is a file",
-        ErrorKind::NotFound => ", because it does not exist and cannot be created",
+        ErrorKind::NotADirectory => ", because a parent of the directory is a file",
+        ErrorKind::NotFound => ", because the directory does not exist and cannot be created",
         ErrorKind::PermissionDenied | ErrorKind::ReadOnlyFilesystem => {
             ", because you have no write permission"
         }

@@ -102,11 +102,11 @@ async fn a_success_is_measured_by_the_newest_run_of_each_test_command() {
     let (doubts, closed) = close(&session, &around).await;
     assert_eq!(
         doubts.replace(&part, "env_2"),
-        "the newest run of test default in shop (#N, in its part env_2) did not pass: failed 1 of 1: adds."
+        "the newest run of test default in shop (#N, in child envelope env_2) did not pass: failed 1 of 1: adds."
     );
     assert_eq!(closed["report"]["parts"][0]["label"], "inner");
     let summary = closed["summary"].as_str().unwrap().replace(&part, "env_2");
-    let line = "Parts: env_2 \"inner\" as interrupted (its enclosing envelope was closed), 0 mutations, 1 test run, 0 observed edits.";
+    let line = "Child envelopes: env_2 \"inner\" as interrupted (its enclosing envelope was closed), 0 mutations, 1 test run, 0 observed edits.";
     assert!(summary.contains(line), "{summary}");
 
     let id = fresh().await;

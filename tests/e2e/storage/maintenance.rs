@@ -142,7 +142,7 @@ fn a_backup_that_is_not_what_was_saved_is_not_put_back() {
         (
             "a byte",
             |at| flip(&at.join("tollgate.db")),
-            "tollgate.db differs from what was saved",
+            "tollgate.db differs from the saved file",
         ),
         (
             "no key",
@@ -152,7 +152,7 @@ fn a_backup_that_is_not_what_was_saved_is_not_put_back() {
         (
             "head",
             |at| flip(&at.join("head.json")),
-            "head.json differs from what was saved",
+            "head.json differs from the saved file",
         ),
         (
             "list",

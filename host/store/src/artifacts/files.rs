@@ -94,7 +94,7 @@ impl Files {
             }
         }
         if hex(&hasher.finalize()) != hash {
-            let why = "the content does not match its hash: its file was changed";
+            let why = "the content does not match its hash: the file was changed";
             return Err(io::Error::new(io::ErrorKind::InvalidData, why));
         }
         file.seek(SeekFrom::Start(offset))?;

@@ -112,7 +112,7 @@ impl Rows {
             Found::Slice(slice) => Ok(Some(slice)),
             Found::Nothing => Ok(None),
             Found::Changed => {
-                let why = "the content does not match its hash: its rows in the database were changed";
+                let why = "the content does not match its hash: the rows in the database were changed";
                 Err(io::Error::new(io::ErrorKind::InvalidData, why))
             }
         }

@@ -112,7 +112,7 @@ impl List {
         }
         if let Some(path) = signed.list.files.keys().find(|path| !is_plain(path)) {
             return Err(Unlisted::Unreadable(format!(
-                "it names {path:?}, which is not a valid path in a backup"
+                "it lists {path:?}, which is not a valid path in a backup"
             )));
         }
         Ok((signed.list, key))

@@ -109,9 +109,7 @@ pub fn restore(
 fn fetch(from: &Dir, backup: &Path, staging: &tree::StagingFolder, list: &List) -> Result<(), BackupError> {
     for needed in [DATABASE, HEAD_FILE] {
         if !list.files().contains_key(needed) {
-            return Err(BackupError::NotWhole(format!(
-                "{LIST_FILE} does not name {needed}"
-            )));
+            return Err(BackupError::NotWhole(format!("{LIST} does not list {needed}")));
         }
     }
     for (path, listed) in list.files() {
@@ -121,7 +119,7 @@ fn fetch(from: &Dir, backup: &Path, staging: &tree::StagingFolder, list: &List) 
             .is_ok_and(|there| there.len() > listed.bytes);
         if is_longer {
             return Err(BackupError::NotWhole(format!(
-                "{path} differs from what was saved"
+                "{path} differs from the saved file"
             )));
         }
         let copied = match path.split_once('/') {
@@ -134,7 +132,7 @@ fn fetch(from: &Dir, backup: &Path, staging: &tree::StagingFolder, list: &List) 
         })?;
         if copied != *listed {
             return Err(BackupError::NotWhole(format!(
-                "{path} differs from what was saved"
+                "{path} differs from the saved file"
             )));
         }
     }
@@ -168,7 +166,9 @@ fn verify(staging: &tree::StagingFolder, key: &PublicKey) -> Result<(u64, Export
     let data = DataDir::existing(staging.path())?;
     let own = LedgerKey::find(&data)?.map(|own| own.public());
     if own.as_ref() != Some(key) {
-        return Err(broken("its key is not the one that signed the backup".to_owned()));
+        return Err(broken(
+            "the key of the ledger is not the key that signed the backup".to_owned(),
+        ));
     }
     let session = Database::existing(&data.database()).read_session()?;
     if let Some(fault) = session.maintenance().faults()?.first() {
@@ -181,7 +181,7 @@ fn verify(staging: &tree::StagingFolder, key: &PublicKey) -> Result<(u64, Export
         return Err(broken(found.to_string()));
     }
     if verified.head != head.head {
-        return Err(broken("it has rows after the signed head".to_owned()));
+        return Err(broken("the ledger has rows after the signed head".to_owned()));
     }
     Ok((verified.rows, head))
 }

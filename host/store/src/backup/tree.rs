@@ -72,7 +72,7 @@ impl Drop for StagingFolder {
             #[allow(clippy::disallowed_methods, reason = "it was made here")]
             let removed = std::fs::remove_dir_all(&self.path);
             if let Err(err) = removed {
-                tracing::warn!(%err, path = %self.path.display(), "an unfinished folder stays");
+                tracing::warn!(%err, path = %self.path.display(), "cannot remove the unfinished backup folder");
             }
         }
     }

@@ -29,31 +29,31 @@ const MAX_CHANGES: usize = 60;
 /// Most tests that are named for one failure.
 const MAX_TESTS: usize = 20;
 
-/// Story of an envelope.
+/// Report on an envelope.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, JsonSchema)]
 pub struct Story {
     /// Number of operations.
     pub operations: i64,
     /// Number of operations that were refused or failed.
     pub failed: i64,
-    /// Number of operations that ended with a policy's question to the user. The answer comes with another operation.
+    /// Number of operations that ended with a policy's question to the user. The answer arrives with another operation.
     #[serde(skip_serializing_if = "is_zero")]
     pub asked: i64,
-    /// Number of operations whose outcome nobody can know.
+    /// Number of operations whose outcome is unknown.
     pub unknown: i64,
     /// Tools of calls that have not ended, oldest first.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub running: Vec<String>,
-    /// Time of all calls together, in milliseconds.
+    /// Total time of all calls, in milliseconds.
     pub busy_ms: f64,
-    /// The first steps, oldest first; equal ones that follow each other are one.
+    /// First steps, oldest first. Equal consecutive steps are merged.
     pub steps: Vec<Step>,
     /// Refused and failed calls, by code.
     pub refusals: Vec<Refused>,
-    /// Verdicts of policies that were no passes.
+    /// Verdicts of policies other than passes.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub verdicts: Vec<Judged>,
-    /// Failures that came more than once.
+    /// Failures that occurred more than once.
     pub repeated_failures: Vec<Repeated>,
     /// Changes that were made more than once.
     pub repeated_changes: Vec<Repeated>,
@@ -68,10 +68,10 @@ pub struct Story {
     /// Edits that no test run followed.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub untested: Vec<Untested>,
-    /// Work trees that could not be looked at when the envelope was closed.
+    /// Work trees that could not be read when the envelope was closed.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub unseen: Vec<Unseen>,
-    /// Workspaces whose edits went back to earlier states.
+    /// Workspaces whose edits returned to earlier states.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub circles: Vec<Circle>,
     /// Child envelopes.
@@ -79,12 +79,12 @@ pub struct Story {
     pub parts: Vec<Part>,
 }
 
-/// A work tree that could not be looked at when the envelope was closed.
+/// A work tree that could not be read when the envelope was closed.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct Unseen {
     /// Name of the workspace.
     pub workspace: String,
-    /// Reason for this.
+    /// Reason why the work tree could not be read.
     pub why: String,
 }
 
@@ -95,7 +95,7 @@ pub struct Circle {
     pub workspace: String,
     /// Number of edits that restored an earlier state.
     pub count: i64,
-    /// Edits from the earlier state to the same one, the last time.
+    /// Number of edits from the earlier state back to the same state, the last time.
     pub period: i64,
 }
 
@@ -112,7 +112,7 @@ impl From<Restored> for Circle {
 /// The newest test run of an envelope.
 #[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
 pub struct LastTests {
-    /// Its place in the ledger.
+    /// Sequence number of the run in the ledger.
     pub seq: i64,
     /// True if tests ran and all passed.
     pub passed: bool,
@@ -120,22 +120,22 @@ pub struct LastTests {
     pub outcome: String,
 }
 
-/// Operations that follow each other and differ only in their time.
+/// Consecutive operations that differ only in their time.
 #[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
 pub struct Step {
-    /// The first one's place in the ledger.
+    /// Sequence number of the first operation in the ledger.
     pub seq: i64,
     /// Time of the call.
     pub timestamp: String,
     /// Name of the tool.
     pub tool: String,
-    /// The workspace that the call was about.
+    /// Workspace that the call was about.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub workspace: Option<String>,
     /// Name of the caller.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub actor: Option<String>,
-    /// The client, with its version.
+    /// Name of the client, with its version.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub client: Option<String>,
     /// `done`, `asked` if it ended with a policy's question, `unknown`, or the code of the refusal or failure.
@@ -149,14 +149,14 @@ pub struct Step {
     /// Size of the change to files, such as `1 file, +2 -1`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub diff: Option<String>,
-    /// Ids of its stored content, for artifact_get.
+    /// Ids of the stored content, for artifact_get.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub artifact_ids: Vec<String>,
     /// Number of calls.
     pub count: i64,
-    /// Time of the calls together, in milliseconds.
+    /// Total time of the calls, in milliseconds.
     pub duration_ms: f64,
-    /// The limit that refused them.
+    /// Limit that refused the calls.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub limit: Option<String>,
 }
@@ -170,34 +170,34 @@ pub struct Refused {
     pub count: i64,
     /// Names of the tools.
     pub tools: BTreeSet<String>,
-    /// The first one's place in the ledger.
+    /// Sequence number of the first operation in the ledger.
     pub first_seq: i64,
-    /// The last one's.
+    /// Sequence number of the last operation in the ledger.
     pub last_seq: i64,
 }
 
-/// A fingerprint that came more than once.
+/// A fingerprint that occurred more than once.
 #[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
 pub struct Repeated {
-    /// Fingerprint, which equal cases share.
+    /// Fingerprint that the cases share.
     pub fingerprint: String,
     /// Name of the workspace.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub workspace: Option<String>,
-    /// Number of times.
+    /// Number of occurrences.
     pub count: i64,
-    /// Number of mutations between the first and the last time.
+    /// Number of mutations between the first and the last occurrence.
     pub mutations_between: i64,
-    /// Number of edits of the work tree between them, by calls and by others. Absent if nobody saw the work tree.
+    /// Number of edits of the work tree between these, by calls and by others. Absent if the work tree was not read.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub edits_between: Option<i64>,
-    /// The first one's place in the ledger.
+    /// Sequence number of the first operation in the ledger.
     pub first_seq: i64,
-    /// The last one's.
+    /// Sequence number of the last operation in the ledger.
     pub last_seq: i64,
     /// Names of the tools.
     pub tools: BTreeSet<String>,
-    /// Failing tests, if it is a failure of tests.
+    /// Failing tests, if tests failed.
     #[serde(skip_serializing_if = "BTreeSet::is_empty")]
     pub failing_tests: BTreeSet<String>,
 }
@@ -207,9 +207,9 @@ pub struct Repeated {
 pub struct Changed {
     /// The path or the entity.
     pub what: String,
-    /// By how many calls.
+    /// Number of calls that changed it.
     pub calls: i64,
-    /// By which tools.
+    /// Tools of these calls.
     pub tools: BTreeSet<String>,
 }
 

@@ -28,7 +28,7 @@ pub struct TestRow {
     pub seq: i64,
     /// Envelope of the call.
     pub envelope_id: String,
-    /// The workspace that the call was about.
+    /// Workspace that the call was about.
     pub workspace: Option<String>,
     /// Outcome. `None` if it is unknown.
     pub outcome: Option<StoredTestOutcome>,

@@ -32,14 +32,14 @@ pub fn claim(actor: &str) -> Option<&str> {
     actor.strip_prefix(CLAIMED)
 }
 
-/// A row of the ledger as it is shown.
+/// A row of the ledger.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, JsonSchema)]
 pub struct StoredOperation {
-    /// Its place in the ledger.
+    /// Sequence number in the ledger.
     pub seq: i64,
     /// Id of the operation, for other calls.
     pub op_id: String,
-    /// The envelope it belongs to.
+    /// Envelope that the operation belongs to.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub envelope_id: Option<String>,
     /// Time at which the call reached the gate.
@@ -48,7 +48,7 @@ pub struct StoredOperation {
     pub duration_ms: f64,
     /// query, mutation, test_run or control.
     pub op_type: String,
-    /// Absent when nobody can know.
+    /// True if the call succeeded. Absent if the outcome is unknown.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub success: Option<bool>,
     /// Pack of the tool.
@@ -57,13 +57,13 @@ pub struct StoredOperation {
     pub tool: String,
     /// read, write or run.
     pub effect: String,
-    /// The refusal's or failure's code.
+    /// Code of the refusal or failure.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub error_code: Option<String>,
     /// Class of failure, if it failed.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub failure_class: Option<String>,
-    /// The limit that refused it.
+    /// Limit that refused the call.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub limit_triggered: Option<String>,
     /// Caller: an identity, or `claimed:NAME`.
@@ -72,43 +72,43 @@ pub struct StoredOperation {
     /// Name of the client.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub client: Option<String>,
-    /// The fingerprint of what it changed.
+    /// Fingerprint of the change.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub mutation_fingerprint: Option<String>,
-    /// The fingerprint of how it failed.
+    /// Fingerprint of the failure.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub failure_fingerprint: Option<String>,
-    /// The paths or entities it changed.
+    /// Paths or entities that were changed.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub changed_paths: Option<Vec<String>>,
-    /// Lines such as `+ a.py`.
+    /// Changes in short, such as `+ a.py`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub short_diff: Option<String>,
     /// Tests that failed.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub failing_tests: Option<Vec<String>>,
-    /// Outcome of the tests that it ran, apart from its own success.
+    /// Outcome of the tests that the call ran, which is separate from `success`.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub outcome: Option<StoredTestOutcome>,
-    /// Notes of its events.
+    pub outcome: Option<Outcome>,
+    /// Notes in the events of the call.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub notes: Vec<String>,
-    /// The registered workspace that it was about.
+    /// Registered workspace that the call was about.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub workspace: Option<String>,
     /// Numbers of changed files, insertions and deletions.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub diff_stats: Option<Value>,
-    /// Its stored content, for artifact_get.
+    /// Ids of the stored content, for artifact_get.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub artifact_ids: Option<Vec<String>>,
-    /// Verdicts of policies: absent if none was asked.
+    /// Verdicts of policies. Absent if no policy judged the call.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub verdicts: Vec<SaidByPolicy>,
-    /// State of the work tree before it.
+    /// State of the work tree before the call.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub repo_before_hash: Option<String>,
-    /// State of the work tree after it.
+    /// State of the work tree after the call.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub repo_after_hash: Option<String>,
     /// The row's hash.
@@ -131,27 +131,27 @@ pub struct StoredOperation {
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(default)]
 pub struct SaidByPolicy {
-    /// Its name in the configuration.
+    /// Name of the policy in the configuration.
     pub policy: String,
     /// `request` or `response`.
     pub phase: String,
-    /// `enforce`, or `audit`: what it said stopped nothing.
+    /// `enforce`, or `audit`, in which verdicts have no effect.
     pub mode: String,
     /// pass, amend, deny, ask or failed.
     pub verdict: String,
-    /// The code it gave.
+    /// Code that the policy gave.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub code: Option<String>,
     /// Reason why the policy did not judge.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub cause: Option<String>,
-    /// The answer of the client's user to its question.
+    /// Answer of the client's user to the policy's question.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub answer: Option<String>,
-    /// The call went on though it did not judge, because it fails open.
+    /// True if the policy failed to judge the call and, because it fails open, the call ran anyway.
     #[serde(skip_serializing_if = "is_false")]
     pub excused: bool,
-    /// Time of the verdict in microseconds. Absent in rows of older versions.
+    /// Duration of the verdict in microseconds. Absent in rows of older versions.
     #[serde(skip_serializing)]
     #[schemars(skip)]
     pub us: Option<u64>,

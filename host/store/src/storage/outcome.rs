@@ -3,10 +3,10 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-/// Outcome of tests, apart from whether the call itself succeeded.
+/// Outcome of tests, which is separate from the success of the call.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-pub struct StoredTestOutcome {
-    /// passed, failed, error (the run itself went wrong), no_tests, timed_out or killed.
+pub struct Outcome {
+    /// passed, failed, error (the run itself failed), no_tests, timed_out or killed.
     pub result: Ran,
     /// Number of tests that failed, if known.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -37,12 +37,12 @@ pub struct TestRun {
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Ran {
-    /// All passed.
+    /// All tests passed.
     #[default]
     Passed,
-    /// At least one failed.
+    /// At least one test failed.
     Failed,
-    /// The run itself went wrong.
+    /// The run itself failed.
     Error,
     /// No test was found.
     NoTests,

@@ -280,7 +280,7 @@ mod tests {
             ),
             (
                 "UPDATE core_envelopes SET mutation_count = 0 WHERE id = 'env_in'",
-                "env_in has 0 mutations, but its ledger rows add up to 2",
+                "the number of mutations of envelope env_in is 0, but its ledger rows add up to 2",
             ),
             (
                 "UPDATE core_envelopes SET detached_until_ms = 9 WHERE id = 'env_in'",
@@ -288,7 +288,7 @@ mod tests {
             ),
             (
                 "UPDATE core_envelopes SET label = 'harmless' WHERE id = 'env_in'",
-                "the label or workspace of envelope env_in",
+                "the label and workspace of envelope env_in",
             ),
             (
                 "UPDATE core_envelopes SET mutation_count = 1 WHERE id = 'env_around'",
@@ -296,11 +296,11 @@ mod tests {
             ),
             (
                 "UPDATE core_envelopes SET test_run_count = 9 WHERE id = 'env_in'",
-                "env_in has 9 test runs, but its ledger rows add up to 0",
+                "the number of test runs of envelope env_in is 9, but its ledger rows add up to 0",
             ),
             (
                 "UPDATE core_envelopes SET edit_count = 3 WHERE id = 'env_in'",
-                "env_in has 3 edits, but its ledger rows add up to 0",
+                "the number of edits of envelope env_in is 3, but its ledger rows add up to 0",
             ),
             (
                 "UPDATE core_envelopes SET max_edits = 1000 WHERE id = 'env_in'",
@@ -316,19 +316,19 @@ mod tests {
             ),
             (
                 "UPDATE core_envelopes SET opened_boot_ms = 9000 WHERE id = 'env_in'",
-                "the time or identity of envelope env_in",
+                "the time and identity of envelope env_in",
             ),
             (
                 "UPDATE core_envelopes SET identity = 'token:mallory' WHERE id = 'env_in'",
-                "the time or identity of envelope env_in",
+                "the time and identity of envelope env_in",
             ),
             (
                 "UPDATE core_envelopes SET opened_at = '2020-01-01T00:00:00.000Z' WHERE id = 'env_in'",
-                "the time or commit of envelope env_in",
+                "the time and commit of envelope env_in",
             ),
             (
                 "UPDATE core_envelopes SET git_head = '0000' WHERE id = 'env_in'",
-                "the time or commit of envelope env_in",
+                "the time and commit of envelope env_in",
             ),
             (
                 "UPDATE core_envelopes SET closed_at = '2020-01-01T00:00:00.000Z' WHERE id = 'env_in'",
@@ -356,7 +356,7 @@ mod tests {
             ),
             (
                 "UPDATE core_budgets SET used = 0 WHERE envelope_id = 'env_in'",
-                "env_in records 0 units of units, but row 5, which closed it, records 1",
+                "env_in records 0 as used of budget units, but row 5, which closed it, records 1",
             ),
             (
                 "UPDATE core_envelopes SET parent = NULL WHERE id = 'env_in'",

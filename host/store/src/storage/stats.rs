@@ -42,21 +42,21 @@ pub struct ToolStats {
     pub errors: BTreeMap<String, i64>,
 }
 
-/// Property by which calls are counted apart.
+/// Property by which calls are grouped.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum By {
     /// Tool and its pack.
     Tool,
-    /// Caller.
+    /// Name of the caller.
     Actor,
-    /// Client.
+    /// Name of the client.
     Client,
-    /// Policy: its verdicts are counted, not the calls.
+    /// Policy. Verdicts are counted instead of calls.
     Policy,
 }
 
-/// Width of a stretch of time.
+/// Length of a time interval.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Bucket {
@@ -100,10 +100,10 @@ pub struct TallyQuery {
     pub most: Option<i64>,
 }
 
-/// Calls that have everything in common by which they are counted.
+/// Counts of one group of calls.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, JsonSchema)]
 pub struct Tally {
-    /// Beginning of the stretch of time in UTC, for example `2026-11-21T06`.
+    /// Start of the time interval in UTC, for example `2026-11-21T06`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub bucket: Option<String>,
     /// Pack of the tool.
@@ -124,7 +124,7 @@ pub struct Tally {
     pub failed: i64,
     /// Number of calls whose tests did not all pass.
     pub tests_failed: i64,
-    /// Number of calls whose outcome nobody knows.
+    /// Number of calls whose outcome is unknown.
     pub unknown: i64,
     /// Median duration in milliseconds.
     pub median_ms: f64,
@@ -140,7 +140,7 @@ pub struct Tally {
 /// Verdicts of one policy in one mode.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, JsonSchema)]
 pub struct PolicyTally {
-    /// Beginning of the stretch of time in UTC.
+    /// Start of the time interval in UTC.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub bucket: Option<String>,
     /// Name of the policy in the configuration.
@@ -149,7 +149,7 @@ pub struct PolicyTally {
     pub mode: String,
     /// Number of verdicts.
     pub judged: i64,
-    /// Number of denials. In audit mode they stopped nothing.
+    /// Number of denials, which have no effect in audit mode.
     pub denied: i64,
     /// Number of questions to a user.
     pub asked: i64,
@@ -157,10 +157,10 @@ pub struct PolicyTally {
     pub amended: i64,
     /// Number of verdicts that the policy failed to give.
     pub failed: i64,
-    /// Median time of a verdict in microseconds.
+    /// Median duration of a verdict in microseconds.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub median_us: Option<i64>,
-    /// 99th percentile of the time of a verdict in microseconds.
+    /// 99th percentile of the duration of a verdict in microseconds.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub p99_us: Option<i64>,
 }

@@ -15,7 +15,7 @@ use crate::storage::{Envelope, Ran, Session, StoreResult, StoredTestOutcome, Tes
 /// Newest run of a test command in a workspace.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct NewestRun {
-    /// Its place in the ledger.
+    /// Sequence number of the run in the ledger.
     pub seq: i64,
     /// The workspace, if known.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -23,13 +23,13 @@ pub struct NewestRun {
     /// Name of the registered test command. Absent if the caller reported the run.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub test: Option<String>,
-    /// True if the caller reported the run, so that nobody else saw it.
+    /// True if only the caller reported the run; the host did not run these tests.
     pub is_claim: bool,
     /// True if tests ran and all passed.
     pub passed: bool,
     /// Outcome, such as `failed 2 of 14: AssertionError`.
     pub outcome: String,
-    /// The part of the envelope in which it ran.
+    /// Child envelope in which the run took place.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub part: Option<String>,
     /// The work tree as the run found and left it, beside its present state.
@@ -73,21 +73,21 @@ impl Tree {
     }
 }
 
-/// Edits of a workspace after the host last ran a test there that passed.
+/// Edits of a workspace since the last passing test that the host ran there.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct Untested {
     /// Name of the workspace.
     pub workspace: String,
-    /// Name of the registered test command that did not run after them. Absent if the host ran no test, or if the name is
-    /// unknown.
+    /// Name of the registered test command that did not run after the edits. Absent if the host ran no test, or if the
+    /// name is unknown.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub test: Option<String>,
     /// Number of edits that no call made.
     pub edits: i64,
-    /// The row of the command's last run before them, which passed. Absent if the host ran no test.
+    /// Row of the command's last run before the edits, which passed. Absent if the host ran no test.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub passed_seq: Option<i64>,
-    /// Paths that changed while that run ran, at most 3, if nothing changed since. Absent if it is about edits after the run.
+    /// Paths that changed during that run, at most 3, if nothing changed since. Absent for edits after the run.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub in_run: Option<Vec<String>>,
 }
@@ -95,17 +95,17 @@ pub struct Untested {
 /// Most paths that are named.
 const MAX_PATHS: usize = 3;
 
-/// A part of an envelope.
+/// A child envelope.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct Part {
     /// Id of the envelope, for other calls.
     pub envelope_id: String,
-    /// Its owner's words.
+    /// Label that the owner gave it.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub label: Option<String>,
     /// OPEN or how it was closed.
     pub state: String,
-    /// Reason of closing, if not by its owner.
+    /// Reason for closing, if not by its owner.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub closed_by: Option<String>,
     /// Used mutations.
@@ -344,7 +344,7 @@ fn failure(run: &NewestRun, runs: &[NewestRun]) -> String {
         Some(workspace) => format!(" in {}", clean(workspace)),
         None => String::new(),
     };
-    let part = run.part.iter().map(|part| format!(", in its part {part}"));
+    let part = run.part.iter().map(|part| format!(", in child envelope {part}"));
     let seq = format!("(#{}{})", run.seq, part.collect::<String>());
     let what = match &run.test {
         Some(test) if run.tree.is_back => format!(

@@ -9,14 +9,14 @@ use tollgate_core::text::named;
 use super::text::times;
 use crate::storage::StoredOperation;
 
-/// Verdicts of one policy that are no passes, by what they were.
+/// Verdicts of one policy other than passes, by kind.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct Judged {
     /// Name of the policy in the configuration.
     pub policy: String,
     /// Verdict: `amend`, `deny`, `ask` or `failed`.
     pub verdict: String,
-    /// True if the policy only watched, so that the verdict stopped nothing.
+    /// True in audit mode, in which verdicts have no effect.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub audit: bool,
     /// Number of verdicts.
@@ -26,7 +26,7 @@ pub struct Judged {
     /// Codes that the policy gave.
     #[serde(skip_serializing_if = "BTreeSet::is_empty")]
     pub codes: BTreeSet<String>,
-    /// Place of the last call in the ledger.
+    /// Sequence number of the last call in the ledger.
     pub last_seq: i64,
 }
 

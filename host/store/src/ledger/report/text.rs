@@ -7,7 +7,7 @@ use time::OffsetDateTime;
 use time::format_description::well_known::Rfc3339;
 use tollgate_core::client_name;
 use tollgate_core::envelope::State;
-use tollgate_core::text::{named, quoted};
+use tollgate_core::text::{counted, named, quoted};
 
 use super::{Changed, Circle, Part, Refused, Repeated, Step, Story, Unseen, evidence, judged};
 use crate::storage::Envelope;
@@ -23,7 +23,11 @@ pub(super) fn tell(story: &Story, envelope: &Envelope, boot_ms: i64) -> String {
     });
     let told: i64 = story.steps.iter().map(|step| step.count).sum();
     if told < story.operations {
-        let _ = writeln!(text, "  … and {} more operations", story.operations - told);
+        let _ = writeln!(
+            text,
+            "  … and {}",
+            counted(story.operations - told, "more operation")
+        );
     }
     section(
         &mut text,
@@ -44,7 +48,7 @@ pub(super) fn tell(story: &Story, envelope: &Envelope, boot_ms: i64) -> String {
         &story.circles,
         tell_circle,
     );
-    section(&mut text, "Parts of it", &story.parts, tell_part);
+    section(&mut text, "Child envelopes", &story.parts, tell_part);
     section(&mut text, "What was changed", &story.changes, tell_changed);
     if let Some(note) = &envelope.note {
         let _ = write!(
@@ -85,7 +89,7 @@ pub(super) fn summarise(story: &Story, envelope: &Envelope, boot_ms: i64) -> Str
     let circles = story.circles.iter().take(MAX_NAMED).map(tell_circle);
     line("Edits in circles", circles.collect(), story.circles.len());
     let parts = story.parts.iter().take(MAX_NAMED).map(tell_part);
-    line("Parts", parts.collect(), story.parts.len());
+    line("Child envelopes", parts.collect(), story.parts.len());
     let changed = story.changes.iter().take(MAX_NAMED);
     let changed = changed.map(|one| named(&one.what));
     line("Changed", changed.collect(), story.changes.len());
@@ -386,9 +390,9 @@ fn tell_refused(refused: &Refused) -> String {
 /// Explanation of a code, for the host's own codes.
 pub fn explain(code: &str) -> Option<&'static str> {
     Some(match code {
-        "MUTATION_BUDGET_EXHAUSTED" => "all mutations were used; this closed the envelope",
-        "TEST_BUDGET_EXHAUSTED" => "all test runs were used",
-        "EDIT_BUDGET_EXHAUSTED" => "all edits were used; this closed the envelope",
+        "MUTATION_BUDGET_EXHAUSTED" => "all mutations were used up; this closed the envelope",
+        "TEST_BUDGET_EXHAUSTED" => "all test runs were used up",
+        "EDIT_BUDGET_EXHAUSTED" => "all edits were used up; this closed the envelope",
         "WINDOW_EXHAUSTED" => "a time window was full",
         "WORK_TREE_UNSEEN" => "edits are limited, and the work tree could not be inspected",
         "DURATION_EXCEEDED" => "the time had run out; this closed the envelope",
@@ -464,14 +468,6 @@ pub(super) fn times(count: i64) -> String {
         "once".to_owned()
     } else {
         format!("{count} times")
-    }
-}
-
-fn counted(count: i64, what: &str) -> String {
-    if count == 1 {
-        format!("1 {what}")
-    } else {
-        format!("{count} {what}s")
     }
 }
 

@@ -147,7 +147,7 @@ impl Told {
             let is_right = found == counted || (is_busy && found > counted);
             if !is_right {
                 faults.push(format!(
-                    "envelope {id} has {found} {what}, but its ledger rows add up to {counted}"
+                    "the number of {what} of envelope {id} is {found}, but its ledger rows add up to {counted}"
                 ));
             }
         }
@@ -169,8 +169,8 @@ impl Told {
                     let found = budgets.get(name).map_or(0, |budget| budget.used);
                     if found < *used {
                         faults.push(format!(
-                            "envelope {id} records {found} units of {name}, but row {seq}, which closed it, records \
-                             {used}"
+                            "envelope {id} records {found} as used of budget {name}, but row {seq}, which closed it, \
+                             records {used}"
                         ));
                     }
                 }
@@ -196,17 +196,17 @@ impl Opened {
                     && self.detached_until_ms == envelope.detached_until_ms,
             ),
             (
-                "the label or workspace",
+                "the label and workspace",
                 self.workspace == envelope.workspace && self.label == envelope.label,
             ),
         ];
         if let Some(opened_boot_ms) = self.opened_boot_ms {
             let limits = budgets.iter().map(|(name, budget)| (name, &budget.limit));
             facts.extend([
-                ("the time or identity", {
+                ("the time and identity", {
                     opened_boot_ms == standing.opened_boot_ms && self.identity == envelope.identity
                 }),
-                ("the time or commit", {
+                ("the time and commit", {
                     self.opened_at.as_ref().is_none_or(|opened_at| {
                         *opened_at == envelope.opened_at && self.git_head == envelope.git_head
                     })

@@ -102,7 +102,7 @@ fn a_story_reads_like_one() {
 
         Refused or failed, and why:
           TESTS_FAILED, 2 times: test_run (#3 to #5)
-          MUTATION_BUDGET_EXHAUSTED, once: edit (#7) — all mutations were used; this closed the envelope
+          MUTATION_BUDGET_EXHAUSTED, once: edit (#7) — all mutations were used up; this closed the envelope
 
         Repeated failures:
           failure ffffffffffff 2 times over 1 mutation, by test_run: parser::reads
@@ -325,7 +325,7 @@ fn a_success_that_no_test_run_shows_is_told() {
     assert_eq!(success(&[("shop/default", failed), ("shop/default", passed)]), "");
     assert_eq!(
         success(&[("part/default", failed)]),
-        "the newest run of test default in part (#1, in its part env_2) did not pass: failed."
+        "the newest run of test default in part (#1, in child envelope env_2) did not pass: failed."
     );
     assert_eq!(success(&[("claim", failed)]), format!("{claimed}."));
     // The caller alone says that it is mended.
