@@ -89,7 +89,7 @@ impl From<ArtifactError> for ToolError {
         let (code, remediation) = match &err {
             ArtifactError::Denied => (
                 "ARTIFACTS_DENIED",
-                "The operator grants it with `grants.artifacts = true` of the pack.",
+                "Ask the operator to set `grants.artifacts = true` for the pack.",
             ),
             ArtifactError::ReadOnly => (
                 "ARTIFACTS_DENIED",

@@ -61,7 +61,7 @@ impl Envelope {
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
 pub enum BudgetError {
     /// The call does not belong to an open envelope.
-    #[error("the call belongs to no open envelope")]
+    #[error("the call does not belong to an open envelope")]
     NoEnvelope,
     /// The operator configured no budget of this name, or did not grant the budget.
     #[error("budget `{0}` does not exist or is not granted to this pack")]
@@ -88,7 +88,8 @@ impl From<BudgetError> for ToolError {
                 .remediation("Open an envelope and pass its id as envelope_id.")
                 .next_call(NextCall::new("envelope_open", json!({}))),
             BudgetError::Unknown(name) => error("BUDGET_UNKNOWN")
-                .remediation("The operator configures the budget as `[envelope] budgets.NAME` and grants it to the pack. Envelopes opened earlier do not have the budget.")
+                .remediation("Ask the operator to configure the budget as `[envelope] budgets.NAME` and to grant it to \
+                    the pack. Envelopes opened earlier do not have the budget.")
                 .context("budget", name.as_str()),
             BudgetError::Exhausted(counter) => error("BUDGET_EXHAUSTED")
                 .remediation("Report your progress to the user. To continue, open a new envelope with envelope_open.")

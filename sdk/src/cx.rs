@@ -97,8 +97,9 @@ impl<'a> Cx<'a> {
             text => text,
         };
         serde_json::from_str(text).map_err(|err| {
-            ToolError::new("CONFIG_INVALID", format!("the pack's config is invalid: {err}"))
-                .remediation("The operator corrects the [packs.NAME.config] table in the configuration.")
+            ToolError::new("CONFIG_INVALID", format!("the pack's config is invalid: {err}")).remediation(
+                "Ask the operator to correct the [packs.NAME.config] table in the configuration.",
+            )
         })
     }
 

@@ -387,7 +387,7 @@ impl From<LedgerError> for ToolError {
         let (code, remediation) = match &err {
             LedgerError::Denied => (
                 "LEDGER_DENIED",
-                "The operator grants it with `grants.ledger = true` of the pack.",
+                "Ask the operator to set `grants.ledger = true` for the pack.",
             ),
             LedgerError::TooLarge(_) | LedgerError::Invalid(_) => (
                 "LEDGER_EVENT_INVALID",

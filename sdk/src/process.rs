@@ -237,9 +237,9 @@ impl From<ProcessError> for ToolError {
         let (code, remediation) = match &err {
             ProcessError::Denied(_) => (
                 "PROCESS_DENIED",
-                "If the message names no key, the operator allows git with git = \"read\" or git = \"write\" in \
-                 [workspaces.NAME], a test with tests.default = [\"cargo\", \"test\"] there, and a program with \
-                 grants.process = [\"make\"] in [packs.PACK].",
+                "If the message does not name a key, ask the operator to allow git with git = \"read\" or git = \
+                 \"write\" in [workspaces.NAME], a test with tests.default = [\"cargo\", \"test\"] there, and a \
+                 program with grants.process = [\"make\"] in [packs.PACK].",
             ),
             ProcessError::UnknownWorkspace(_) => ("WORKSPACE_UNKNOWN", crate::workspace::UNKNOWN_REMEDIATION),
             ProcessError::Invalid(_) => ("PROCESS_INVALID", "Send shorter arguments without NUL."),

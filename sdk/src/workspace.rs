@@ -240,9 +240,9 @@ pub enum WorkspaceError {
 }
 
 /// Remediation for a workspace that a pack does not have.
-pub(crate) const UNKNOWN_REMEDIATION: &str = "Use a workspace that is granted to the pack; workspace_list lists all. The operator registers one with path = \"/srv/app\" in \
-                                  [workspaces.NAME], and grants it with grants.workspaces = [\"NAME\"] in \
-                                  [packs.PACK].";
+pub(crate) const UNKNOWN_REMEDIATION: &str = "Use a workspace that is granted to the pack; workspace_list lists all. Or ask the \
+                                  operator to register one with path = \"/srv/app\" in [workspaces.NAME], and to grant \
+                                  it with grants.workspaces = [\"NAME\"] in [packs.PACK].";
 
 impl From<WorkspaceError> for ToolError {
     fn from(err: WorkspaceError) -> ToolError {
@@ -250,8 +250,9 @@ impl From<WorkspaceError> for ToolError {
             WorkspaceError::Unknown(_) => ("WORKSPACE_UNKNOWN", UNKNOWN_REMEDIATION),
             WorkspaceError::Denied(_) => (
                 "WORKSPACE_DENIED",
-                "Use a relative path inside the workspace. The operator lets packs write below a directory with, for \
-                 example, write = [\"docs/\"] in [workspaces.NAME], and lets the pack use it with grants.workspaces.",
+                "Use a relative path inside the workspace. To write elsewhere, ask the operator to allow the \
+                 directory, for example with write = [\"docs/\"] in [workspaces.NAME], and to grant the workspace with \
+                 grants.workspaces.",
             ),
             WorkspaceError::NotFound(_) => (
                 "FILE_NOT_FOUND",

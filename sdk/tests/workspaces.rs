@@ -145,7 +145,7 @@ fn a_native_session_keeps_the_hosts_rules() {
         ok {"seen":false}
         ok {"seen":true}
         ok {"seen":true,"stale":true,"warnings":["`notes/taken` exists and is not a regular file"]}
-        err WORKSPACE_DENIED: access refused: `elsewhere` is below no prefix that the pack may write to
+        err WORKSPACE_DENIED: access refused: `elsewhere` is not below a prefix that the pack may write to
         err WORKSPACE_DENIED: access refused: `../out` contains `..`
         ok {"ending":"Exited(0)","output":"tested\n"}
         err PROCESS_FAILED: a transaction is open; run programs outside of transactions

@@ -61,7 +61,7 @@ fn installed(name: &str, settings: &Value) -> (Registry, Place) {
     let settings = settings.to_string();
     let add = ["policies", "add", &reference, "--settings", &settings];
     let said = succeeded(&host.run(&add));
-    assert!(said.contains("signed by team, by its key"), "{said}");
+    assert!(said.contains("signed by team, with its key"), "{said}");
     (registry, host)
 }
 

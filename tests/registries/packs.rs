@@ -48,7 +48,7 @@ fn a_signed_pack_is_published_added_and_updated() {
     let host = Party::trusting(&registry, &public);
     let inspected = host.ok(&["packs", "inspect", &to("1.0.0")]);
     for part in [
-        "signed by team, by its key",
+        "signed by team, with its key",
         "MIT OR Apache-2.0",
         "https://example.org/sql-access",
     ] {
@@ -57,7 +57,7 @@ fn a_signed_pack_is_published_added_and_updated() {
     let checked = host.json(&["packs", "check", &first]);
     assert_eq!(checked["problems"], json!([]), "{checked:#}");
     let added = host.ok(&["packs", "add", &to("1.0.0")]);
-    assert!(added.contains("signed by team, by its key"), "{added}");
+    assert!(added.contains("signed by team, with its key"), "{added}");
     assert!(
         host.config().contains(&format!("source = {first:?}")),
         "{}",

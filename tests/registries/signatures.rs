@@ -113,7 +113,7 @@ fn unsigned_and_foreign_components_are_refused_where_signatures_are_required() {
     let strict = Party::trusting(&registry, &public);
     let refused = strict.refused(&["packs", "add", &to("1.0.0")]);
     assert!(
-        refused.contains("it has no signature, and team must have signed it"),
+        refused.contains("it is not signed, but must be signed by team"),
         "{refused}"
     );
     // Looking is allowed, and says so.
@@ -133,5 +133,5 @@ fn unsigned_and_foreign_components_are_refused_where_signatures_are_required() {
     let own = author.file("own.pem", private.as_bytes());
     author.publish(&pack(), &to("1.0.0"), &["--sign-key", &own]);
     let added = strict.ok(&["packs", "add", &to("1.0.0")]);
-    assert!(added.contains("signed by team, by its key"), "{added}");
+    assert!(added.contains("signed by team, with its key"), "{added}");
 }

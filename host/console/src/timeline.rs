@@ -4,6 +4,7 @@
 use std::collections::HashMap;
 
 use maud::{Markup, html};
+use tollgate_core::text::counted;
 use tollgate_store::storage::{StoredOperation, TreeState};
 
 use crate::layout;
@@ -231,10 +232,10 @@ impl Timeline {
             .filter(|mark| mark.kind == Kind::Stopped)
             .count();
         format!(
-            "{} edits, {} test runs, {} other calls of which {stopped} were stopped",
-            count(Lane::Edit),
-            count(Lane::Test),
-            count(Lane::Other),
+            "{}, {}, {}, of which stopped: {stopped}",
+            counted(count(Lane::Edit), "edit"),
+            counted(count(Lane::Test), "test run"),
+            counted(count(Lane::Other), "other call"),
         )
     }
 }
@@ -374,7 +375,7 @@ mod tests {
         );
         assert_eq!(
             timeline.summary(),
-            "5 edits, 3 test runs, 1 other calls of which 1 were stopped"
+            "5 edits, 3 test runs, 1 other call, of which stopped: 1"
         );
         let markup = timeline.markup().into_string();
         assert_eq!(markup.matches("class=\"arc\"").count(), 2);

@@ -50,7 +50,7 @@ pub fn changes(old: &Description, new: &Description) -> Vec<Change> {
     if old.name != new.name {
         say(
             "component",
-            format!("was called {}, calls itself {}", old.name, new.name),
+            format!("was named {}, is now named {}", old.name, new.name),
         );
     }
     if old.version != new.version {
@@ -73,10 +73,10 @@ pub fn changes(old: &Description, new: &Description) -> Vec<Change> {
     }
     lines(&old.wants, &new.wants, |is_new, line| {
         say(
-            "wants",
+            "grants",
             format!(
                 "{} {line}",
-                if is_new { "asks for" } else { "no longer asks for" }
+                if is_new { "requests" } else { "no longer requests" }
             ),
         );
     });
@@ -106,7 +106,7 @@ pub fn changes(old: &Description, new: &Description) -> Vec<Change> {
                 if is_new {
                     "is applied"
                 } else {
-                    "is missing, so it will not load"
+                    "is missing, so the component will not load"
                 }
             ),
         );
@@ -182,7 +182,7 @@ fn members(key: &str, old: &Map<String, Value>, new: &Map<String, Value>) -> Vec
     found.extend(gone.map(|name| format!("{key}: {name} was removed")));
     if rest_was != rest_is {
         found.push(format!(
-            "{key}: apart from its properties, the schema is now {}",
+            "{key}: apart from the properties, the schema is now {}",
             Value::Object(rest_is)
         ));
     }
@@ -224,7 +224,7 @@ fn settings(old: Option<&Value>, new: Option<&Value>) -> Vec<String> {
             .map(|name| format!("{name} was removed")),
     );
     if found.is_empty() && old != new {
-        found.push("their schema changes".to_owned());
+        found.push("the schema changes".to_owned());
     }
     found
 }
@@ -281,8 +281,8 @@ mod tests {
             .collect();
         expect![[r#"
             component: version 1.0.0 becomes 0.9.0, which is older
-            wants: asks for grants.process = ["git"]
-            wants: no longer asks for grants.ledger = true
+            grants: requests grants.process = ["git"]
+            grants: no longer requests grants.ledger = true
             tool hello_greet: description is now Greets, in a way that takes more words to describe than fit on a line.
             tool hello_greet: effect was read, is run
             tool hello_new�[2J: is new, with the effect write

@@ -99,7 +99,7 @@ impl Credentials {
             // The error names a position in the file, and none of its content.
             Some(Err(err)) => {
                 let at = format!(
-                    "docker's configuration is invalid at line {}, column {}",
+                    "Docker's configuration is invalid at line {}, column {}",
                     err.line(),
                     err.column()
                 );
@@ -187,10 +187,10 @@ fn names(host: &str) -> Vec<String> {
 }
 
 fn login(auth: &Auth) -> Result<Option<Login>, String> {
-    let origin = "docker's configuration".to_owned();
+    let origin = "Docker's configuration".to_owned();
     if auth.identitytoken.as_ref().is_some_and(|token| !token.is_empty()) {
         return Err(
-            "docker keeps an identity token, which is not supported; set registries.HOST.password_env"
+            "Docker keeps an identity token, which is not supported; set registries.HOST.password_env"
                 .to_owned(),
         );
     }
@@ -209,7 +209,7 @@ fn login(auth: &Auth) -> Result<Option<Login>, String> {
         .ok()
         .and_then(|bytes| String::from_utf8(bytes).ok());
     let pair = decoded.as_deref().and_then(|text| text.split_once(':'));
-    let (user, secret) = pair.ok_or("an entry of docker's configuration is not base64 of user:password")?;
+    let (user, secret) = pair.ok_or("an entry of Docker's configuration is not base64 of user:password")?;
     Ok(Some(Login {
         user: user.to_owned(),
         secret: secret.to_owned(),
@@ -239,7 +239,7 @@ fn ask_helper(helper: &str, name: &str) -> Result<Option<Login>, String> {
         let _ = stdin.write_all(name.as_bytes());
     }
     let (bytes, is_success) = output(&mut child)
-        .ok_or_else(|| format!("{program} did not answer in {} s", HELPER_TIMEOUT.as_secs()))?;
+        .ok_or_else(|| format!("{program} did not answer within {} s", HELPER_TIMEOUT.as_secs()))?;
     if !is_success {
         // Helpers fail like this for unknown hosts.
         return match bytes.windows(9).any(|window| window == b"not found") {
@@ -253,8 +253,7 @@ fn ask_helper(helper: &str, name: &str) -> Result<Option<Login>, String> {
         username: String,
         secret: String,
     }
-    let got: Got =
-        serde_json::from_slice(&bytes).map_err(|_| format!("{program} does not answer with JSON"))?;
+    let got: Got = serde_json::from_slice(&bytes).map_err(|_| format!("{program} did not return JSON"))?;
     if got.username == "<token>" {
         return Err(format!(
             "{program} keeps an identity token, which is not supported; set registries.HOST.password_env"

@@ -106,7 +106,7 @@ impl Manifest {
         let head: Head = serde_json::from_slice(bytes).map_err(unreadable)?;
         let media_type = head.media_type.as_deref().unwrap_or(MANIFEST);
         if head.manifests.is_some() || matches!(media_type, INDEX | DOCKER_LIST) {
-            let why = "it is a list of manifests, for several platforms; name one of them by its digest";
+            let why = "it is a list of manifests for several platforms; select one of them by its digest";
             return Err(malformed(what, why.to_owned()));
         }
         if media_type != MANIFEST {
@@ -121,7 +121,8 @@ impl Manifest {
         let manifest: Manifest = serde_json::from_slice(bytes).map_err(unreadable)?;
         if manifest.schema_version != 2 || manifest.layers.len() > LAYERS_LIMIT {
             let why = format!(
-                "its manifest has version {} and {} layers; version 2 and at most {LAYERS_LIMIT} layers are accepted",
+                "its manifest is not supported (version: {}, layers: {}); version 2 and at most {LAYERS_LIMIT} layers \
+                 are accepted",
                 manifest.schema_version,
                 manifest.layers.len()
             );
@@ -137,7 +138,7 @@ impl Manifest {
             (Some(one), None) => Ok(one),
             (Some(_), Some(_)) => Err(malformed(
                 what,
-                format!("it has several layers of type {WASM}; one is accepted"),
+                format!("it has several layers of type {WASM}; only one is accepted"),
             )),
             (None, _) => {
                 let types: Vec<String> = self.layers.iter().map(|layer| plain(&layer.media_type)).collect();
@@ -148,7 +149,7 @@ impl Manifest {
                 };
                 Err(malformed(
                     what,
-                    format!("it has no layer of type {WASM}, which a component has; it has {found}"),
+                    format!("it has no layer of type {WASM}, which a component needs; found: {found}"),
                 ))
             }
         }

@@ -106,7 +106,7 @@ impl Client {
         if reference.tag().is_none() || reference.digest().is_some() {
             return Err(RegistryError::BadReference {
                 text: reference.to_string(),
-                why: "a component is published under a tag, and without a digest".to_owned(),
+                why: "publish a component under a tag, without a digest".to_owned(),
             });
         }
         let layer = Descriptor::of(WASM, component);

@@ -125,19 +125,19 @@ impl Signer {
         match (&self.who, signature) {
             (Who::Key(key), Signature::Simple { payload, signature }) => {
                 cosign::check(key, &digest, payload, signature)?;
-                Ok(format!("{}, by its key", self.name))
+                Ok(format!("{}, with its key", self.name))
             }
             (Who::Key(key), Signature::Bundle(json)) => {
                 bundle::check_key(&self.root, key, &digest, json)?;
-                Ok(format!("{}, by its key", self.name))
+                Ok(format!("{}, with its key", self.name))
             }
             (Who::Identity { issuer, identity }, Signature::Bundle(json)) => {
                 let signer = bundle::check_identity(&self.root, issuer, identity, &digest, json)?;
                 Ok(format!("{}, as {}", self.name, plain(&signer)))
             }
-            (Who::Identity { .. }, Signature::Simple { .. }) => {
-                Err("a signature without a bundle names no identity; sign with cosign 3".to_owned())
-            }
+            (Who::Identity { .. }, Signature::Simple { .. }) => Err(
+                "a signature without a bundle does not contain an identity; sign with cosign 3".to_owned(),
+            ),
         }
     }
 }
@@ -165,10 +165,10 @@ impl fmt::Display for Verdict {
         match self {
             Verdict::Signed(by) => write!(f, "signed by {by}"),
             Verdict::Unknown(0) => {
-                f.write_str("not signed, and no signer is named for it under [trust.signers]")
+                f.write_str("not signed, and no signer is configured for it under [trust.signers]")
             }
             Verdict::Unknown(_) => f.write_str(
-                "signed, and no signer is named for it under [trust.signers], so nothing was checked",
+                "signed, but no signer is configured for it under [trust.signers], so nothing was checked",
             ),
         }
     }
@@ -195,7 +195,7 @@ impl Trust {
         let layer = manifest.component(&what)?.digest()?;
         if !layer.hex().eq_ignore_ascii_case(sha256) {
             return Err(refused(vec![format!(
-                "its manifest names the component {}, not {sha256}",
+                "its manifest lists the component {}, not {sha256}",
                 layer.hex()
             )]));
         }
@@ -208,7 +208,9 @@ impl Trust {
             return match self.unsigned {
                 Unsigned::Say => Ok(Verdict::Unknown(evidence.signatures.len())),
                 Unsigned::Refuse => Err(refused(vec![
-                    "no signer is named for it, and trust.unsigned is \"refuse\"; add one under [trust.signers]".to_owned(),
+                    "no signer is configured for it, and trust.unsigned is \"refuse\"; add a signer under \
+                     [trust.signers]"
+                        .to_owned(),
                 ])),
             };
         }
@@ -227,7 +229,7 @@ impl Trust {
         if reasons.is_empty() {
             let names: Vec<&str> = signers.iter().map(|signer| signer.name.as_str()).collect();
             reasons.push(format!(
-                "it has no signature, and {} must have signed it",
+                "it is not signed, but must be signed by {}",
                 names.join(" or ")
             ));
         }

@@ -85,7 +85,7 @@ fn what_is_published_is_pulled_with_its_signature() {
     let own = [format!("{}/team/*", registry.host)];
     assert_eq!(
         judge(&trust(&public, &own), &sha256).unwrap(),
-        Verdict::Signed("team, by its key".to_owned())
+        Verdict::Signed("team, with its key".to_owned())
     );
     assert_eq!(judge(&Trust::default(), &sha256).unwrap(), Verdict::Unknown(1));
     // Another key, another component, and a repository that no signer is named for.
@@ -100,7 +100,7 @@ fn what_is_published_is_pulled_with_its_signature() {
         judge(&trust(&public, &["ghcr.io/*".to_owned()]), &sha256)
             .unwrap_err()
             .to_string()
-            .contains("no signer is named")
+            .contains("no signer is configured")
     );
     // The manifest is part of what is signed.
     let mut other = evidence.clone();

@@ -23,7 +23,7 @@ pub struct Reservation {
 #[derive(Debug, Error)]
 pub enum BudgetError {
     /// The call is not in an open envelope.
-    #[error("the call belongs to no open envelope")]
+    #[error("the call does not belong to an open envelope")]
     NoEnvelope,
     /// The budget is not configured or not granted.
     #[error("there is no budget `{0}`")]
@@ -49,7 +49,7 @@ pub enum BudgetError {
 #[derive(Debug, Error)]
 pub enum LedgerError {
     /// Queries are not granted, or a policy tried to append.
-    #[error("that was not granted")]
+    #[error("the request was not granted")]
     Denied,
     /// The event is not recorded.
     #[error(transparent)]

@@ -214,7 +214,7 @@ impl CallState {
         if left_out > 0 {
             tracing::warn!(
                 pack = self.namespace.pack(),
-                "the call logged too much; {left_out} lines were dropped"
+                "the call logged too much; dropped lines: {left_out}"
             );
         }
     }

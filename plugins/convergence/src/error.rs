@@ -47,7 +47,7 @@ pub(crate) fn not_a_repository(workspace: &str, outcome: &Outcome) -> ToolError 
         "NOT_A_REPOSITORY",
         format!("workspace {workspace} is not a work tree of a Git repository"),
     )
-    .remediation("Create a repository with `git init`, or use a workspace that is one.")
+    .remediation("Create a repository with `git init`, or use a workspace that is a repository.")
     .context("workspace", workspace)
     .context("git", complaint(outcome))
 }

@@ -22,7 +22,7 @@ pub fn faults(pack: &Pack) -> Vec<String> {
     let mut seen = BTreeSet::new();
     for tool in pack.tools {
         if !seen.insert(tool.name) {
-            faults.push(format!("{} is there twice", tool.name));
+            faults.push(format!("{} occurs twice", tool.name));
         }
         faults.extend(of_tool(tool));
     }
@@ -162,7 +162,7 @@ mod tests {
             Sloppy-Tool: the input schema accepts unknown arguments; set additionalProperties to false
             Sloppy-Tool: input.number has no description
             Sloppy-Tool: output.row has no description
-            Sloppy-Tool is there twice"#]]
+            Sloppy-Tool occurs twice"#]]
         .assert_eq(&faults(&PACK)[..8].join("\n"));
     }
 }

@@ -226,7 +226,7 @@ impl Workspaces {
         let workspace = self.find(name)?;
         if !self.asked.within(&workspace.info).may_write(&change.path) {
             return Err(WorkspaceError::Denied(format!(
-                "`{path}` is below no prefix that the pack may write to"
+                "`{path}` is not below a prefix that the pack may write to"
             )));
         }
         match self.effect.get() {

@@ -198,7 +198,7 @@ impl Search<'_> {
                     String::from_utf8_lossy(&path).escape_debug()
                 )))
             }
-            Err(err) => Err(self.refuse(&format!("its `.git` cannot be checked: {err}"))),
+            Err(err) => Err(self.refuse(&format!("`.git` cannot be checked: {err}"))),
         }
     }
 
@@ -217,8 +217,9 @@ impl Search<'_> {
                 let real = place.canonicalize().unwrap_or(place);
                 if depth == MAX_ALTERNATES || !named.as_ref().is_some_and(|named| real.starts_with(named)) {
                     return Err(self.refuse(&format!(
-                        "it borrows objects from {} (objects/info/alternates). To allow that, set `repository` in \
-                         [workspaces.{}] to a directory that holds them, or copy them with `git repack -a`",
+                        "the repository borrows objects from {} (objects/info/alternates). To allow that, set \
+                         `repository` in [workspaces.{}] to a directory that holds them, or copy them with `git repack \
+                         -a`",
                         real.display(),
                         self.workspace
                     )));
@@ -254,12 +255,12 @@ impl Search<'_> {
         let includes = refused.iter().any(|key| key.starts_with("include"));
         let workspace = self.workspace;
         Err(self.refuse(&format!(
-            "the repository's own configuration has settings that may name programs or files: {}; move the wanted ones \
-             to your own configuration (git config --global){}",
+            "the repository's own configuration has settings that may name programs or files: {}; move those that you \
+             need to your own configuration (git config --global){}",
             refused.join(", "),
             match includes {
                 true => String::new(),
-                false => format!(", or accept it with `git_config = [{}]` in [workspaces.{workspace}]", list.join(", ")),
+                false => format!(", or accept them with `git_config = [{}]` in [workspaces.{workspace}]", list.join(", ")),
             }
         )))
     }
@@ -413,7 +414,7 @@ impl Foreign {
 fn foreign_below(dir: &Dir, path: &mut Vec<u8>, depth: usize) -> std::io::Result<Option<Foreign>> {
     if depth == MAX_DEPTH {
         return Err(std::io::Error::other(format!(
-            "it is more than {MAX_DEPTH} directories deep"
+            "directories are nested more than {MAX_DEPTH} deep"
         )));
     }
     let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;

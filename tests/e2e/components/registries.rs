@@ -110,7 +110,7 @@ fn a_signed_component_is_added_pinned_and_updated() {
     let added = host.run(&["packs", "add", &first]);
     let said = text(&added.stderr);
     assert!(
-        added.status.success() && said.contains("signed by team, by its key"),
+        added.status.success() && said.contains("signed by team, with its key"),
         "{said}"
     );
     let pinned = format!("source = \"{first}@{}\"", Digest::of(&manifest));
@@ -172,7 +172,7 @@ fn an_unsigned_component_is_said_or_refused() {
     refused(
         &strict,
         &strict.run(&["packs", "add", &to]),
-        "it has no signature, and team must have signed it",
+        "it is not signed, but must be signed by team",
     );
     let added = author.run(&["packs", "add", &to]);
     assert!(

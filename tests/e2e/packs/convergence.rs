@@ -239,8 +239,8 @@ async fn what_the_operator_did_not_allow_is_refused() {
     }
     expect![[r#"
         "TEST_NOT_REGISTERED" "Use a registered test command, or ask the operator to add `tests.default = [\"PROGRAM\", …]` to [workspaces.one] and grant `tests` to the pack. Record your own run with test_report."
-        "WORKSPACE_UNKNOWN" "Use a workspace that is granted to the pack; workspace_list lists all. The operator registers one with path = \"/srv/app\" in [workspaces.NAME], and grants it with grants.workspaces = [\"NAME\"] in [packs.PACK]."
-        "NOT_A_REPOSITORY" "Create a repository with `git init`, or use a workspace that is one."
+        "WORKSPACE_UNKNOWN" "Use a workspace that is granted to the pack; workspace_list lists all. Or ask the operator to register one with path = \"/srv/app\" in [workspaces.NAME], and to grant it with grants.workspaces = [\"NAME\"] in [packs.PACK]."
+        "NOT_A_REPOSITORY" "Create a repository with `git init`, or use a workspace that is a repository."
     "#]].assert_eq(&log);
     session.close().await;
 }

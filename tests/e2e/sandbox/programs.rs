@@ -54,9 +54,9 @@ async fn only_what_was_granted_runs_and_nothing_is_expanded() {
     expect![[r#"
         Exited(0) 36 0 [$(id) `id` ; id | id $HOME * a b '"
         ] []
-        not allowed: `python3` is not a program granted to the pack and, with these arguments, not a registered test of `main`; to register it as a test, add `tests.NAME = ["python3"]` to [workspaces.main]
-        not allowed: `/bin/sh` is not a program granted to the pack and, with these arguments, not a registered test of `main`; to register it as a test, add `tests.NAME = ["/bin/sh"]` to [workspaces.main]
-        not allowed: `./git` is not a program granted to the pack and, with these arguments, not a registered test of `main`; to register it as a test, add `tests.NAME = ["./git"]` to [workspaces.main]
+        not allowed: `python3` is neither a program granted to the pack nor, with these arguments, a registered test of `main`; to register the command as a test, add `tests.NAME = ["python3"]` to [workspaces.main]
+        not allowed: `/bin/sh` is neither a program granted to the pack nor, with these arguments, a registered test of `main`; to register the command as a test, add `tests.NAME = ["/bin/sh"]` to [workspaces.main]
+        not allowed: `./git` is neither a program granted to the pack nor, with these arguments, a registered test of `main`; to register the command as a test, add `tests.NAME = ["./git"]` to [workspaces.main]
         not started: there is no `no-such-program` on the host's PATH
         invalid command: an argument contains a NUL character
         a transaction is open; run programs outside of transactions

@@ -185,7 +185,7 @@ fn body(whole: &Whole) -> Markup {
         section.card aria-labelledby="timeline-title" {
             header { h2 #timeline-title { "Timeline" } span.meta { "every mark leads to its call" } }
             @if whole.timeline.is_empty() {
-                (layout::empty("Nothing has happened in it yet.", "Calls appear here in order."))
+                (layout::empty("Nothing has happened in this envelope yet.", "Calls appear here in order."))
             } @else {
                 (whole.timeline.markup())
                 (legend())

@@ -148,8 +148,8 @@ async fn contents(console: &Console, whole: &Whole) -> Vec<Content> {
             is_cut: artifact.total_size > i64::try_from(MAX_ARTIFACT_BYTES).unwrap_or(i64::MAX),
             text: match bytes.map(text_of) {
                 Some(Some(text)) => Ok(text),
-                Some(None) => Err("It is not text."),
-                None => Err("Its content was deleted when its retention period ended."),
+                Some(None) => Err("This content is not text."),
+                None => Err("The content was deleted when its retention period ended."),
             },
             kind: artifact.kind,
             id: artifact.id,

@@ -6,6 +6,7 @@ use std::sync::Arc;
 use axum::Extension;
 use axum::extract::{RawQuery, State};
 use maud::{Markup, html};
+use tollgate_core::text::counted;
 use tollgate_sdk::Timestamp;
 use tollgate_store::storage::{Bucket, Tally, claim};
 
@@ -71,7 +72,7 @@ fn body(
     );
     html! {
         (layout::title("Stats", "Counted from the ledger."))
-        nav.tabs aria-label="Span of time" {
+        nav.tabs aria-label="Time range" {
             @for (name, ..) in SPANS {
                 a href=(format!("/console/stats?since={name}")) aria-current=[(name == chosen).then_some("true")] { (name) }
             }
@@ -85,7 +86,7 @@ fn body(
                 div { b { (read.tools.len()) } span { "tools" } }
             }
             @if calls == 0 { (layout::empty("No call in this time.", "")) }
-            @else { (charts::bars(&bars, &format!("{calls} calls over {chosen}, {failed} refused or failed"), ("refused or failed", "calls"))) }
+            @else { (charts::bars(&bars, &format!("{} over {chosen}, {failed} refused or failed", counted(calls, "call")), ("refused or failed", "calls"))) }
             (parts::counted_from(counted_from))
         }
         section.card aria-labelledby="tools-title" {

@@ -201,7 +201,7 @@ fn failed(err: std::io::Error) -> ProcessError {
 /// so it does not start.
 fn no_caches(err: std::io::Error) -> ProcessError {
     ProcessError::NotStarted(format!(
-        "no temporary folder could be created for its caches: {err}"
+        "cannot create a temporary folder for the program's caches: {err}"
     ))
 }
 
@@ -227,7 +227,7 @@ fn check(argv: &[String]) -> Result<(), ProcessError> {
     }
     if argv.iter().map(|word| word.len() + 1).sum::<usize>() > MAX_ARGUMENTS {
         return Err(ProcessError::Invalid(format!(
-            "its arguments have more than {MAX_ARGUMENTS} bytes"
+            "the arguments have more than {MAX_ARGUMENTS} bytes"
         )));
     }
     Ok(())
@@ -293,7 +293,9 @@ impl Running {
                 tracing::warn!("a program's supervisor was killed or stopped, and the program with it");
                 Ok(Ending::Signalled(Signal::KILL.as_raw()))
             }
-            Some(Said::Started) | None => Err(failed(std::io::Error::other("it ended without a message"))),
+            Some(Said::Started) | None => Err(failed(std::io::Error::other(
+                "the supervisor process ended without reporting the program's result",
+            ))),
         }
     }
 

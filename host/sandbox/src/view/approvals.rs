@@ -276,7 +276,7 @@ fn read(request: Request) -> Result<ApprovalRequest, ApprovalError> {
 fn call(wanted: &component::NextCall) -> Result<NextCall, ApprovalError> {
     Ok(NextCall {
         tool: wanted.tool.clone(),
-        arguments: object(&wanted.arguments, "the arguments of answering")?,
+        arguments: object(&wanted.arguments, "`arguments` of `answering`")?,
     })
 }
 

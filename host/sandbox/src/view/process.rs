@@ -228,8 +228,8 @@ fn denied(workspace: &str, wanted: &Wanted, refused: Refused) -> String {
             let argv: Vec<String> = argv.map(|word| format!("{word:?}")).collect();
             let argv = argv.join(", ");
             format!(
-                "`{}` is not a program granted to the pack and, with these arguments, not a registered test of `{workspace}`; to \
-                 register it as a test, add `tests.NAME = [{}]` to [workspaces.{workspace}]",
+                "`{}` is neither a program granted to the pack nor, with these arguments, a registered test of \
+                 `{workspace}`; to register the command as a test, add `tests.NAME = [{}]` to [workspaces.{workspace}]",
                 wanted.program.escape_debug(),
                 text::clean(text::cut(&argv, MAX_LINE)),
             )

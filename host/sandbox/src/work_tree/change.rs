@@ -94,7 +94,7 @@ impl Change {
         if self.uncompared > 0 {
             let _ = write!(
                 short,
-                "\n{} files were not compared: too many differ from the last commit",
+                "\nfiles that were not compared, because too many differ from the last commit: {}",
                 self.uncompared
             );
         }
@@ -154,7 +154,7 @@ pub(super) fn between(look: &Look<'_>, before: &Sighting, now: &Sighting) -> Res
 fn differs(seen: &Sighting) -> Result<Differs, String> {
     let kept = seen.differs.as_deref();
     let kept = kept.and_then(|kept| serde_json::from_str(kept).ok());
-    kept.ok_or_else(|| "the files that differ from the last commit are not known".to_owned())
+    kept.ok_or_else(|| "cannot determine the files that differ from the last commit".to_owned())
 }
 
 impl Entry {

@@ -138,7 +138,7 @@ impl Folders<'_> {
             if walk.is_full() {
                 return match walk.of() {
                     Some(Outlined::Hidden) => Err(format!(
-                        "has more than {MAX_HIDDEN} files, and the rule that ignores it is in no commit"
+                        "has more than {MAX_HIDDEN} files, and the rule that ignores it is not committed"
                     )),
                     Some(Outlined::Linked) | None => Ok(()),
                 };
@@ -341,7 +341,7 @@ mod tests {
         let unseen = seen(MAX_HIDDEN - 1).unwrap_err();
         assert_eq!(
             unseen,
-            "has more than 200000 files, and the rule that ignores it is in no commit"
+            "has more than 200000 files, and the rule that ignores it is not committed"
         );
         let linked = |before| outlined(&place, Outlined::Linked, before);
         assert_eq!(linked(MAX_LINKED).unwrap(), linked(MAX_LINKED + 9).unwrap());

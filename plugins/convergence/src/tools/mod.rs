@@ -81,7 +81,7 @@ pub(crate) struct CountsView {
 pub(crate) struct RunView {
     /// True if tests ran and all passed. False if there were none.
     passed: bool,
-    /// passed, failed, error (the run itself failed, for example to compile) or no_tests.
+    /// passed, failed, error (the run itself failed, for example because the code did not compile) or no_tests.
     outcome: String,
     /// Reader that parsed the output.
     reader: String,
@@ -101,12 +101,13 @@ pub(crate) struct RunView {
     /// Fingerprint of the failure: equal whenever the same tests fail in the same way.
     #[serde(skip_serializing_if = "Option::is_none")]
     failure_fingerprint: Option<String>,
-    /// Fingerprint of the failure's messages: another one for another failing assertion of the same test.
+    /// Fingerprint of the failure's messages, which differs for another failing assertion of the same test.
     #[serde(skip_serializing_if = "Option::is_none")]
     detail_fingerprint: Option<String>,
     /// True if the same failure was seen before and persists after at least one edit or mutation.
     non_progress: bool,
-    /// True if the same tests fail in the same way as before, with another message: a step within a test.
+    /// True if the same tests fail in the same way as before, but with another message, which can be progress within a
+    /// test.
     #[serde(skip_serializing_if = "is_false")]
     same_test_other_failure: bool,
     /// True if the last run of the command had another result, without an edit in between.
@@ -117,7 +118,7 @@ pub(crate) struct RunView {
     regression: bool,
     /// Number of sightings of the failure, including this one.
     failure_seen: u64,
-    /// Number of edits, or without a view of the work tree of mutations, since the first sighting.
+    /// Number of edits since the first sighting, or of mutations if the work tree is not read.
     failure_mutations: u64,
     /// Number of edits since the work tree was last in its present state, if edits restored this state.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -135,7 +136,7 @@ pub(crate) struct RunView {
     /// Edits of the work tree in this envelope that no call made.
     #[serde(skip_serializing_if = "Option::is_none")]
     observed_edits: Option<u64>,
-    /// Reason why edits of the work tree are not seen.
+    /// Reason why edits of the work tree are not detected.
     #[serde(skip_serializing_if = "Option::is_none")]
     unobserved: Option<String>,
     /// Verdict in one line.

@@ -55,7 +55,7 @@ pub(crate) struct StatusView {
     /// Edits of the work tree that no call made.
     #[serde(skip_serializing_if = "Option::is_none")]
     observed_edits: Option<u64>,
-    /// Reason why edits of the work tree are not seen.
+    /// Reason why edits of the work tree are not detected.
     #[serde(skip_serializing_if = "Option::is_none")]
     unobserved: Option<String>,
     /// Failures, latest first.

@@ -48,7 +48,7 @@ pub(crate) struct Stats {
     /// True if some files are not counted or not compared.
     #[serde(skip_serializing_if = "is_false")]
     cut: bool,
-    /// Number of files whose lines are not counted: too large, too many, or no text.
+    /// Number of files whose lines are not counted, because they are too large, too many, or not text.
     #[serde(skip_serializing_if = "is_zero")]
     uncounted_files: u64,
     /// Number of files that were not compared, because too many differ from the last commit.
@@ -111,7 +111,7 @@ impl Told {
             ),
         };
         if stats.uncompared_files > 0 {
-            verdict.push_str(&format!("; {} files were not compared", stats.uncompared_files));
+            verdict.push_str(&format!("; files not compared: {}", stats.uncompared_files));
         }
         match cycle {
             Cycle { no_op: true, .. } => verdict.push_str(match before {

@@ -252,7 +252,7 @@ fn a_record_tells_what_changed_since_the_one_before_and_what_is_left_out() {
         );
     }
     expect![[r#"
-        350 files changed, +7 -1; 40 files were not compared | {"files_changed":350,"insertions":7,"deletions":1,"cut":true,"uncounted_files":2,"uncompared_files":40} | 200 of Some(String("file-000")), 150 more
+        350 files changed, +7 -1; files not compared: 40 | {"files_changed":350,"insertions":7,"deletions":1,"cut":true,"uncounted_files":2,"uncompared_files":40} | 200 of Some(String("file-000")), 150 more
         nothing changed; no-op: same state as the previous record | {"files_changed":0,"insertions":0,"deletions":0} | 0 of None, 0 more
     "#]]
     .assert_eq(&log);

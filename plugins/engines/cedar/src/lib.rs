@@ -23,9 +23,10 @@ const DEFAULT_CODE: &str = "FORBIDDEN";
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Cedar {
-    /// Policies. What none permits is denied, so begin with `permit(principal, action, resource);` to deny only what a `forbid` names.
-    /// `context` has `effect`, `arguments`, `proven` (whether the identity is), `client`, `envelope_id` and `at` in milliseconds
-    /// since 1970 UTC. Arguments that are null are absent, and fractions are texts.
+    /// Policies in Cedar. A call that no policy permits is denied, so begin with `permit(principal, action, resource);`
+    /// to deny only what a `forbid` names. `context` has `effect`, `arguments`, `proven` (whether the identity is),
+    /// `client`, `envelope_id` and `at` in milliseconds since 1970 UTC. Arguments that are null are absent, and
+    /// fractions are strings.
     policies: String,
 }
 
@@ -40,7 +41,7 @@ impl Policy for Cedar {
             Ok(policies) if policies.is_empty() => {
                 vec![Problem::new(
                     "policies",
-                    "there is none, so every call would be denied",
+                    "contains no policy, so every call would be denied",
                 )]
             }
             Ok(_) => Vec::new(),

@@ -112,7 +112,7 @@ fn reasons(engine: &mut Engine, rule: &str) -> Result<Vec<Reason>, CannotJudge> 
     }
     let wrong = |_| {
         CannotJudge(format!(
-            "{rule} is not a set of texts, or of objects with `message`"
+            "{rule} is not a set of strings, or of objects with `message`"
         ))
     };
     serde_json::from_str(&value.to_json_str()?).map_err(wrong)

@@ -21,7 +21,7 @@ pub struct Cel {
     /// `arguments`, `actor`, `identity`, `client`, `envelope_id`, `connection`, `notes`, and `at` in
     /// milliseconds since 1970 UTC. Unknown values are null.
     when: String,
-    /// Action for calls with a true expression: deny or ask. Default deny.
+    /// Action for calls for which the expression is true: deny or ask. Default deny.
     #[serde(default)]
     then: Then,
     /// Error code of the denial in UPPER_SNAKE_CASE. Default DENIED_BY_RULE.

@@ -23,9 +23,9 @@ const MAX_CALLS: u32 = 200;
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct RateLimit {
-    /// Maximum number of calls in the time, 1 to 200.
+    /// Maximum number of calls within `seconds`, 1 to 200.
     calls: u32,
-    /// Length of the time in seconds, for example 60.
+    /// Length of the time window in seconds, for example 60.
     seconds: u32,
     /// Calls that are counted together: everybody, connection, actor or envelope. Default everybody.
     #[serde(default)]
@@ -174,7 +174,10 @@ impl RateLimit {
         let who = group.title();
         Denial::new(
             "RATE_LIMITED",
-            format!("{who} may make {} {what} in {} s", self.calls, self.seconds),
+            format!(
+                "the rate limit for {what} is reached: {} in {} s for {who}",
+                self.calls, self.seconds
+            ),
         )
     }
 }

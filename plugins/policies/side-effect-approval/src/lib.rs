@@ -41,7 +41,7 @@ const DAY_MS: i64 = 24 * 60 * 60_000;
 pub struct SideEffectApproval {
     /// Ask the client's user first, if the client supports questions. Default true.
     ask: bool,
-    /// Persons whose answers count. Default: everyone that task-store permits to answer.
+    /// People whose answers count. Default: everyone that task-store permits to answer.
     approvers: Vec<String>,
     /// Count only answers over a connection with a proven identity. Default false.
     proven: bool,
@@ -173,7 +173,7 @@ impl SideEffectApproval {
             return Ok(
                 Denial::new("TERMINAL_REQUIRED", "only a person at a terminal may answer this")
                     .remediation(format!(
-                        "Tell the user. A person runs `tollgate call {RESOLVE_TOOL} 'ARGUMENTS'` in a terminal, without a pipe."
+                        "Tell the user to run `tollgate call {RESOLVE_TOOL} 'ARGUMENTS'` in a terminal, without a pipe."
                     ))
                     .into(),
             );

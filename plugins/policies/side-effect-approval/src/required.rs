@@ -19,8 +19,8 @@ pub(crate) fn denial(request: &Request, key: &str, listed: Option<&Approval>) ->
     });
     let answer = listed.map(|listed| {
         format!(
-            "Tell the user: `tollgate approvals allow {id}` approves it, or approval_resolve by another caller. Then \
-             call again with the same arguments. ",
+            "Tell the user to approve the call with `tollgate approvals allow {id}`, or let another caller approve it \
+             with approval_resolve. Then call again with the same arguments. ",
             id = listed.id
         )
     });
