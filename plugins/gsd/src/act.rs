@@ -102,7 +102,7 @@ pub(crate) struct Changed {
     /// Next call, ready to run.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub next_call: Option<NextCall>,
-    /// Next step that needs arguments of yours.
+    /// Next step that needs arguments from you.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub next: Option<Suggestion>,
 }

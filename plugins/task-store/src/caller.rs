@@ -172,7 +172,7 @@ impl Caller {
     pub(crate) fn open_circuit(&self, id: &TaskId) -> NextCall {
         self.call(
             Action::OpenCircuit,
-            json!({"task_id": id, "reason": "all attempts are used"}),
+            json!({"task_id": id, "reason": "all attempts are used up"}),
         )
     }
 

@@ -165,7 +165,7 @@ pub(crate) enum Condition {
     NoRunningAttempt,
     #[error("the current attempt has not succeeded: {}", status(*.0))]
     AttemptNotSucceeded(Option<AttemptStatus>),
-    #[error("all retries are used, so the circuit must be opened first")]
+    #[error("all retries are used up, so the circuit must be opened first")]
     CircuitOpen,
     #[error("an approval for the current attempt is still pending")]
     ApprovalPending,

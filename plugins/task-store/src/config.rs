@@ -12,7 +12,7 @@ use crate::role::Role;
 #[derive(Debug, Clone, Default, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub(crate) struct Config {
-    /// Roles that only the listed callers may claim. A listed caller may claim no other role.
+    /// Roles that only the listed callers may claim. A listed caller may not claim any other role.
     pub roles: BTreeMap<Role, Binding>,
     /// Retry policy: attempts, escalation and backoff.
     pub retry: Policy,

@@ -101,7 +101,7 @@ pub(crate) enum Hold {
     AttemptRunning(AttemptId),
     #[error("the next attempt may not start before {0}")]
     TooEarly(Timestamp),
-    #[error("all {0} attempts are used")]
+    #[error("all attempts are used up (limit: {0})")]
     Exhausted(u32),
 }
 

@@ -226,11 +226,11 @@ fn loosen(schema: &mut Json) {
 fn budget_schema() -> Json {
     json!({
         "type": "object",
-        "description": "What became of max_chars. It does not count itself.",
+        "description": "Use of max_chars. This object is not counted.",
         "properties": {
-            "max_chars": {"type": "integer", "description": "The limit in bytes."},
+            "max_chars": {"type": "integer", "description": "Limit in bytes."},
             "used_chars": {"type": "integer", "description": "Bytes of the reply without this object."},
-            "truncated": {"type": "boolean", "description": "Something was left out."},
+            "truncated": {"type": "boolean", "description": "True if something was omitted."},
             "warnings": {
                 "type": "array",
                 "description": "BUDGET_TRUNCATED, BUDGET_MINIMAL, BUDGET_MIN_CLAMPED.",

@@ -176,7 +176,7 @@ pub(crate) fn tail(siblings: &[Step], at: usize) -> Result<&[Step], ToolError> {
         Some(tail) if tail.len() <= MAX_STEPS => Ok(tail),
         Some(tail) => {
             let fault = format!(
-                "is {at}, in front of {} steps, at most {MAX_STEPS} are allowed",
+                "is {at}, which is before {} steps, more than the allowed {STEPS}",
                 tail.len()
             );
             Err(Reason::input("position", fault).into())

@@ -104,9 +104,9 @@ pub(crate) enum Reason {
         left: i64,
         until: Timestamp,
     },
-    #[error("{owner} holds no lease on step {path}")]
+    #[error("{owner} does not hold a lease on step {path}")]
     LeaseNotHeld { path: String, owner: String },
-    #[error("{field} has {size}, at most {limit} are allowed")]
+    #[error("{field} has {size}, more than the allowed {limit}")]
     EvidenceTooLarge {
         field: String,
         size: usize,
@@ -237,16 +237,18 @@ impl tollgate_kit::Reason for Reason {
             Reason::Orphan { .. } => "First undo or redo the operation that created the other record.",
             Reason::OperationState { .. } => "Call tasks_history to see the state of each operation.",
             Reason::DependencyCycle(_) => "Remove one of the dependencies in the cycle.",
-            Reason::NotOpen { .. } => "Reopen it with tasks_complete and status ACTIVE first.",
+            Reason::NotOpen { .. } => "First reopen the plan or task with tasks_complete and status ACTIVE.",
             Reason::StepClosed(_) => "Reopen the step with tasks_progress and completed=false first.",
             Reason::NoSteps(_) => {
-                "Add steps with tasks_decompose. Where evidence is optional, allow_empty=true completes it without \
-                 steps."
+                "Add steps with tasks_decompose. Where evidence is optional, allow_empty=true completes the task \
+                 without steps."
             }
             Reason::NothingToUndo | Reason::NothingToRedo => {
                 "Call tasks_history to see which operations can be undone or redone."
             }
-            Reason::OutOfOrder { .. } => "Undo and redo in order: start with the other operation.",
+            Reason::OutOfOrder { .. } => {
+                "Undo and redo in order: start with the operation that the message names first."
+            }
             Reason::UndoConflict { .. } => {
                 "Edit the record by hand, or undo the later operations first if they are yours to undo."
             }
@@ -262,7 +264,7 @@ impl tollgate_kit::Reason for Reason {
             Reason::EvidenceRequired { .. } => {
                 "Run test_run, attach its operation_id with tasks_evidence_capture, then confirm."
             }
-            Reason::NothingDone(_) => "Cancel it with status CANCELED.",
+            Reason::NothingDone(_) => "Cancel the plan with status CANCELED.",
             Reason::UnknownRun { .. } => {
                 "Run the tests with test_run, and pass the operation_id of its reply."
             }

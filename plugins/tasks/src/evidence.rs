@@ -82,6 +82,7 @@ impl fmt::Display for Fault {
             Fault::Failing { id, exit_code } => {
                 write!(f, "has failing evidence: {id} has exit code {exit_code}")
             }
+            Fault::Stale { mutations: 1 } => write!(f, "has evidence that is older than the last change"),
             Fault::Stale { mutations } => {
                 write!(f, "has evidence that is older than the last {mutations} changes")
             }

@@ -46,11 +46,11 @@ pub const PACK: Pack = Pack {
     version: env!("CARGO_PKG_VERSION"),
     summary: "Plans, tasks and steps for agents: explicit targets, checkpoint-gated completion, undo, one-screen views.",
     instructions: "The loop: tasks_radar (or tasks_next across the workspace) → do the work → tasks_evidence_capture → \
-        tasks_close_step with the checkpoints that you checked → next. Start with tasks_bootstrap. Every call names its \
-        `workspace`. Address steps by step_id, because paths such as s:0.s:1 move when steps are deleted. Pass \
+        tasks_close_step with the checkpoints that you checked → next. Start with tasks_bootstrap. Every call names \
+        its `workspace`. Address steps by step_id, because paths such as s:0.s:1 move when steps are deleted. Pass \
         `expected_revision` from your last reply: REVISION_MISMATCH then lists what others changed. A refusal lists \
-        every reason with the call that resolves it. Confirm a checkpoint only if it holds. tasks_resume_pack loads the \
-        state into a fresh context; tasks_handoff reports it to the next worker.",
+        every reason with the call that resolves it. Confirm a checkpoint only if it is met. tasks_resume_pack loads \
+        the state into a fresh context; tasks_handoff reports it to the next worker.",
     migrations: &[
         migration!("../../../migrations/tasks", "0001_init"),
         migration!("../../../migrations/tasks", "0002_envelopes"),

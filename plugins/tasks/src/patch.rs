@@ -286,7 +286,7 @@ fn patched<T: Serialize + serde::de::DeserializeOwned>(
     serde_json::from_value(Json::Object(body)).map_err(|err| {
         Reason::input(
             "ops",
-            format!("contains a value that its field cannot have: {err}"),
+            format!("contains a value that is not valid for its field: {err}"),
         )
         .into()
     })
@@ -315,14 +315,14 @@ fn change(body: &mut Map<String, Json>, op: &PatchOp, field: Field) -> Result<()
             if !takes(field, &value) {
                 return Err(Fault(
                     "value",
-                    format!("must be a {}, because `{}` is one", wanted(field), op.field),
+                    format!("must be a {}, like the field `{}`", wanted(field), op.field),
                 ));
             }
             body.insert(op.field.clone(), value);
         }
         (PatchVerb::Append | PatchVerb::Remove, Field::List) => {
             let given = texts(&value()?)
-                .ok_or_else(|| Fault("value", "must be text or a list of texts".to_owned()))?;
+                .ok_or_else(|| Fault("value", "must be a string or a list of strings".to_owned()))?;
             let mut entries = body.get(&op.field).and_then(texts).unwrap_or_default();
             if op.op == PatchVerb::Append {
                 entries.extend(given);
@@ -356,8 +356,8 @@ fn takes(field: Field, value: &Json) -> bool {
 
 const fn wanted(field: Field) -> &'static str {
     match field {
-        Field::Text | Field::Optional => "text",
-        Field::List => "list of texts",
+        Field::Text | Field::Optional => "string",
+        Field::List => "list of strings",
         Field::Flag => "boolean",
         Field::Object => "object",
     }

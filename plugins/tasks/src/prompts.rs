@@ -82,9 +82,14 @@ fn tell(scope: &Scope<'_>, actor: Option<&str>, text: &mut String) -> Result<(),
 }
 
 /// Instructions for whoever resumes.
-const INSTRUCTIONS: &str = "\
-1. Take work with tasks_take, which leases the first ready step to you or returns the one you hold. Pass until: \"connection\" if the lease should end with your connection.
-2. Read it with tasks_show: criteria, tests, notes, evidence and reopening reasons. tasks_resume_pack shows its task.
-3. Do the work and run the step's tests. Attach each result with tasks_evidence_capture: the operation_id of a test_run, or the output with its exit code.
-4. Confirm only the checkpoints that hold, and close with tasks_close_step. Each reply names the next call.
-5. Do not touch work that others hold. Ask the user before you take over, force, reopen, cancel or delete anything.";
+const INSTRUCTIONS: &str = "1. Take work with tasks_take, which leases the first ready step to you or returns the one you \
+hold. Pass until: \"connection\" if the lease should end with your connection.
+2. Read it with tasks_show: criteria, \
+tests, notes, evidence and reopening reasons. tasks_resume_pack shows its task.
+3. Do the work and run the step's \
+tests. Attach each result with tasks_evidence_capture: the operation_id of a test_run, or the output with its exit \
+code.
+4. Confirm only the checkpoints that are met, and close with tasks_close_step. Each reply names the next \
+call.
+5. Do not touch work that others hold. Ask the user before you take over, force, reopen, cancel or delete \
+anything.";

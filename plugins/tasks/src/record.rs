@@ -301,7 +301,7 @@ pub(crate) struct TemplateTask {
     pub steps: Vec<TemplateStep>,
 }
 
-/// A step that a template makes.
+/// A step that a template creates.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub(crate) struct TemplateStep {
     pub title: String,

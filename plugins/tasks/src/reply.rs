@@ -88,7 +88,7 @@ pub(crate) struct Written {
     pub task: Option<String>,
     /// New revision, for `expected_revision` of the next write.
     pub revision: i64,
-    /// The step it is about.
+    /// Step that the write is about.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub step: Option<StepRef>,
     /// The node that the write changed.
@@ -106,7 +106,8 @@ pub(crate) struct Written {
     /// Ids of other records that were created, such as notes or evidence.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub ids: Vec<String>,
-    /// Ids of artifacts with bodies too large for the pack, for artifact_get, in order.
+    /// Ids of artifacts that hold bodies too large for the pack, in the order of the bodies. Read them with
+    /// artifact_get.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub artifacts: Vec<String>,
     /// Events of the write, in order, if the call asked for them.
@@ -115,7 +116,7 @@ pub(crate) struct Written {
     /// Next step, in one line.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub next: Option<String>,
-    /// Warnings that do not refuse the call.
+    /// Warnings. The call succeeded nevertheless.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub warnings: Vec<Warning>,
     /// Suggested next calls with complete arguments.

@@ -215,7 +215,7 @@ fn checkpoints_count_as_steps() {
         .unwrap_err();
     assert_eq!(
         refused.message,
-        "steps has 120 steps with their checkpoints, at most 100 are allowed"
+        "steps has 120 steps with their checkpoints, more than the allowed 100"
     );
     let chain = bench.reply("plan_propose_steps", json!({"steps": &steps[..80]}));
     assert_eq!(chain["steps"].as_array().unwrap().len(), 96);

@@ -101,10 +101,11 @@ impl Unknown {
         }
         let damaged = match self.damaged {
             0 => String::new(),
-            damaged => format!(", and {damaged} damaged audit lines"),
+            damaged => format!(", damaged audit lines: {damaged}"),
         };
         let message = format!(
-            "the logs in .gsd/ of workspace {workspace} have {} events and {} audit entries that are not stored here{damaged}",
+            "the logs in .gsd/ of workspace {workspace} contain lines that are not stored here (events: {}, audit \
+             entries: {}{damaged})",
             self.events, self.entries
         );
         ToolError::new("LOG_AHEAD", message)
@@ -379,8 +380,8 @@ pub(crate) fn damaged(workspace: &str, first: &DamagedLine, count: usize) -> Too
     let message = format!("line {number} of {} {damage}", log.path());
     ToolError::new("LOG_DAMAGED", message)
         .remediation(format!(
-            "Restore the line from Git (git log -p -- {} shows its versions) and call gsd_import, or leave damaged \
-             lines out: gsd_import with on_damaged=set_aside moves these to {}.",
+            "Restore the line from Git (git log -p -- {} shows its versions) and call gsd_import, or omit damaged \
+             lines: gsd_import with on_damaged=set_aside moves these to {}.",
             log.path(),
             log.set_aside_path()
         ))
@@ -394,7 +395,8 @@ pub(crate) fn damaged(workspace: &str, first: &DamagedLine, count: usize) -> Too
 fn foreign(workspace: &str, first: &DamagedLine, count: usize) -> ToolError {
     let DamagedLine { log, number, damage } = first;
     let message = format!(
-        "{} of workspace {workspace} has {count} lines that are not from gsd; the first is line {number}, which {damage}",
+        "{} of workspace {workspace} contains lines that are not from gsd (number: {count}); the first is line \
+         {number}, which {damage}",
         log.path()
     );
     ToolError::new("LOG_FOREIGN", message)

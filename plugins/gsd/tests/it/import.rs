@@ -109,7 +109,7 @@ fn a_clone_refuses_to_write_imports_and_goes_on() {
         assert_eq!(err.next_call.unwrap().tool, "gsd_import");
     }
     expect![
-        "the logs in .gsd/ of workspace app have 21 events and 22 audit entries that are not stored here"
+        "the logs in .gsd/ of workspace app contain lines that are not stored here (events: 21, audit entries: 22)"
     ]
     .assert_eq(&refusal(&second, "plan M09").message);
     assert_eq!(read(&clone, EVENTS), read(&origin, EVENTS));

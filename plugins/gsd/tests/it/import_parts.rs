@@ -76,7 +76,7 @@ fn a_refused_import_says_what_was_imported_before() {
     std::fs::copy(two.path().join(EVENTS), one.path().join(EVENTS)).unwrap();
     let err = refusal(&ada, "gsd_import");
     assert_eq!(err.code, "LOG_CONFLICT");
-    let told = "; 1 events and 0 audit entries before it were imported, and 0 events were kept unapplied";
+    let told = "; before this line, the call imported events (1) and audit entries (0), and kept events unapplied (0)";
     assert!(err.message.ends_with(told), "{err}");
     assert_eq!(err.context["imported"], 1);
     assert_eq!(reply(&ada, "gsd_status")["slices"][0]["tasks_closed"], 2);

@@ -18,7 +18,7 @@ pub(crate) const CIRCUIT_RESET: &str = "circuit_reset";
 pub(crate) struct Approval {
     /// Id of the approval, for task_resolve_approval.
     pub id: ApprovalId,
-    /// The same id, under the name of the argument.
+    /// The same id, under the name of the argument for it.
     pub approval_id: ApprovalId,
     /// Id of the task, from task_create.
     pub task_id: TaskId,

@@ -12,7 +12,7 @@ use crate::model::{ArtifactId, ArtifactKind, AttemptId, TaskId};
 pub(crate) struct Artifact {
     /// Id of the artifact.
     pub id: ArtifactId,
-    /// The same id, under a name of its own.
+    /// The same id, under a name that shows its kind.
     pub artifact_id: ArtifactId,
     /// Id of the task, from task_create.
     pub task_id: TaskId,

@@ -12,7 +12,7 @@ use crate::model::{AttemptId, AttemptPhase, AttemptStatus, ExecutorKind, Runtime
 pub(crate) struct Attempt {
     /// Id of the attempt.
     pub id: AttemptId,
-    /// The same id, under the name of the argument.
+    /// The same id, under the name of the argument for it.
     pub attempt_id: AttemptId,
     /// Id of the task, from task_create.
     pub task_id: TaskId,

@@ -18,7 +18,7 @@ const PAGE_BYTES: usize = 32_768;
 pub(crate) struct Event {
     /// Id in the log, usable as `cursor`.
     pub id: i64,
-    /// The same id, under a name of its own.
+    /// The same id, under a name that shows its kind.
     pub event_id: i64,
     /// Id of the task that changed.
     pub task_id: TaskId,

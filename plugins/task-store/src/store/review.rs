@@ -36,7 +36,7 @@ pub(crate) struct Finding {
 pub(crate) struct ReviewLine {
     /// Id of the review.
     pub id: ReviewId,
-    /// The same id, under a name of its own.
+    /// The same id, under a name that shows its kind.
     pub review_id: ReviewId,
     /// Id of the task, from task_create.
     pub task_id: TaskId,

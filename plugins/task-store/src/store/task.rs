@@ -17,7 +17,7 @@ use crate::spec::Spec;
 pub(crate) struct TaskHead {
     /// Id of the task.
     pub id: TaskId,
-    /// The same id, under the name of the argument.
+    /// The same id, under the name of the argument for it.
     pub task_id: TaskId,
     /// Title of the task.
     pub title: String,

@@ -19,7 +19,7 @@ use crate::store::standing;
 use crate::store::task::{self, TaskHead};
 
 /// Start a task's next attempt. Fails outside `execution_ready`, `executing` and `ready_to_resume`, while an attempt
-/// runs, too soon after a failure, or when all attempts are used, which opens the circuit. Role: orchestrator.
+/// runs, too soon after a failure, or when all attempts are used up, which opens the circuit. Role: orchestrator.
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 #[schemars(extend("x-workspace" = super::workspace(), "x-scope" = super::scope()))]
@@ -52,7 +52,7 @@ pub(crate) struct Started {
     attempt: Attempt,
     /// Attempts left before the circuit opens.
     attempts_left: u32,
-    /// The call that moves the task to `executing`, unless it is there.
+    /// The call that moves the task to `executing`, unless the task is already there.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(with = "Map<String, Json>")]
     next_call: Option<NextCall>,
@@ -128,7 +128,7 @@ impl TaskStartAttempt {
     }
 }
 
-/// Returns whether a start is refused only because all attempts are used.
+/// Returns whether a start is refused only because all attempts are used up.
 fn is_last_refusal(refusals: &Refusals, task: &TaskHead) -> bool {
     task.phase.starts_attempts() && !refusals.is_empty() && refusals.has_only(Hold::Exhausted(0).code())
 }
@@ -140,7 +140,7 @@ fn exhausted(cx: &Cx<'_>, caller: &Caller, task: &TaskHead) -> Result<ToolError,
         to: Phase::CircuitOpen,
         event_type: EventType::CircuitOpened,
         attempt_id: task.current_attempt_id.as_ref(),
-        reason: "all attempts are used",
+        reason: "all attempts are used up",
     };
     opening.apply(cx, caller, task)?;
     cx.keep_rows();

@@ -54,7 +54,7 @@ pub(crate) struct TaskCreate {
 /// A task with its stored spec.
 #[derive(Debug, Serialize, JsonSchema)]
 pub(crate) struct Specified {
-    /// Task id from task_create.
+    /// The task with its stored spec.
     task: Task,
     /// Missing parts of the spec.
     warnings: Vec<String>,

@@ -17,7 +17,7 @@ use crate::store::task::{self, Filter, TaskHead};
 pub(crate) struct TaskLine {
     /// Id of the task.
     id: TaskId,
-    /// The same id, under the name of the argument.
+    /// The same id, under the name of the argument for it.
     task_id: TaskId,
     /// Title of the task.
     title: String,

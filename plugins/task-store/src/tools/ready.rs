@@ -42,10 +42,10 @@ pub(crate) struct Ready {
     /// Value of `cursor` for the next page of ready tasks, if there is one.
     #[serde(skip_serializing_if = "Option::is_none")]
     next_cursor: Option<TaskId>,
-    /// The first tasks whose approval was answered and that have not gone on since.
+    /// First tasks whose approval was answered and that have not moved since.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     answered: Vec<AnsweredTask>,
-    /// The first waiting tasks.
+    /// First waiting tasks.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     waiting: Vec<WaitingTask>,
 }
@@ -53,7 +53,7 @@ pub(crate) struct Ready {
 /// A task whose next attempt may start.
 #[derive(Debug, Serialize, JsonSchema)]
 pub(crate) struct ReadyTask {
-    /// Task id from task_create.
+    /// The task whose next attempt may start.
     task: TaskLine,
     /// True to use a stronger executor or a person, because earlier attempts failed.
     escalate: bool,
@@ -66,13 +66,13 @@ pub(crate) struct ReadyTask {
 /// A task whose approval was answered.
 #[derive(Debug, Serialize, JsonSchema)]
 pub(crate) struct AnsweredTask {
-    /// The task, which has not gone on since the answer.
+    /// The task, which has not moved since the answer.
     task: TaskLine,
-    /// Id of the latest denied approval of the current attempt, else of the latest one.
+    /// Id of the latest denied approval of the current attempt. If none was denied, id of the latest approval.
     approval_id: ApprovalId,
     /// Answer to that approval.
     status: ApprovalStatus,
-    /// The call that takes the task on. Absent if you cannot call that tool.
+    /// The call that continues the task. Absent if you cannot call that tool.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(with = "Map<String, Json>")]
     next_call: Option<NextCall>,
@@ -81,7 +81,7 @@ pub(crate) struct AnsweredTask {
 /// A task whose next attempt may not start yet.
 #[derive(Debug, Serialize, JsonSchema)]
 pub(crate) struct WaitingTask {
-    /// Task id from task_create.
+    /// The task that waits.
     task: TaskLine,
     /// Reasons why the task waits.
     #[schemars(with = "Vec<Map<String, Json>>")]

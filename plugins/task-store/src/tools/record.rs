@@ -53,7 +53,7 @@ pub(crate) struct Checkpoint {
     event_id: i64,
     /// Task id from task_create.
     task_id: TaskId,
-    /// The attempt it is about.
+    /// Attempt that the checkpoint is about.
     #[serde(skip_serializing_if = "Option::is_none")]
     attempt_id: Option<AttemptId>,
     /// Type that was recorded.
@@ -131,7 +131,7 @@ pub(crate) struct TaskRecordArtifact {
 pub(crate) struct Recorded {
     /// The artifact after the call.
     artifact: Artifact,
-    /// The same fields, where earlier versions had them.
+    /// Fields of the artifact at the top level, for clients of earlier versions.
     #[serde(flatten)]
     flat: Artifact,
 }
@@ -213,7 +213,7 @@ pub(crate) struct TaskAppendReview {
 pub(crate) struct Appended {
     /// The review after the call, without its findings.
     review: ReviewLine,
-    /// The same fields, where earlier versions had them.
+    /// Fields of the review at the top level, for clients of earlier versions.
     #[serde(flatten)]
     flat: ReviewLine,
     /// Consequences that the reviewer may not expect.

@@ -93,8 +93,8 @@ fn waits_escalation_and_exhaustion() {
             ok {"attempt":{"id":"att_3","attempt_id":"att_3","task_id":"tsk_1","ordinal":3,"phase":"executing","runtime":"local","executor_kind":"builder","status":"running","escalate":true,"started_at":"2026-01-01T00:02:39.000Z"},"attempts_left":0}
             ok {"attempt":{"id":"att_3","attempt_id":"att_3","task_id":"tsk_1","ordinal":3,"phase":"executing","runtime":"local","executor_kind":"builder","status":"failed","escalate":true,"started_at":"2026-01-01T00:02:39.000Z","finished_at":"2026-01-01T00:02:40.000Z"},"attempts_left":0,"replayed":false}
             # No wait makes a fourth: the circuit opens.
-            err RETRIES_EXHAUSTED: all 3 attempts are used {"phase":"circuit_open","legal_transitions":["executing","execution_ready","failed"],"max_attempts":3} -> task_recover {"task_id":"tsk_1"}
-              - RETRIES_EXHAUSTED: all 3 attempts are used
+            err RETRIES_EXHAUSTED: all attempts are used up (limit: 3) {"phase":"circuit_open","legal_transitions":["executing","execution_ready","failed"],"max_attempts":3} -> task_recover {"task_id":"tsk_1"}
+              - RETRIES_EXHAUSTED: all attempts are used up (limit: 3)
             err PHASE_CONFLICT: the task is in circuit_open, not in executing {"actual_phase":"circuit_open","legal_transitions":["executing","execution_ready","failed"]}
               - PHASE_CONFLICT (from_phase): the task is in circuit_open, not in executing -> task_recover {"task_id":"tsk_1"}
             ok {"task_id":"tsk_1","from_phase":"circuit_open","phase":"circuit_open","circuit_status":"open","attempt_id":"att_3","legal_transitions":["executing","execution_ready","failed"],"task":{"id":"tsk_1","task_id":"tsk_1","title":"one","workspace":"main","phase":"circuit_open","updated_at":"2026-01-02T03:49:21.000Z"},"replayed":true}

@@ -86,10 +86,10 @@ fn the_start_that_is_one_too_many_opens_the_circuit() {
         ",
     );
     expect![[r#"
-        err RETRIES_EXHAUSTED: all 1 attempts are used {"phase":"circuit_open","legal_transitions":["execution_ready","failed"],"max_attempts":1} -> task_recover {"task_id":"tsk_1"}
-          - RETRIES_EXHAUSTED: all 1 attempts are used
+        err RETRIES_EXHAUSTED: all attempts are used up (limit: 1) {"phase":"circuit_open","legal_transitions":["execution_ready","failed"],"max_attempts":1} -> task_recover {"task_id":"tsk_1"}
+          - RETRIES_EXHAUSTED: all attempts are used up (limit: 1)
         ok phase="circuit_open" task.circuit_status="open" task.circuit_from="execution_ready"
-        ok events.0.event_type="circuit.opened" events.0.payload={"before":{"phase":"execution_ready","circuit_status":"closed","attempts_used":1},"after":{"phase":"circuit_open","circuit_status":"open","attempts_used":1},"reason":"all attempts are used"}
+        ok events.0.event_type="circuit.opened" events.0.payload={"before":{"phase":"execution_ready","circuit_status":"closed","attempts_used":1},"after":{"phase":"circuit_open","circuit_status":"open","attempts_used":1},"reason":"all attempts are used up"}
         # Nobody gets around it.
         err CIRCUIT_OPEN: the circuit is open
           - CIRCUIT_OPEN: the circuit is open -> task_transition {"task_id":"tsk_1","from_phase":"circuit_open","to_phase":"execution_ready","reason":"the failures were investigated","actor":"boss","actor_role":"orchestrator"}

@@ -203,7 +203,7 @@ fn ready_and_waiting_tasks() {
             ok {"ready":[],"has_more":false}
             # The next attempt is the last.
             ok {"ready":[{"task":{"id":"tsk_1","task_id":"tsk_1","title":"one","workspace":"main","phase":"execution_ready","updated_at":"2026-01-01T00:00:41.000Z"},"escalate":true,"next_call":{"tool":"task_start_attempt","arguments":{"task_id":"tsk_1","phase":"executing","runtime":"local","executor_kind":"builder","actor":"orchestrator","actor_role":"orchestrator"}}}],"has_more":false}
-            ok {"ready":[],"has_more":false,"waiting":[{"task":{"id":"tsk_1","task_id":"tsk_1","title":"one","workspace":"main","phase":"execution_ready","updated_at":"2026-01-01T00:02:44.000Z"},"waiting_for":[{"code":"RETRIES_EXHAUSTED","message":"all 3 attempts are used","next_call":{"tool":"task_open_circuit","arguments":{"task_id":"tsk_1","reason":"all attempts are used","actor":"orchestrator","actor_role":"orchestrator"}}}]}]}
+            ok {"ready":[],"has_more":false,"waiting":[{"task":{"id":"tsk_1","task_id":"tsk_1","title":"one","workspace":"main","phase":"execution_ready","updated_at":"2026-01-01T00:02:44.000Z"},"waiting_for":[{"code":"RETRIES_EXHAUSTED","message":"all attempts are used up (limit: 3)","next_call":{"tool":"task_open_circuit","arguments":{"task_id":"tsk_1","reason":"all attempts are used up","actor":"orchestrator","actor_role":"orchestrator"}}}]}]}
         "#]],
     );
 }

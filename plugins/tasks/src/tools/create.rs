@@ -134,7 +134,7 @@ impl Create {
                 );
             }
             RootKind::Plan => {
-                only(above.is_some(), "plan", "must be left out for a plan");
+                only(above.is_some(), "plan", "must be omitted for a plan");
                 only(self.domain.is_some(), "domain", "applies only to tasks");
                 only(
                     !self.steps.is_empty(),
@@ -317,7 +317,7 @@ impl Bootstrap {
             (false, None) => refusals.add(Reason::input("plan", "or plan_title is required")),
             (true, Some(_)) => refusals.add(Reason::input(
                 "plan_title",
-                "must be left out for an existing plan",
+                "must be omitted for an existing plan",
             )),
             (false, Some(title)) => {
                 refusals.text("plan_title", title, MAX_TITLE_CHARS);

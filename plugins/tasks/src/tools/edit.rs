@@ -89,8 +89,8 @@ impl Edit {
     }
 }
 
-/// Change single fields with set, unset, append and remove, of a plan or task (`kind` task_detail), a step
-/// (step) or a node (task). Changed criteria or tests must be confirmed again.
+/// Change single fields of a plan or task (`kind` task_detail), a step (step) or a node (task), with set, unset, append
+/// and remove. Changed criteria or tests must be confirmed again.
 #[derive(Debug, Deserialize, JsonSchema)]
 pub(crate) struct PatchTool {
     #[serde(flatten)]

@@ -212,7 +212,7 @@ impl Item {
         if self.operation_id.is_some() && self.exit_code.is_some() {
             refusals.add(Reason::input(
                 format!("{at}.exit_code"),
-                "is that of the operation and must be left out",
+                "is taken from the operation and must be omitted",
             ));
         }
         refusals.optional_text(

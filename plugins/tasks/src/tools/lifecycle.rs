@@ -106,7 +106,7 @@ pub(crate) struct TaskClosed {
     /// Events of the write, in order, if the call asked for them.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     events: Vec<Event>,
-    /// Warnings that do not refuse the call.
+    /// Warnings. The call succeeded nevertheless.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     warnings: Vec<Warning>,
     /// Suggested next calls with complete arguments.
@@ -184,7 +184,7 @@ impl CloseTask {
     fn patch(&self, write: &mut Write<'_>, task: &str) -> Result<(), ToolError> {
         if self.patches.len() > MAX_OPERATIONS {
             let fault = format!(
-                "has {} entries, at most {MAX_OPERATIONS} are allowed",
+                "has {} entries, more than the allowed {OPERATIONS}",
                 self.patches.len()
             );
             return Err(Reason::input("patches", fault).into());

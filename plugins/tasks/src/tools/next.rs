@@ -152,7 +152,7 @@ pub(super) fn why(meta: &Meta, piece: &Piece) -> String {
         Piece::Step(_) => "",
         Piece::Node(..) => "; finish the node",
         Piece::Confirm(_) => "; confirm the step that was closed without its checkpoints",
-        Piece::Complete(_) => "; everything below is closed, complete it",
+        Piece::Complete(_) => "; everything below it is closed, so complete it",
     };
     let reopened = piece.step().and_then(|step| step.record.reopen_reason.as_ref());
     let reopened = reopened.map_or_else(String::new, |reason| {

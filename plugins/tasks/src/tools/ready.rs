@@ -73,7 +73,7 @@ fn fields(at: &str, object: &Map<String, Json>, known: &Fields, faults: &mut Vec
     for name in object.keys() {
         if !known.iter().any(|(field, ..)| field == name) {
             let names: Vec<&str> = known.iter().map(|(field, ..)| *field).collect();
-            let fault = format!("is unknown, the fields are {}", names.join(", "));
+            let fault = format!("is unknown; the fields are {}", names.join(", "));
             faults.push((format!("{at}.{}", clip(name)), fault));
         }
     }
@@ -103,8 +103,8 @@ fn fault_of(value: &Json, field: Field) -> Option<String> {
         entries.is_some_and(|entries| entries.iter().all(Json::is_string))
     };
     match field {
-        Field::Text if !value.is_string() => Some("must be text".to_owned()),
-        Field::Texts if !is_texts(value) => Some("must be a list of texts".to_owned()),
+        Field::Text if !value.is_string() => Some("must be a string".to_owned()),
+        Field::Texts if !is_texts(value) => Some("must be a list of strings".to_owned()),
         Field::Steps => Some("must be a list of steps".to_owned()),
         Field::Priority if serde_json::from_value::<Priority>(value.clone()).is_err() => {
             let names: Vec<&str> = Priority::ALL.iter().map(|priority| priority.as_str()).collect();

@@ -35,7 +35,7 @@ text_enum! {
     }
 }
 
-/// Search the texts and tags of a workspace's plans, tasks, steps, nodes, notes and evidence. Every word and tag must
+/// Search the text and tags of a workspace's plans, tasks, steps, nodes, notes and evidence. Every word and tag must
 /// match. Best matches first: title, then tags, then other text. tasks_show shows a match in full.
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]

@@ -49,7 +49,7 @@ pub(crate) struct Listed {
     builtin: bool,
     /// Titles of the template's tasks.
     tasks: Vec<String>,
-    /// Number of steps that the template makes.
+    /// Number of steps that the template creates.
     steps: usize,
 }
 
@@ -176,12 +176,12 @@ impl Scaffold {
                 return Err(Reason::input("plan", "or plan_title is required").into());
             }
             (RootKind::Task, Some(_), Some(_)) => {
-                return Err(Reason::input("plan_title", "must be left out for an existing plan").into());
+                return Err(Reason::input("plan_title", "must be omitted for an existing plan").into());
             }
             (RootKind::Plan, None, None) => new.description.clone_from(&self.description),
             (RootKind::Plan, ..) => {
                 return Err(
-                    Reason::input("plan", "must be left out, because this template makes a plan").into(),
+                    Reason::input("plan", "must be omitted, because this template creates a plan").into(),
                 );
             }
         }
@@ -217,7 +217,7 @@ pub(crate) struct TemplateSave {
     events: bool,
 }
 
-/// A step that a template makes.
+/// A step that a template creates.
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct SavedStep {

@@ -363,11 +363,13 @@ fn recovery(code: &str) -> &'static str {
         }
         "DEPENDENCY_CYCLE" => "Remove one of the dependencies in the cycle.",
         "ORPHAN_DEPENDENCY" => "Remove the dependency, or replace it.",
-        "STALE_TASK" => "Continue or park it.",
+        "STALE_TASK" => "Continue or park the plan or task.",
         "EMPTY_PLAN" => "Add a task with tasks_create, or delete the plan.",
         "FINISHED_PLAN_OPEN_TASKS" => "Reopen the plan, then finish its tasks.",
-        "DONE_OVER_OPEN_DEPENDENCY" => "Reopen what depends on open work, or remove the dependency.",
-        "ACTIVE_OVER_OPEN_DEPENDENCY" => "Set it to TODO until its dependencies are finished.",
+        "DONE_OVER_OPEN_DEPENDENCY" => {
+            "Reopen the plan or task that depends on open work, or remove the dependency."
+        }
+        "ACTIVE_OVER_OPEN_DEPENDENCY" => "Set the plan or task to TODO until its dependencies are finished.",
         "DONE_WITH_OPEN_STEPS" => "Reopen the task, then close its steps.",
         "CLOSED_OVER_OPEN" => "Reopen the step, then close what is below it.",
         "UNCONFIRMED_EVIDENCE" => "Check the evidence, then confirm the checkpoint.",

@@ -144,7 +144,7 @@ fn at_hand(scope: &Scope<'_>, meta: &Meta, outlook: &Outlook, radar: &mut Radar)
     );
     let mut blockers: Vec<String> = outlook.waits.iter().filter_map(Wait::blocker).collect();
     if meta.status.is_finished() {
-        "Nothing, it is finished.".clone_into(&mut radar.next);
+        "Nothing: this work is finished.".clone_into(&mut radar.next);
         blockers.clear();
     } else if let Some(piece) = &outlook.piece {
         if let Some(step) = piece.step() {

@@ -189,7 +189,7 @@ impl Wait {
             Wait::Empty(meta) if meta.id.starts_with("PLAN") => "a task: the plan has none".to_owned(),
             Wait::Empty(_) => "an open step: the task has none".to_owned(),
             Wait::Undone(_) => "a task that is DONE: all are canceled".to_owned(),
-            Wait::Tasks { open, .. } => format!("{open} unfinished tasks, none of which can start"),
+            Wait::Tasks { open, .. } => format!("its unfinished tasks ({open}), none of which can start"),
         };
         short(&line, MAX_LINE_CHARS)
     }

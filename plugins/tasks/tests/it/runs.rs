@@ -152,7 +152,7 @@ fn what_is_no_run_of_the_ledger_is_refused_where_evidence_is_required_and_warned
     let err = call_tool(&session, "tasks_evidence_capture", claim).unwrap_err();
     assert_eq!(
         err.message,
-        "items[0].exit_code is that of the operation and must be left out"
+        "items[0].exit_code is taken from the operation and must be omitted"
     );
     capture(&session, "op_1").unwrap();
     capture(&session, "op_invented").unwrap();
@@ -192,7 +192,7 @@ fn in_an_envelope_changes_of_all_packs_and_edits_count_from_the_run_on() {
             stale.mutate_elsewhere(1);
         }
         let err = refused(&stale, CLOSE);
-        let message = "checkpoint `criteria` of step s:0 has evidence that is older than the last 1 changes";
+        let message = "criteria of step s:0 has evidence that is older than the last change";
         assert_eq!(err.blockers[0].message, message);
     }
     // Somebody edited a file without a call.

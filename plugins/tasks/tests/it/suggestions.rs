@@ -223,7 +223,7 @@ fn every_faulty_field_of_bootstrapped_tasks_is_named() {
     );
     assert_eq!(
         err.blockers[5].message,
-        "tasks[1].titel is unknown, the fields are title, steps, description, priority, depends_on"
+        "tasks[1].titel is unknown; the fields are title, steps, description, priority, depends_on"
     );
     assert!(!err.message.contains("column"), "{}", err.message);
     let fine = json!([{"title": "A", "description": null, "steps": [{"title": "x", "success_criteria": ["c"], "tests": ["t"]}]}]);

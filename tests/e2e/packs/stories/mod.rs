@@ -182,7 +182,7 @@ async fn a_plan_of_steps_is_brought_to_its_end() {
     let plan = newcomer
         .ok("tasks_radar", json!({"workspace": "w", "task": "PLAN-001"}))
         .await;
-    assert_eq!(plan["next"], "Nothing, it is finished.", "{plan}");
+    assert_eq!(plan["next"], "Nothing: this work is finished.", "{plan}");
 }
 
 #[tokio::test]

@@ -329,5 +329,5 @@ async fn story_8_views_of_600_bytes_suffice() {
     let end = ann
         .ok("tasks_radar", json!({"task": "PLAN-001", "max_chars": 600}))
         .await;
-    assert_eq!(end["next"], "Nothing, it is finished.", "{end:#}");
+    assert_eq!(end["next"], "Nothing: this work is finished.", "{end:#}");
 }

@@ -320,7 +320,8 @@ impl Part<'_> {
         // The refusal counts more than a failure to record the part before it.
         let _ = self.audit();
         err.message = format!(
-            "{}; {imported} events and {entries} audit entries before it were imported, and {skipped} events were kept unapplied",
+            "{}; before this line, the call imported events ({imported}) and audit entries ({entries}), and kept \
+             events unapplied ({skipped})",
             err.message
         );
         err.context("imported", imported)
@@ -368,7 +369,7 @@ impl Part<'_> {
             return Ok(());
         }
         let message = format!(
-            "imported {} events and {} audit entries; {} events were not applied",
+            "imported events: {}, imported audit entries: {}, events that were not applied: {}",
             imported.imported, imported.entries, imported.skipped
         );
         let entry = Entry {
