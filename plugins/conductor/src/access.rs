@@ -70,8 +70,8 @@ pub(crate) fn workspace_warning(cx: &Cx<'_>, repo_root: Option<&str>) -> Vec<Str
     match open(cx, Some(root)) {
         Ok(_) => Vec::new(),
         Err(why) => vec![format!(
-            "{why} ({}); gates that check files, Git or commands will fail. The operator registers workspaces under \
-             [workspaces.NAME]",
+            "{why} ({}); gates that check files, Git or commands will fail. Ask the operator to register the workspace \
+             under [workspaces.NAME]",
             workspaces::names(cx)
         )],
     }
@@ -155,8 +155,8 @@ pub(crate) fn nobody(cx: &Cx<'_>, job: &Job, steps: &[Step]) -> Option<String> {
     }
     let git = Git::open_to_write(cx, job.repo_root.as_deref()).ok()?;
     (!git.knows_committer().ok()?).then(|| {
-        "Git has no user.name and user.email here: pass author_name and author_email to git_commit, or a person sets \
-         them with git config"
+        "Git has no user.name and user.email here: pass author_name and author_email to git_commit, or ask a person to \
+         set them with git config"
             .to_owned()
     })
 }
@@ -184,7 +184,7 @@ fn lacking(access: &Result<Access<'_>, String>, need: Need<'_>, in_repository: b
                 false => format!("registered: {}", names.join(", ")),
             };
             Some(format!(
-                "`{}` is not registered ({known}); add it under [workspaces.{}] tests",
+                "`{}` is not registered ({known}); add the command under [workspaces.{}] tests",
                 words.join(" "),
                 access.root.workspace
             ))

@@ -1,6 +1,6 @@
 //! Limits of arguments, and the checks that only this pack makes.
 
-pub(crate) use tollgate_kit::text::{clip, clip_to};
+pub(crate) use tollgate_kit::text::{clip, clip_to, counted};
 
 use crate::error::Refusals;
 

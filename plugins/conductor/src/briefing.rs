@@ -143,7 +143,7 @@ impl Briefing {
         ) {
             let _ = writeln!(
                 text,
-                "- {} to {}: devlog_list has them",
+                "- {} to {}: call devlog_list to see these steps",
                 first.step_id, last.step_id
             );
         }

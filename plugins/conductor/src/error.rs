@@ -145,12 +145,12 @@ impl tollgate_kit::Reason for Reason {
             Reason::WrongStatus(Illegal {
                 status: Status::Complete | Status::Failed | Status::Archived,
                 ..
-            }) => "The job has ended. Look at it with job_get, or start another with conductor_init.",
+            }) => "The job has ended. Look at the job with job_get, or start another with conductor_init.",
             Reason::WrongStatus(_) => "Move the job to one of allowed_statuses first.",
             Reason::WrongStep { .. } | Reason::StepNotActive(_) => {
                 "Call job_next_step_prompt and work on the step that it gives."
             }
-            Reason::StepDone(_) => "Add a step after it with plan_refine_steps instead.",
+            Reason::StepDone(_) => "Add a step after this one with plan_refine_steps instead.",
             Reason::MistakeRequired => "Record what went wrong with mistake_record, then submit again.",
             Reason::Gap { .. } => "Close each gap with the call it names, then call job_set_ready again.",
             Reason::UnknownGate(_) => "Use the gates that the message lists.",
@@ -161,8 +161,8 @@ impl tollgate_kit::Reason for Reason {
             Reason::TemplateBuiltin(_) => "Choose another name.",
             Reason::Bundle(_) => "Import a bundle that job_export_bundle exported with format json.",
             Reason::Git(GitFault::Unavailable(_)) => {
-                "The operator sets git in [workspaces.NAME], for example git = \"read\", or git = \"write\" for commits and \
-                 branches. If another key is missing, the message names it."
+                "Ask the operator to set git in [workspaces.NAME], for example git = \"read\", or git = \"write\" for \
+                 commits and branches. If another key is missing, the message names that key."
             }
             Reason::Git(GitFault::NoRepository(_)) => {
                 "Name a workspace, or a path in one, that is a repository."
@@ -171,23 +171,25 @@ impl tollgate_kit::Reason for Reason {
             Reason::Git(GitFault::NothingToCommit) => "Name paths that git_status shows as changed.",
             Reason::Git(GitFault::Path { .. }) => "Name paths inside the repository, relative to its root.",
             Reason::Git(GitFault::Filters(_)) => {
-                "A person moves wanted filters to their own configuration (git config --global) and removes the \
-                 others, or the operator accepts them with git_config in [workspaces.NAME], for example git_config = \
-                 [\"filter.lfs.*\"]."
+                "Ask a person to move the filters that are needed to their own configuration (git config --global) and \
+                 to remove the others, or ask the operator to accept the filters with git_config in [workspaces.NAME], \
+                 for example git_config = [\"filter.lfs.*\"]."
             }
             Reason::Git(GitFault::TooMuch { .. }) => {
                 "Add files that should not be tracked to .gitignore, and commit the others."
             }
             Reason::Git(GitFault::Failed { message, .. }) if lacks_identity(message) => {
-                "Pass author_name and author_email to git_commit, or a person sets user.name and user.email with git config."
+                "Pass author_name and author_email to git_commit, or ask a person to set user.name and user.email with \
+                 git config."
             }
             Reason::Git(GitFault::Failed { .. }) => "Correct what Git's message names.",
             Reason::Repository(_) => {
                 "Give the job a repo_root that is a registered workspace, or a directory in one."
             }
             Reason::WriteDenied { .. } => {
-                "The operator allows the paths with `write` in [workspaces.NAME], for example write = [\".\"]. Documents \
-                 are written to the top of the workspace. To get them without writing, call job_export_bundle."
+                "Ask the operator to allow the paths with `write` in [workspaces.NAME], for example write = [\".\"]. \
+                 Documents are written to the top of the workspace. To get them without writing, call \
+                 job_export_bundle."
             }
             Reason::NotAFile(_) => {
                 "Remove what is at the document's path, or omit the document with `documents`."
@@ -196,7 +198,7 @@ impl tollgate_kit::Reason for Reason {
             Reason::Description(_) => {
                 "Describe existing files, each in one line that says more than the file's name."
             }
-            Reason::NotInMap(_) => "Pass a path as repo_map_query shows it, or update the map.",
+            Reason::NotInMap(_) => "Pass a path from repo_map_query, or update the map.",
         }
     }
 

@@ -157,7 +157,7 @@ static QUESTIONS: &[Question] = &[
         "entrypoints",
         false,
         "Where does the program start, and which modules are known?",
-        "New code is called from there.",
+        "New code is called from these entry points and modules.",
     ),
     question(
         5,

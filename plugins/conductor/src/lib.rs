@@ -94,12 +94,12 @@ pub const PACK: Pack = Pack {
     summary: "Plan a job in one thread, execute it step by step with evidence in another.",
     // Clients with all packs see the first 190 bytes or so: what executes a job comes first, then what plans one.
     instructions: "Execute JOB-…: job_start, then job_next_step_prompt, do exactly that step, job_submit_step_result, \
-        until JOB_COMPLETE. Plan: conductor_init, conductor_answer, plan_propose_steps, job_set_ready. \
-        A job is planned in one thread and executed in another that knows only its id. While planning, ask the user \
-        what the questions ask; template_apply plans steps, too, and job_set_ready lists every gap with the call that \
-        closes it. Submit the evidence that the prompt asks for. Do not claim MET while a criterion does not hold: \
-        gates check Git, files and commands. After a rejection fix what it names and submit again. \
-        job_get (through tool_call) shows where a job stands.",
+        until JOB_COMPLETE. Plan: conductor_init, conductor_answer, plan_propose_steps, job_set_ready. A job is \
+        planned in one thread and executed in another that knows only its id. While planning, ask the user what the \
+        questions ask; template_apply plans steps, too, and job_set_ready lists every gap with the call that closes \
+        it. Submit the evidence that the prompt asks for. Do not claim MET while a criterion is not met: gates check \
+        Git, files and commands. After a rejection fix what it names and submit again. job_get (through tool_call) \
+        shows the state of a job.",
     wants: &[
         Want::WorkspaceRead("*"),
         Want::WorkspaceWrite("REPO_MAP.md"),

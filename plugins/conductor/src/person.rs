@@ -40,8 +40,9 @@ pub(crate) fn allows(cx: &Cx<'_>, change: &str, tool: &str) -> Result<&'static s
     let message = clip_to(change, 1_500);
     Err(ToolError::new("PERSON_REQUIRED", format!("only a person may decide this: {message}"))
         .remediation(format!(
-            "Tell the user. A person runs this call in a terminal and types the code that it shows: tollgate call {tool} \
-             'ARGUMENTS', with the arguments of this call. Through a pipe or an agent's shell it is refused."
+            "Tell the user that a person must run this call in a terminal and type the code that it shows: tollgate \
+             call {tool} 'ARGUMENTS', with the arguments of this call. Through a pipe or an agent's shell, the call is \
+             refused."
         ))
         .ask(Question::new::<Consent>(QUESTION_KEY, format!("Allow this change of a running job? {message}")))
         .remember(state))

@@ -10,7 +10,7 @@ use serde::{Deserialize, Deserializer, Serialize};
 use crate::arguments::{MAX_ENTRIES, MAX_ENTRY_CHARS, MAX_PATH_CHARS, MAX_PLAN_BYTES};
 use crate::error::Refusals;
 
-/// A risk. A text alone is a risk without a mitigation.
+/// A risk. A string alone is a risk without a mitigation.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema)]
 #[schemars(deny_unknown_fields)]
 pub(crate) struct Risk {
@@ -41,7 +41,7 @@ impl<'de> Visitor<'de> for RiskVisitor {
     type Value = Risk;
 
     fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("a text, or an object with risk and mitigation")
+        f.write_str("a string, or an object with risk and mitigation")
     }
 
     fn visit_str<E: de::Error>(self, text: &str) -> Result<Risk, E> {
@@ -74,7 +74,7 @@ pub(crate) fn entries<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Opti
         type Value = Option<Vec<String>>;
 
         fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-            f.write_str("a list of texts, or one text")
+            f.write_str("a list of strings, or one string")
         }
 
         fn visit_str<E: de::Error>(self, entry: &str) -> Result<Self::Value, E> {

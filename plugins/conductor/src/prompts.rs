@@ -31,7 +31,7 @@ impl Prompt for PlanJob {
         let id: JobId = tollgate_sdk::Id::from_text(self.goal.trim().to_owned());
         let start = match job::get(&cx.db, &id)? {
             Some(job) => format!(
-                "Continue planning the job {} ({}): {}\nCall conductor_next_questions with it.",
+                "Continue planning the job {} ({}): {}\nCall conductor_next_questions with this job_id.",
                 job.id, job.status, job.goal
             ),
             None => format!(
@@ -111,11 +111,14 @@ impl Prompt for ExecuteJob {
 }
 
 /// Instructions for an executor.
-const EXECUTOR: &str = "\
-1. Do exactly the current step and nothing of a later one. Keep changes small; edit, do not rewrite.
-2. Check every acceptance criterion yourself before you submit. Never claim MET while one does not hold.
-3. Submit with job_submit_step_result in the format that the prompt shows. Gates check Git, files and commands.
-4. On a rejection fix exactly what it names and submit again. Complete its mistake_draft when you know the lesson.
-5. On NEXT_STEP_AVAILABLE call job_next_step_prompt. On PAUSE_FOR_HUMAN or FAIL_JOB stop and tell the user. On \
-JOB_COMPLETE offer the export.
+const EXECUTOR: &str = "1. Do exactly the current step and nothing of a later one. Keep changes small; edit, do not \
+rewrite.
+2. Check every acceptance criterion yourself before you submit. Never claim MET while one is not met.
+3. \
+Submit with job_submit_step_result in the format that the prompt shows. Gates check Git, files and commands.
+4. On a \
+rejection fix exactly what it names and submit again. Complete its mistake_draft when you know the lesson.
+5. On \
+NEXT_STEP_AVAILABLE call job_next_step_prompt. On PAUSE_FOR_HUMAN or FAIL_JOB stop and tell the user. On JOB_COMPLETE \
+offer the export.
 6. If you are unsure, say so in notes, or pause with job_pause and ask; do not guess.";

@@ -139,7 +139,9 @@ fn feedback(outcome: &JudgedSubmission<'_>, next_action: NextAction) -> String {
     let id = &outcome.step.step_id;
     let text = match (&outcome.verdict, next_action) {
         (Ok(()), _) if outcome.last => {
-            format!("{id} is accepted, and with it the job is complete. Export it with job_export_bundle.")
+            format!(
+                "{id} is accepted, and with it the job is complete. Export the job with job_export_bundle."
+            )
         }
         (Ok(()), _) => format!("{id} is accepted. Get the next step with job_next_step_prompt."),
         (Err(rejection), NextAction::PauseForHuman) => format!(

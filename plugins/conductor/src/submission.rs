@@ -179,7 +179,7 @@ fn token(step: &StepSpec, policies: &Policies, given: &str, batch: &Batch<'_>) -
     let message = match batch.open {
         _ if step.strict_git => "this step requires a commit of its own, not a batch_commit_token",
         _ if !policies.allow_batch_commits => "batch commits are not allowed by this job's policies",
-        Some((open, _)) if open != given => "batch_commit_token is not the open one",
+        Some((open, _)) if open != given => "batch_commit_token is not the token of the open batch",
         None => "batch_commit_token is not open: its batch was committed or never opened",
         Some((_, 0)) => "batch_commit_token has expired; commit the batch and send commit_hash",
         Some(_) if batch.last_step => "the last step ends the batch: commit it and send commit_hash",
@@ -269,7 +269,7 @@ fn claim(step: &StepSpec, said: &Submission<'_>) -> Vec<Fault> {
                 false,
                 match key {
                     "tests_passed" => {
-                        "tests_passed is false, so the claim cannot be MET; it is null if no tests were run"
+                        "tests_passed is false, so the claim cannot be MET; pass null if no tests were run"
                             .to_owned()
                     }
                     _ => format!("{key} is false, so the claim cannot be MET"),
@@ -320,10 +320,10 @@ fn git_unsound(facts: &Facts) -> Vec<String> {
         let is_bytecode = |path: &String| path.contains("__pycache__/");
         let way = match git.planted.iter().all(is_bytecode) {
             true => {
-                "remove them; Python was started with an option that makes it write bytecode (-E or -I), so register the \
-                 command without it, or let a person ignore __pycache__/ before the job starts"
+                "remove these files; Python was started with an option that makes it write bytecode (-E or -I), so \
+                 register the command without it, or let a person ignore __pycache__/ before the job starts"
             }
-            false => "remove them, and what writes them",
+            false => "remove these files, and what writes them",
         };
         reasons.push(format!(
             "the commands of the gates wrote files that decide how tests run: {}; {way}",

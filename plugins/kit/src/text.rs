@@ -1,4 +1,6 @@
-//! Text from callers, shortened for use in messages.
+//! Text from callers, shortened for use in messages, and counts with their nouns.
+
+use std::fmt::Display;
 
 /// Maximum characters of an identifier or name in a message.
 const CLIP_CHARACTERS: usize = 80;
@@ -28,9 +30,22 @@ pub fn clip_line(text: &str, most: usize) -> String {
     }
 }
 
+/// Number with a noun, for example `1 step` or `2 steps`. The plural of the noun must be formed with `s`.
+#[must_use]
+pub fn counted<N: Display + PartialEq + From<u8>>(count: N, noun: &str) -> String {
+    let ending = if count == N::from(1) { "" } else { "s" };
+    format!("{count} {noun}{ending}")
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn one_is_singular() {
+        let told = [0_u32, 1, 2].map(|count| counted(count, "more step"));
+        assert_eq!(told, ["0 more steps", "1 more step", "2 more steps"]);
+    }
 
     #[test]
     fn what_is_cut_is_marked() {

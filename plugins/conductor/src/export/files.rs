@@ -66,7 +66,7 @@ pub(crate) fn pieces(file: File, most: usize) -> Vec<File> {
 
 /// First line of a prompt of a bundle.
 pub(super) const PROMPT_NOTE: &str =
-    "> Rendered from the state of the job at the export. What a thread was given before may have said less.";
+    "> Rendered from the state of the job at the export. Earlier prompts may have contained less.";
 
 /// All files, the readable document first.
 pub(crate) fn files(bundle: &Bundle) -> Vec<File> {

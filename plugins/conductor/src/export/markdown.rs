@@ -5,7 +5,8 @@ use std::fmt::Write as _;
 use conductor_repo::path::show;
 
 use super::Bundle;
-use super::files::PROMPT_NOTE;
+use super::files::RENDERED;
+use crate::arguments::counted;
 use crate::gate::Gate;
 use crate::import::IMPORT_LOG_PREFIX;
 use crate::model::{BlockType, LogType};
@@ -63,10 +64,10 @@ fn overview(bundle: &Bundle) -> String {
     let done = bundle.attempts.iter().filter(|attempt| attempt.accepted).count();
     let _ = writeln!(
         text,
-        "\n- Steps: {} of {} done, in {} submissions",
+        "\n- Steps: {} of {} done, in {}",
         done,
         bundle.steps.len(),
-        bundle.attempts.len()
+        counted(bundle.attempts.len(), "submission")
     );
     let origin = bundle
         .log
@@ -189,13 +190,13 @@ fn particulars(spec: &StepSpec) -> String {
     let gates: Vec<String> = spec.parsed_gates().iter().map(Gate::describe).collect();
     let mut rules = Vec::new();
     if spec.checkpoint {
-        rules.push("it is a checkpoint".to_owned());
+        rules.push("this step is a checkpoint".to_owned());
     }
     if spec.strict_git {
-        rules.push("it needs a commit of its own".to_owned());
+        rules.push("this step needs its own commit".to_owned());
     }
     if let Some(most) = spec.max_attempts {
-        rules.push(format!("it may be submitted {most} times"));
+        rules.push(format!("maximum number of submissions: {most}"));
     }
     let mut text = String::new();
     for (name, list) in [
@@ -233,7 +234,11 @@ fn attempt_section(attempt: &Attempt) -> String {
         let _ = writeln!(text, "\nCommit deferred with: {token}");
     }
     if !attempt.rejection_reasons.is_empty() {
-        let _ = write!(text, "\nWhy not:\n{}", bullets(&attempt.rejection_reasons));
+        let _ = write!(
+            text,
+            "\nReasons for the rejection:\n{}",
+            bullets(&attempt.rejection_reasons)
+        );
     }
     if !attempt.commands.is_empty() {
         let ended = attempt.commands.iter();
@@ -278,7 +283,7 @@ fn batches(bundle: &Bundle) -> String {
         };
         let end = match &batch.settled_by {
             Some(hash) => format!("committed as {hash}"),
-            None => format!("open, valid for {} more", batch.steps_left),
+            None => format!("open, valid for {}", counted(batch.steps_left, "more step")),
         };
         format!(
             "{} at {} for {steps}, {end}: {}",

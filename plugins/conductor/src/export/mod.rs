@@ -87,7 +87,7 @@ pub(crate) struct Repository {
     /// Map as Markdown, if there is one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub map: Option<String>,
-    /// Files that may go as Markdown, if there is a map.
+    /// Files that may be deleted, as Markdown, if there is a map.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub deprecated: Option<String>,
 }

@@ -6,7 +6,7 @@ use super::known::{Change, Facts, GitFacts, Presence, Run};
 use super::red;
 use super::unchanged::tests_changed;
 use super::{Gate, Source, commit, glob_set, suite};
-use crate::arguments::{clip, clip_to};
+use crate::arguments::{clip, clip_to, counted};
 
 /// Fields of a submission that gates read.
 #[derive(Debug, Clone, Copy)]
@@ -39,7 +39,12 @@ pub(crate) fn unmet(gate: &Gate, said: &Said<'_>, facts: &Facts) -> Option<Strin
         Gate::ForbidPaths(globs) => with_all(facts, |git| forbidden(git, globs)),
         Gate::ChangedFilesMinimum(min) => with_git(facts, |git| {
             let count = git.changed.iter().filter(|change| !change.undone).count();
-            (count < *min as usize).then(|| format!("{count} files changed, but at least {min} are required"))
+            (count < *min as usize).then(|| {
+                format!(
+                    "{} changed, but at least {min} are required",
+                    counted(count, "file")
+                )
+            })
         }),
         Gate::FileExists(paths) => existence(facts, paths, true),
         Gate::FileNotExists(paths) => existence(facts, paths, false),
@@ -57,12 +62,21 @@ pub(crate) fn unmet(gate: &Gate, said: &Said<'_>, facts: &Facts) -> Option<Strin
         }),
         Gate::DiffMaxLines(max) => with_all(facts, |git| {
             let lines = sum(git, |change| change.most.max(change.lines));
-            (lines > u64::from(*max)).then(|| format!("{lines} lines changed, but at most {max} are allowed"))
+            (lines > u64::from(*max)).then(|| {
+                format!(
+                    "{} changed, but at most {max} are allowed",
+                    counted(lines, "line")
+                )
+            })
         }),
         Gate::DiffMinLines(min) => with_git(facts, |git| {
             let lines = sum(git, |change| change.lines);
-            (lines < u64::from(*min))
-                .then(|| format!("{lines} lines changed, but at least {min} are required"))
+            (lines < u64::from(*min)).then(|| {
+                format!(
+                    "{} changed, but at least {min} are required",
+                    counted(lines, "line")
+                )
+            })
         }),
         Gate::CommitExists => with_git(facts, |git| match said.commit {
             Some(hash) => commit::fault(git, hash, said.evidence, &facts.rules),
@@ -158,7 +172,8 @@ fn with_all(facts: &Facts, judge: impl Fn(&GitFacts) -> Option<String>) -> Optio
         judge(&view(own.cloned().collect())).or_else(|| {
             judge(&view(all.clone())).map(|why| {
                 format!(
-                    "{why}; this counts changes of earlier steps too, because the gates of those steps did not check changes"
+                    "{why}; changes of earlier steps are included, because the gates of those steps did not check \
+                     changes"
                 )
             })
         })
@@ -221,7 +236,7 @@ fn unreachable(facts: &Facts, paths: &[String]) -> Option<String> {
                 )
             })
         }
-        Some(Err(why)) => Some(format!("the imports are not known: {why}")),
+        Some(Err(why)) => Some(format!("cannot determine the imports: {why}")),
         None => Some("the imports were not read".to_owned()),
     }
 }

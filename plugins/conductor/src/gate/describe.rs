@@ -1,7 +1,7 @@
 //! Gates in words, for prompts.
 
 use super::{Gate, Pattern, Source, TEST_FILES};
-use crate::arguments::shell;
+use crate::arguments::{counted, shell};
 
 impl Gate {
     /// One line for a prompt.
@@ -54,7 +54,7 @@ impl Gate {
             Gate::ChangedFilesAllowlist(paths) => format!("only these paths change: {}", paths.join(", ")),
             Gate::ForbidPaths(paths) => format!("these paths do not change: {}", paths.join(", ")),
             Gate::ChangedFilesMinimum(1) => "at least one file changes".to_owned(),
-            Gate::ChangedFilesMinimum(min) => format!("at least {min} files change"),
+            Gate::ChangedFilesMinimum(min) => format!("at least {} must change", counted(*min, "file")),
             Gate::FileExists(paths) => format!("these exist and have content: {}", paths.join(", ")),
             Gate::FileNotExists(paths) => format!("these do not exist: {}", paths.join(", ")),
             Gate::FileContains(path, pattern) => format!("{path} contains {}", pattern.shown()),
@@ -66,8 +66,8 @@ impl Gate {
             }
             Gate::NoUncommittedChanges => "nothing is left uncommitted; git_commit commits".to_owned(),
             Gate::DiffMaxLines(0) => "no lines change".to_owned(),
-            Gate::DiffMaxLines(max) => format!("at most {max} lines change"),
-            Gate::DiffMinLines(min) => format!("at least {min} lines change"),
+            Gate::DiffMaxLines(max) => format!("at most {} may change", counted(*max, "line")),
+            Gate::DiffMinLines(min) => format!("at least {} must change", counted(*min, "line")),
             Gate::CommitExists => {
                 "commit_hash names a new commit with one of changed_files and a message that follows the template"
                     .to_owned()
@@ -83,7 +83,7 @@ impl Gate {
             Gate::JsonSchemaValid(Source::Evidence(key), _) => {
                 format!("the evidence {key} fits the step's schema")
             }
-            Gate::HumanApproval => "a person has approved it with step_approve before you submit".to_owned(),
+            Gate::HumanApproval => "a person has approved the step with step_approve before you submit".to_owned(),
         }
     }
 }

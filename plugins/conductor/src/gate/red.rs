@@ -219,7 +219,8 @@ pub(super) fn no_fix(command: &str, facts: &Facts) -> Option<String> {
         .collect();
     if code.is_empty() {
         return Some(
-            "only tests and documents changed, so the passing run shows no fix; change the code".to_owned(),
+            "only tests and documents changed, so the passing run does not prove a fix; change the code"
+                .to_owned(),
         );
     }
     let passed = between?.passed.as_ref().filter(|_| since_failed.is_some())?;

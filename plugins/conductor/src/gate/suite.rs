@@ -9,6 +9,7 @@ use test_readers::{Normaliser, Outcome};
 use super::decide::{failed as command_failed, some, tail};
 use super::known::{Facts, Run};
 use super::red;
+use crate::arguments::counted;
 use crate::store::job::Tally;
 
 /// Numbers of a run of tests, and its outcome.
@@ -77,19 +78,21 @@ fn fewer(now: &Tally, before: &Tally) -> Option<String> {
         |now: Option<u64>, before: Option<u64>| Some((before?, now?)).filter(|(before, now)| now < before);
     if let (None, Some(before)) = (now.total, before.total.filter(|total| *total > 0)) {
         return Some(format!(
-            "its output contains no test count, but it ran {before} tests when the step began; run these tests and print \
-             the count"
+            "its output contains no test count, but it ran {} when the step began; run these tests and print the count",
+            counted(before, "test")
         ));
     }
     if let Some((before, now)) = lost(now.total, before.total) {
         return Some(format!(
-            "it ran {now} tests, but {before} when the step began; restore the missing tests"
+            "it ran {}, but {before} when the step began; restore the missing tests",
+            counted(now, "test")
         ));
     }
     // More skipped tests than before; swapped, since more are worse here.
     let (before, now) = lost(before.skipped, now.skipped).map(|(now, before)| (before, now))?;
     Some(format!(
-        "it skipped or ignored {now} tests, but {before} when the step began; let them run"
+        "it skipped or ignored {}, but {before} when the step began; let all tests run",
+        counted(now, "test")
     ))
 }
 
@@ -115,7 +118,8 @@ pub(super) fn fail_to_pass(run: &Run, command: &[String], facts: &Facts) -> Opti
     match facts.before.get(&command.join(" ")) {
         Some(before) if before.failed => red::no_fix(&command.join(" "), facts),
         Some(_) => Some(
-            "it already passed in its last run before this step, so it shows no fix; use a test that failed before"
+            "it already passed in its last run before this step, so it does not prove a fix; use a test that failed \
+             before"
                 .to_owned(),
         ),
         None => Some(

@@ -109,7 +109,8 @@ fn mark(bundle: &mut Bundle, given: &JobId) -> String {
         attempt.notes.insert(0, IMPORT_NOTE.to_owned());
     }
     format!(
-        "{IMPORT_LOG_PREFIX} as {}: the job's id in the bundle is {given}; this host did not judge its {count} accepted submissions",
+        "{IMPORT_LOG_PREFIX} as {}: the job's id in the bundle is {given}; this host did not judge its accepted submissions \
+         ({count})",
         bundle.job.status
     )
 }

@@ -5,6 +5,7 @@ use std::fmt::Write as _;
 use serde_json::Value;
 
 use super::Material;
+use crate::arguments::counted;
 use crate::briefing::Briefing;
 use crate::evidence;
 use crate::gate::agreed;
@@ -56,11 +57,11 @@ pub(super) fn commit(material: &Material<'_>) -> Option<String> {
     let workspace = material.briefing.workspace.as_ref();
     let how = match workspace.map(|workspace| workspace.git) {
         Some("write") => format!(
-            "git_commit makes it; by hand, its message is `{}`",
+            "create the commit with git_commit; if you commit yourself, use the message `{}`",
             message.trim()
         ),
         _ => format!(
-            "git_commit cannot make it here: use your own git with the message `{}`",
+            "git_commit cannot create commits here: commit with your own git and the message `{}`",
             message.trim()
         ),
     };
@@ -68,7 +69,8 @@ pub(super) fn commit(material: &Material<'_>) -> Option<String> {
     let wanted = always || policies.require_commit_per_step;
     match material.batch {
         Some((token, left)) if left > 0 && !always && material.place.0 < material.place.1 => Some(format!(
-            "a commit_hash ({how}), or batch_commit_token {token}, which is valid for {left} more"
+            "a commit_hash ({how}), or batch_commit_token {token}, which is valid for {}",
+            counted(left, "more step")
         )),
         Some(_) => Some(format!(
             "a commit_hash ({how}): the open batch must be committed now"
@@ -207,8 +209,8 @@ pub(super) fn evidence_format(material: &Material<'_>) -> String {
         (left, _) => format!("{left} submissions are left; each rejection lists every reason that it found."),
     };
     format!(
-        "Call job_submit_step_result with this, filled in:\n```json\n{json}\n```\nGo through the criteria one by one. Set \
-         each that holds to true, and model_claim to MET only if all do; otherwise fix it first, or say in `notes` of \
-         the evidence what fails.{strict}\n{count}\n"
+        "Call job_submit_step_result with this, filled in:\n```json\n{json}\n```\nGo through the criteria one by one. \
+         Set each criterion that is met to true, and model_claim to MET only if all are met; otherwise fix the step \
+         first, or say in `notes` of the evidence what fails.{strict}\n{count}\n"
     )
 }

@@ -71,7 +71,7 @@ pub(crate) struct Baseline {
     /// Blob of each path that the index held in place of HEAD's; empty for a path that was gone.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub staged: BTreeMap<String, String>,
-    /// Untracked files that commands of gates wrote. They are nobody's change.
+    /// Untracked files that commands of gates wrote. They do not count as changes.
     #[serde(default, skip_serializing_if = "BTreeSet::is_empty")]
     pub droppings: BTreeSet<String>,
     /// Hash of each of these files as the commands left it. Records of earlier versions have none.
@@ -89,7 +89,7 @@ pub(crate) struct Baseline {
     /// Files that such steps changed as the plan says, with the hash of their content.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub planned: BTreeMap<String, String>,
-    /// Tests that such steps changed although no text wants it.
+    /// Tests that such steps changed although no text asks for that.
     #[serde(default, skip_serializing_if = "BTreeSet::is_empty")]
     pub owing: BTreeSet<String>,
     /// True if `dirty` also has the files that Git does not show. False in records of earlier versions.
@@ -136,10 +136,10 @@ pub(crate) struct Tally {
     pub passed: bool,
     /// True if tests ran and some failed.
     pub failed: bool,
-    /// Number of tests, if the output tells it.
+    /// Number of tests, if the output states it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub total: Option<u64>,
-    /// Number of tests that were skipped or ignored, if the output tells it.
+    /// Number of tests that were skipped or ignored, if the output states it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub skipped: Option<u64>,
 }

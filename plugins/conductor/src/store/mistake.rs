@@ -26,13 +26,13 @@ pub(crate) struct Mistake {
     pub title: String,
     /// Description of what happened.
     pub what_happened: String,
-    /// Cause of the mistake; blank while nobody named it.
+    /// Cause of the mistake; blank until somebody names it.
     pub why: String,
-    /// Lesson learned; blank while nobody wrote one.
+    /// Lesson learned; blank until somebody writes one.
     pub lesson: String,
     /// Behaviour to avoid next time.
     pub avoid_next_time: String,
-    /// Tags; steps that share one are reminded.
+    /// Tags. Prompts of steps that share a tag show this mistake.
     pub tags: Vec<String>,
     /// Time of recording.
     pub at: Timestamp,

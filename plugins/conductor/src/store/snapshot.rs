@@ -38,15 +38,15 @@ pub(crate) struct SnapshotRecord {
 /// Numbers of changed files between two snapshots.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub(crate) struct Changes {
-    /// Added files.
+    /// Number of added files.
     pub added: usize,
-    /// Removed files.
+    /// Number of removed files.
     pub removed: usize,
-    /// Files with other content.
+    /// Number of files with other content.
     pub modified: usize,
-    /// Renamed files with the same content.
+    /// Number of files that were renamed without a change of content.
     pub renamed: usize,
-    /// Unchanged files.
+    /// Number of unchanged files.
     pub unchanged: usize,
 }
 

@@ -26,7 +26,8 @@ pub(crate) struct Step {
     /// Step as the plan describes it.
     #[serde(flatten)]
     pub spec: StepSpec,
-    /// Step as the plan was frozen with it or a person changed it, if others edited its texts since.
+    /// Agreed version of the step, from the freeze of the plan or from a later change by a person, if others have
+    /// edited its texts since.
     #[serde(skip)]
     pub agreed: Option<Box<StepSpec>>,
 }

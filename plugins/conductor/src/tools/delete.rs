@@ -5,7 +5,7 @@ use serde::{Deserialize, Serialize};
 use tollgate_sdk::{Cx, Effect, Event as Record, Hints, Tool, ToolError};
 
 use super::{after, find_job};
-use crate::arguments::{MAX_ENTRY_CHARS, clip};
+use crate::arguments::{ENTRY, clip, counted};
 use crate::error::Refusals;
 use crate::model::JobId;
 use crate::state::{Event, Status};
@@ -62,12 +62,12 @@ impl Tool for JobDelete {
         cx.approvals().withdraw(deleted.deleted.as_str())?;
         let why = self.reason.map(|reason| format!(": {}", clip(&reason)));
         let note = format!(
-            "{} {:?} ({}, {} steps, {} submissions) deleted{}",
+            "{} {:?} ({}, {}, {}) deleted{}",
             deleted.deleted,
             clip(&deleted.title),
             deleted.from,
-            deleted.steps,
-            deleted.attempts,
+            counted(deleted.steps, "step"),
+            counted(deleted.attempts, "submission"),
             why.unwrap_or_default()
         );
         let record = Record::new("job.deleted");

@@ -92,8 +92,8 @@ pub(crate) struct JobView {
     /// Batch whose commit is deferred, if there is one.
     #[serde(skip_serializing_if = "Option::is_none")]
     open_batch: Option<batch::Batch>,
-    /// Latest changes of the plan, oldest first: since the job started with who allowed them, before with what was
-    /// taken out.
+    /// Latest changes of the plan, oldest first. Changes after job_start name the person who allowed them; earlier ones
+    /// list what was removed.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     plan_changes: Vec<String>,
     /// Origin of a job that came from a bundle: its history was not made here.

@@ -275,7 +275,7 @@ impl Tool for JobResume {
         let mut changes = agreed::resumed(cx, &mut job, &steps);
         changes.extend(exhausted.map(|(_, step)| {
             format!(
-                "{} of {} was rejected {} times and is tried again",
+                "{} of {} is tried again; rejections so far: {}",
                 step.step_id, job.id, step.rejections
             )
         }));

@@ -114,7 +114,7 @@ impl Tool for RepoFindStaleCandidates {
                 knowledge.ages = Some(ages);
             }
             Ok(None) => {}
-            Err(fault) => warnings.push(format!("the ages of files are not known: {fault}")),
+            Err(fault) => warnings.push(format!("cannot determine the ages of files: {fault}")),
         }
         let stale = knowledge.map().stale;
         let wanted: Vec<&Candidate> = stale.iter().filter(|found| found.score >= least).collect();
@@ -322,9 +322,9 @@ fn cleanup_step(
     }
     let step = json!({
         "title": "Clean up",
-        "instruction_prompt": "Before you delete or merge a file, find its importers with importers_of of repo_map_query. \
-            If something needs a file, let a person remove the file from the step's gates with plan_refine_steps. Change \
-            nothing else.",
+        "instruction_prompt": "Before you delete or merge a file, find its importers with repo_map_query and \
+            importers_of. If something needs a file, let a person remove the file from the step's gates with \
+            plan_refine_steps. Change nothing else.",
         "acceptance_criteria": criteria,
         "required_evidence": {"changed_files": "array", "tests_passed": "boolean", "criteria_checklist": "object"},
         "remediation_prompt": "Restore the files that are still needed, and keep them.",

@@ -126,7 +126,7 @@ fn a_stage_tells_all_its_failures_and_stops_the_ones_after_it() {
         "RETRY" "records" ["devlog_line"] ["devlog_line is missing","\"not a hash\" is not a commit hash"]
         "RETRY" "records" ["devlog_line","commit_hash"] ["devlog_line is missing","commit_hash is missing"]
         "RETRY" "checklist" ["criteria_checklist.c1"] ["criteria_checklist.c1 is missing: it works","c2 is false: it is tested","criteria_checklist.c7 is not a criterion; use c1 to c2"]
-        "RETRY" "claim" [] ["tests_passed is false, so the claim cannot be MET; it is null if no tests were run"]
+        "RETRY" "claim" [] ["tests_passed is false, so the claim cannot be MET; pass null if no tests were run"]
         "RETRY" "claim" [] ["the claim is PARTIAL: fix what is missing and submit again"]
         "RETRY" "records" [] ["batch_commit_token is not open: its batch was committed or never opened"]
         "JOB_COMPLETE" null [] []

@@ -31,7 +31,7 @@ fn changes_in_a_step_without_gates_count_for_the_next_guarded_one() {
     bench.run("- job_next_step_prompt {}");
     let reply = bench.reply("job_submit_step_result", result("S2"));
     for word in [
-        "changed outside of b.txt: secret.py, tests/t.py; this counts changes of earlier steps too",
+        "changed outside of b.txt: secret.py, tests/t.py; changes of earlier steps are included",
         "existing tests changed: tests/t.py",
     ] {
         assert!(reasons(&reply).contains(word), "{reply}");
@@ -123,7 +123,7 @@ fn a_bug_is_not_fixed_by_its_test_or_by_a_note() {
     bench.write("notes.md", "x\n");
     let reply = report(&bench, &[], json!(null), false);
     assert!(
-        reasons(&reply).contains("1 lines changed, but at most 0"),
+        reasons(&reply).contains("1 line changed, but at most 0"),
         "{reply}"
     );
     std::fs::remove_file(bench.path("notes.md")).unwrap();

@@ -133,7 +133,7 @@ fn a_deleted_job_leaves_its_memory_and_a_line_in_the_ledger() {
         ok title="Export" from="FAILED" steps=1 attempts=0
         err NOT_FOUND: there is no job JOB
           - NOT_FOUND: there is no job JOB -> job_list {}
-        job.deleted JOB "Export" (FAILED, 1 steps, 0 submissions) deleted: a trial
+        job.deleted JOB "Export" (FAILED, 1 step, 0 submissions) deleted: a trial
         ok mistakes.0.title="Quotes"
         ok total=1 files.0.path="a.txt"
     "#]].assert_eq(&log);

@@ -22,7 +22,7 @@ fn the_interview_leads_from_phase_to_phase() {
             ok stored=["out_of_scope","deliverables","repo_exists"] interview.phase=2 interview.required_open=["definition_of_done","invariants","steps"]
             ok interview.phase=5 interview.required_open=["steps"]
             ok interview.phase=4 interview.required_open=["repo_root","steps"]
-            ok interview.phase=5 interview.required_open=["steps"] warnings=["workspace `main` does not exist or is not granted to this pack (no workspace is registered for this pack); gates that check files, Git or commands will fail. The operator registers workspaces under [workspaces.NAME]"]
+            ok interview.phase=5 interview.required_open=["steps"] warnings=["workspace `main` does not exist or is not granted to this pack (no workspace is registered for this pack); gates that check files, Git or commands will fail. Ask the operator to register the workspace under [workspaces.NAME]"]
             err INVALID_ARGUMENTS: answers contains no answer
               - INVALID_ARGUMENTS (answers): answers contains no answer
             err INVALID_ARGUMENTS: answers.invariants[0] is still a placeholder; say what it stands for; and 3 more reasons
@@ -105,7 +105,7 @@ fn the_ready_gate_lists_every_gap_and_each_call_is_the_one_that_closes_it() {
           - STEP_CRITERIA_MISSING (S1): step S1 has no acceptance_criteria -> plan_refine_steps {"job_id":"JOB","edits":[{"op":"update","step_id":"S1","set":{"acceptance_criteria":["<one criterion per entry>"]}}]}
           - STEP_EVIDENCE_MISSING (S1): step S1 has no required_evidence -> plan_refine_steps {"job_id":"JOB","edits":[{"op":"update","step_id":"S1","set":{"required_evidence":{"changed_files":"array"}}}]}
           - CONTEXT_MISSING (S2): step S2 names the context block CTX-GONE, which does not exist -> plan_refine_steps {"job_id":"JOB","edits":[{"op":"update","step_id":"S2","set":{"context_refs":[]}}]}
-          - PROMPT_TOO_LONG (S2): the prompt of step S2 has 4105 characters without any context -> job_update_policies {"job_id":"JOB","policies":{"prompt_max_chars":8105}}
+          - PROMPT_TOO_LONG (S2): the prompt of step S2 has 4127 characters without any context -> job_update_policies {"job_id":"JOB","policies":{"prompt_max_chars":8127}}
     "#]].assert_eq(&log);
 }
 
@@ -301,7 +301,7 @@ fn a_job_begins_with_what_can_be_used() {
               - INVALID_ARGUMENTS (tags[0]): tags[0] is blank
               - INVALID_ARGUMENTS (repo_root): repo_root must be the name of a workspace, or a path in one without `..` (no workspace is registered for this pack)
               - INVALID_ARGUMENTS (policies.max_retries_per_step): policies.max_retries_per_step is 101, not within 0 to 100
-            ok status="PLANNING" warnings=["workspace `nowhere` does not exist or is not granted to this pack (no workspace is registered for this pack); gates that check files, Git or commands will fail. The operator registers workspaces under [workspaces.NAME]"]
+            ok status="PLANNING" warnings=["workspace `nowhere` does not exist or is not granted to this pack (no workspace is registered for this pack); gates that check files, Git or commands will fail. Ask the operator to register the workspace under [workspaces.NAME]"]
         "#]],
     );
 }

@@ -72,7 +72,7 @@ fn a_lie_about_the_suite_is_found_out() {
     bench.write("suite", &libtest(2, 0, 1));
     caught(
         &submit(&bench, "S1", true),
-        "it skipped or ignored 1 tests, but 0 when the step began",
+        "it skipped or ignored 1 test, but 0 when the step began",
     );
     bench.write("suite", &libtest(4, 0, 0));
     assert_eq!(submit(&bench, "S1", true), "");

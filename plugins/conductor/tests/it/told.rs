@@ -31,7 +31,7 @@ fn a_hash_is_given_once_wherever_the_plan_wants_it() {
         let text = prompt(&bench);
         assert_eq!(text.matches("\"commit_hash\":").count(), 1, "{text}");
         has(&text, "\"commit_hash\": \"<hash of the commit>\"");
-        has(&text, "- a commit_hash (git_commit makes it");
+        has(&text, "- a commit_hash (create the commit with git_commit");
         caught(&bench, "commit_hash is missing");
         bench.write("b.txt", "1\n");
         bench.git(&["add", "b.txt"]);

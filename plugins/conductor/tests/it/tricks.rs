@@ -114,7 +114,7 @@ fn tests_that_are_exchanged_are_named() {
     let gone = "tests that were there when the step began and are gone: test_two (tests/test_a.py), test_three (tests/test_b.py)";
     bench.write("said", "1 passed in 1s\n");
     let reasons = submit(&bench, submission.clone());
-    says(&reasons, "it ran 1 tests, but 2 when the step began");
+    says(&reasons, "it ran 1 test, but 2 when the step began");
     says(&reasons, gone);
     bench.write("said", "2 passed in 1s\n");
     let mut arguments = result("S1");
@@ -312,7 +312,7 @@ fn a_forged_history_is_marked_as_imported() {
     );
     says(
         view["imported"].as_str().unwrap(),
-        "this host did not judge its 1 accepted submissions",
+        "this host did not judge its accepted submissions (1)",
     );
     assert_eq!(view["steps"][0]["judged_elsewhere"], json!(true), "{view:#}");
     let note = "imported: this host did not judge this submission";
