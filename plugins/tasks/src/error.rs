@@ -6,6 +6,7 @@ use serde_json::{Value as Json, json};
 use thiserror::Error;
 pub(crate) use tollgate_kit::refusal;
 pub(crate) use tollgate_kit::text::clip;
+use tollgate_kit::text::counted;
 pub(crate) use tollgate_kit::{INVALID_ARGUMENTS, NOT_FOUND};
 use tollgate_sdk::Timestamp;
 
@@ -97,7 +98,7 @@ pub(crate) enum Reason {
     },
     #[error("{tool} cannot be part of a batch")]
     NotInBatch { place: usize, tool: String },
-    #[error("step {path} is leased by {holder} until {until}, or for {left} more events")]
+    #[error("step {path} is leased by {holder} until {until}, or for {}", counted(*.left, "more event"))]
     LeaseHeld {
         path: String,
         holder: String,

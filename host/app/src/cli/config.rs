@@ -46,7 +46,7 @@ impl Keys {
 fn explain(entry: &Entry) -> String {
     let name = entry.key.rsplit('.').next().unwrap_or(&entry.key);
     format!(
-        "{}\n  {}\n  holds:   {}\n  default: {}\n  example: {name} = {}",
+        "{}\n  {}\n  type:    {}\n  default: {}\n  example: {name} = {}",
         entry.key, entry.description, entry.holds, entry.default, entry.example
     )
 }

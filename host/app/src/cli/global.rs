@@ -89,7 +89,7 @@ impl Global {
     pub(super) fn server_of(&self, config: &Config, url: &str) -> anyhow::Result<Server> {
         let environment = |name: &str| std::env::var(name).ok();
         let server = config.storage.server(Some(url), environment)?;
-        server.context("the URL names no server")
+        server.context("the URL does not name a server")
     }
 
     /// Opens the database of a data directory and migrates it.

@@ -152,7 +152,7 @@ pub(crate) async fn answer(
             return Ok(layout::plain(
                 StatusCode::BAD_REQUEST,
                 "Refused",
-                "The form names no decision.",
+                "The form does not contain a decision.",
             ));
         }
     };

@@ -112,7 +112,7 @@ impl Issuer {
     fn check_claims(&self, claims: &Part, now_ms: i64) -> Result<(), Refused> {
         if claims.text("iss") != Some(self.settings.issuer.as_str()) {
             return Err(invalid(
-                "its issuer is not the configured one, or not a single text",
+                "its issuer is not the configured one, or is not a string",
             ));
         }
         let audience = claims.0.get("aud").and_then(names);
@@ -122,7 +122,7 @@ impl Issuer {
         });
         if !is_for_us {
             return Err(invalid(
-                "its audience is not a configured one, or not a list of texts",
+                "its audience is not a configured one, or is not a list of strings",
             ));
         }
         #[allow(clippy::cast_precision_loss, reason = "milliseconds of this age of the world")]

@@ -373,8 +373,10 @@ fn repo_map(bundle: &Bundle) -> String {
 
 fn snapshot(taken: &SnapshotRecord) -> String {
     let mut line = format!(
-        "{} at {}: {} files",
-        taken.snapshot_id, taken.taken_at, taken.files
+        "{} at {}: {}",
+        taken.snapshot_id,
+        taken.taken_at,
+        counted(taken.files, "file")
     );
     if let Some(changes) = taken.changes {
         let _ = write!(

@@ -70,7 +70,7 @@ fn misworded(message: &str, rules: &Rules) -> Option<String> {
     let wanted = rules.messages.first()?.replace(SUMMARY_MARK, "<summary>");
     (!follows).then(|| {
         format!(
-            "has the message {:?}, but the job's template wants {:?}; commit with git_commit, or amend the message",
+            "has the message {:?}, but the job's template requires {:?}; commit with git_commit, or amend the message",
             clip(message),
             clip(wanted.trim())
         )

@@ -341,7 +341,7 @@ fn a_commit_has_to_be_new_and_full_and_of_this_step() {
     caught_with(
         &bench,
         json!({"commit_hash": worded}),
-        "the job's template wants \"S1: <summary>\"",
+        "the job's template requires \"S1: <summary>\"",
     );
     bench.git(&["commit", "--quiet", "--amend", "-m", "S1: add b"]);
     let commit = bench.git(&["rev-parse", "HEAD"]);

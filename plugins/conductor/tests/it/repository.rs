@@ -185,7 +185,7 @@ fn a_map_is_made_asked_and_exported() {
         ok format="md" part=1 parts=1 unread=0
         # Repository map
 
-        8 files, 196 bytes.
+        Files: 8, size: 196 bytes.
 
         | language | files | imports found | outside | missing |
         |---|---|---|---|---|

@@ -53,7 +53,7 @@ fn frameworks(run: &Run) -> Vec<String> {
     for name in run.values() {
         *counts.entry(name).or_default() += 1;
     }
-    let line = |(name, count)| format!("Used by {name} without an import: {count} files.");
+    let line = |(name, count)| format!("Files that {name} uses without an import: {count}.");
     counts.into_iter().map(line).collect()
 }
 

@@ -84,7 +84,7 @@ impl RepoMap {
 
     fn summary(&self, text: &mut String) {
         let bytes: u64 = self.files.iter().map(|file| file.size).sum();
-        let _ = writeln!(text, "\n{} files, {bytes} bytes.", self.files.len());
+        let _ = writeln!(text, "\nFiles: {}, size: {bytes} bytes.", self.files.len());
         if self.graph.counts.is_empty() {
             return;
         }

@@ -45,7 +45,7 @@ fn the_map_reads_as_a_page() {
     expect![[r#"
         # Repository map
 
-        7 files, 152 bytes.
+        Files: 7, size: 152 bytes.
 
         | language | files | imports found | outside | missing |
         |---|---|---|---|---|
