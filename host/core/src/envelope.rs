@@ -42,20 +42,20 @@ impl State {
     }
 }
 
-/// Limits of an envelope. Without a limit, use is only counted.
+/// Limits of an envelope. If absent, use is only counted.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct Limits {
-    /// Maximum number of calls that may change something.
+    /// Maximum number of mutating calls.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub max_mutations: Option<i64>,
     /// Maximum number of test runs.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub max_test_runs: Option<i64>,
-    /// Maximum time that it is open, in seconds.
+    /// Maximum open time in seconds.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub max_duration_sec: Option<i64>,
-    /// Maximum number of edits of its workspaces that no call made.
+    /// Maximum edits of its workspaces that no call made.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub max_edits: Option<i64>,
 }

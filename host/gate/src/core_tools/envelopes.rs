@@ -30,7 +30,7 @@ pub(super) struct Open {
     label: Option<String>,
     /// Limits, each at most the operator's ceiling. Default: the operator's limits.
     limits: Option<Limits>,
-    /// Id of the open parent envelope, whose limits bound all its child envelopes together.
+    /// Id of the open parent envelope, whose limits all its child envelopes share.
     parent: Option<String>,
     /// If true, the envelope outlives its connection. Needs max_duration_sec.
     #[serde(default)]
