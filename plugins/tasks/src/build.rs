@@ -176,7 +176,7 @@ pub(crate) fn tail(siblings: &[Step], at: usize) -> Result<&[Step], ToolError> {
         Some(tail) if tail.len() <= MAX_STEPS => Ok(tail),
         Some(tail) => {
             let fault = format!(
-                "is {at}, which is before {} steps, more than the allowed {STEPS}",
+                "is {at}, which is before {} steps, more than the allowed {MAX_STEPS}",
                 tail.len()
             );
             Err(Reason::input("position", fault).into())

@@ -186,9 +186,7 @@ fn a_signed_head_finds_what_was_rewritten_before_it() {
     place.replace_ledger(&fork);
     let output = place.run(&verify);
     assert_eq!(output.status.code(), Some(1));
-    assert!(
-        String::from_utf8_lossy(&output.stdout).contains("row 1: the row differs from the exported row")
-    );
+    assert!(String::from_utf8_lossy(&output.stdout).contains("row 1: the row differs from the exported row"));
 }
 
 #[tokio::test]

@@ -64,6 +64,9 @@ mod tests {
             (0..MAX_DIFFERENCES + 5).map(|number| format!("DELETE FROM shop_items WHERE kind = {number};"));
         let notes = notes(&many.collect::<String>());
         assert_eq!(notes.len(), MAX_DIFFERENCES + 1);
-        assert_eq!(notes[MAX_DIFFERENCES], "SQL on PostgreSQL: further differences: 5");
+        assert_eq!(
+            notes[MAX_DIFFERENCES],
+            "SQL on PostgreSQL: further differences: 5"
+        );
     }
 }

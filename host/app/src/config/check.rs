@@ -295,7 +295,7 @@ tests.lint = "cargo clippy"
             1:12: data_dir must be a non-empty string
             3:1: there is no key server.teir; did you mean tier?
             5:19: server.auth.issuer must be an address that starts with https:// or http://
-            5:42: server.auth.scopes must be a list of texts
+            5:42: server.auth.scopes must be a list of strings
             5:49: there is no key server.auth.tokens; valid keys here: token_file, issuer, resource, audience, scopes, jwks
             6:19: server.allowed_origins must be a list of origins, such as ["https://app.example:443"]
             7:27: server.limits.max_sessions must be a whole number from 1 to 100000

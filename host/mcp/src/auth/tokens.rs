@@ -126,7 +126,9 @@ impl fmt::Display for TokenLine {
 fn secret(word: &str) -> Result<(TokenHash, bool), String> {
     if let Some(digits) = word.strip_prefix(HASH_PREFIX) {
         let hash = unhex::<32>(digits).ok_or_else(|| {
-            format!("a hash must be {HASH_PREFIX} and 64 hex digits; create a token with `tollgate tokens add`")
+            format!(
+                "a hash must be {HASH_PREFIX} and 64 hex digits; create a token with `tollgate tokens add`"
+            )
         })?;
         return Ok((TokenHash(hash), false));
     }

@@ -109,7 +109,9 @@ pub fn restore(
 fn fetch(from: &Dir, backup: &Path, staging: &tree::StagingFolder, list: &List) -> Result<(), BackupError> {
     for needed in [DATABASE, HEAD_FILE] {
         if !list.files().contains_key(needed) {
-            return Err(BackupError::NotWhole(format!("{LIST} does not list {needed}")));
+            return Err(BackupError::NotWhole(format!(
+                "{LIST_FILE} does not list {needed}"
+            )));
         }
     }
     for (path, listed) in list.files() {

@@ -5,7 +5,7 @@ use std::fmt::Write as _;
 use conductor_repo::path::show;
 
 use super::Bundle;
-use super::files::RENDERED;
+use super::files::PROMPT_NOTE;
 use crate::arguments::counted;
 use crate::gate::Gate;
 use crate::import::IMPORT_LOG_PREFIX;

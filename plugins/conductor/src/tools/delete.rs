@@ -5,7 +5,7 @@ use serde::{Deserialize, Serialize};
 use tollgate_sdk::{Cx, Effect, Event as Record, Hints, Tool, ToolError};
 
 use super::{after, find_job};
-use crate::arguments::{ENTRY, clip, counted};
+use crate::arguments::{MAX_ENTRY_CHARS, clip, counted};
 use crate::error::Refusals;
 use crate::model::JobId;
 use crate::state::{Event, Status};

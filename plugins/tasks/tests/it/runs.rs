@@ -192,7 +192,7 @@ fn in_an_envelope_changes_of_all_packs_and_edits_count_from_the_run_on() {
             stale.mutate_elsewhere(1);
         }
         let err = refused(&stale, CLOSE);
-        let message = "criteria of step s:0 has evidence that is older than the last change";
+        let message = "checkpoint `criteria` of step s:0 has evidence that is older than the last change";
         assert_eq!(err.blockers[0].message, message);
     }
     // Somebody edited a file without a call.
