@@ -89,7 +89,7 @@ pub struct StoredOperation {
     pub failing_tests: Option<Vec<String>>,
     /// Outcome of the tests that the call ran, which is separate from `success`.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub outcome: Option<Outcome>,
+    pub outcome: Option<StoredTestOutcome>,
     /// Notes in the events of the call.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub notes: Vec<String>,

@@ -5,7 +5,7 @@ use serde::{Deserialize, Serialize};
 
 /// Outcome of tests, which is separate from the success of the call.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-pub struct Outcome {
+pub struct StoredTestOutcome {
     /// passed, failed, error (the run itself failed), no_tests, timed_out or killed.
     pub result: Ran,
     /// Number of tests that failed, if known.
