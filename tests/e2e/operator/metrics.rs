@@ -28,7 +28,12 @@ pub(crate) async fn scrape(server: &HttpServer, token: &str) -> String {
         .header("authorization", format!("Bearer {token}"))
         .send()
         .await;
-    response.unwrap().text().await.unwrap()
+    let response = response.unwrap();
+    assert_eq!(
+        response.headers()["content-type"],
+        "text/plain; version=0.0.4; charset=utf-8"
+    );
+    response.text().await.unwrap()
 }
 
 /// The value of a sample.
@@ -39,6 +44,14 @@ pub(crate) fn value(figures: &str, sample: &str) -> f64 {
     line.unwrap_or_else(|| panic!("{sample} in {figures}"))
         .parse()
         .unwrap()
+}
+
+/// Ends of the names of a metric's samples, by its type.
+fn suffixes(kind: &str) -> &'static [&'static str] {
+    match kind {
+        "histogram" => &["_bucket", "_sum", "_count"],
+        _ => &[""],
+    }
 }
 
 const CONFIG: &str = r#"
@@ -86,23 +99,17 @@ async fn sessions_refusals_envelopes_denials_and_the_database_are_counted() {
         let found = value(&figures, sample);
         assert!((least..=most).contains(&found), "{sample} {found}");
     }
-    // Names and types come once each, and before their samples.
+    // Metrics are declared once each, and before their samples.
     let mut known = BTreeSet::new();
     for line in figures.lines() {
         if let Some(declared) = line.strip_prefix("# TYPE ") {
-            assert!(
-                known.insert(declared.split(' ').next().unwrap().to_owned()),
-                "{line}"
-            );
-        } else if !line.starts_with('#') {
+            let (metric, kind) = declared.split_once(' ').unwrap();
+            for end in suffixes(kind) {
+                assert!(known.insert(format!("{metric}{end}")), "{line}");
+            }
+        } else if !line.starts_with("# HELP ") {
             let name = line.split(['{', ' ']).next().unwrap();
-            let base = ["_bucket", "_sum", "_count"]
-                .iter()
-                .find_map(|end| name.strip_suffix(end));
-            assert!(
-                known.contains(name) || base.is_some_and(|base| known.contains(base)),
-                "{line}"
-            );
+            assert!(known.contains(name), "{line}");
         }
     }
     for path in ["deploy/grafana.json", "deploy/alerts.yaml"] {
@@ -110,7 +117,7 @@ async fn sessions_refusals_envelopes_denials_and_the_database_are_counted() {
         let mut names = BTreeSet::new();
         for word in text.split(|c: char| !c.is_ascii_alphanumeric() && c != '_') {
             if word.starts_with("tollgate_") || word.starts_with("process_") {
-                names.insert(word.strip_suffix("_bucket").unwrap_or(word).to_owned());
+                names.insert(word.to_owned());
             }
         }
         assert!(names.len() > 10, "{path}: {names:?}");

@@ -1,12 +1,13 @@
 //! Metrics of calls: a few atomics for each tool.
 
-pub mod process;
+mod process;
 mod prometheus;
 mod vitals;
 
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
+pub use prometheus::{CONTENT_TYPE, prometheus};
 pub use vitals::{AdmissionMetrics, STATUSES, Totals, Vitals};
 
 /// Upper bounds of the histogram of durations, in seconds.

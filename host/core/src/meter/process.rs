@@ -1,10 +1,14 @@
 //! Metrics of this process as Linux reports them, under the names that Prometheus' client libraries use.
 
-use std::fmt::Write as _;
+use std::fmt;
+use std::time::Duration;
 
+use prometheus_client::collector::Collector;
+use prometheus_client::encoding::DescriptorEncoder;
 use rustix::process::{Resource, getrlimit};
 use rustix::time::{ClockId, clock_gettime};
 
+use super::prometheus::{counter, gauge, seconds};
 use crate::clock::{Clock as _, SystemClock};
 
 /// Milliseconds of one clock tick in Linux' process statistics.
@@ -12,61 +16,55 @@ const TICK_MS: i64 = 10;
 /// Index of the start time in `/proc/self/stat`, counted after the program's name.
 const START_FIELD: usize = 19;
 
-/// Metrics in Prometheus' text format. Metrics that cannot be read are left out.
-pub fn prometheus() -> String {
-    let cpu = clock_gettime(ClockId::ProcessCPUTime);
-    let status = read("/proc/self/status").unwrap_or_default();
-    let kib = |name: &str| number(&status, name).map(|kib| kib * 1024);
-    let mut text = String::new();
-    let mut add = |name: &str, kind: &str, help: &str, value: Option<String>| {
-        if let Some(value) = value {
-            let _ = writeln!(text, "# HELP {name} {help}\n# TYPE {name} {kind}\n{name} {value}");
+/// Metrics of this process, which are read when they are encoded. Metrics that cannot be read are left out.
+#[derive(Debug)]
+pub(super) struct Process;
+
+impl Collector for Process {
+    fn encode(&self, mut encoder: DescriptorEncoder<'_>) -> fmt::Result {
+        let encoder = &mut encoder;
+        if let Some(nanos) = cpu_nanos() {
+            let help = "Processor time of user and system together.";
+            counter(encoder, "process_cpu_seconds", help, seconds(nanos, 1e9))?;
         }
-    };
-    let whole = |value: Option<u64>| value.map(|value| value.to_string());
-    add(
-        "process_cpu_seconds_total",
-        "counter",
-        "Processor time of user and system together.",
-        Some(format!("{}.{:09}", cpu.tv_sec, cpu.tv_nsec)),
-    );
-    add(
-        "process_start_time_seconds",
-        "gauge",
-        "Start of the process, in seconds since 1970.",
-        started_ms().map(|ms| format!("{}.{:03}", ms / 1_000, ms % 1_000)),
-    );
-    add(
-        "process_resident_memory_bytes",
-        "gauge",
-        "Memory in use.",
-        whole(kib("VmRSS:")),
-    );
-    add(
-        "process_virtual_memory_bytes",
-        "gauge",
-        "Virtual address space in use.",
-        whole(kib("VmSize:")),
-    );
-    add(
-        "process_threads",
-        "gauge",
-        "Threads.",
-        whole(number(&status, "Threads:")),
-    );
-    add(
-        "process_open_fds",
-        "gauge",
-        "Open file descriptors.",
-        whole(open_files()),
-    );
-    add(
-        "process_max_fds",
-        "gauge",
-        "Maximum number of open file descriptors.",
-        whole(getrlimit(Resource::Nofile).current),
-    );
-    text
+        if let Some(millis) = started_ms().and_then(|ms| u64::try_from(ms).ok()) {
+            let help = "Start of the process, in seconds since 1970.";
+            gauge(encoder, "process_start_time_seconds", help, seconds(millis, 1e3))?;
+        }
+        for (name, help, value) in sizes() {
+            if let Some(value) = value {
+                gauge(encoder, name, help, value)?;
+            }
+        }
+        Ok(())
+    }
+}
+
+/// Gauges with whole numbers: name, help and value.
+fn sizes() -> [(&'static str, &'static str, Option<u64>); 5] {
+    let status = read("/proc/self/status").unwrap_or_default();
+    let bytes = |name: &str| number(&status, name).map(|kib| kib * 1024);
+    [
+        ("process_resident_memory_bytes", "Memory in use.", bytes("VmRSS:")),
+        (
+            "process_virtual_memory_bytes",
+            "Virtual address space in use.",
+            bytes("VmSize:"),
+        ),
+        ("process_threads", "Threads.", number(&status, "Threads:")),
+        ("process_open_fds", "Open file descriptors.", open_files()),
+        (
+            "process_max_fds",
+            "Maximum number of open file descriptors.",
+            getrlimit(Resource::Nofile).current,
+        ),
+    ]
+}
+
+/// Processor time of this process in nanoseconds.
+fn cpu_nanos() -> Option<u64> {
+    let cpu = Duration::try_from(clock_gettime(ClockId::ProcessCPUTime)).ok()?;
+    u64::try_from(cpu.as_nanos()).ok()
 }
 
 #[allow(clippy::disallowed_methods, reason = "what the kernel says of this process")]
@@ -99,11 +97,12 @@ fn started_ms() -> Option<i64> {
 
 #[cfg(test)]
 mod tests {
+    use super::super::prometheus::text;
     use super::*;
 
     #[test]
     fn a_process_knows_itself() {
-        let text = prometheus();
+        let text = text([Box::new(Process)]).unwrap();
         let value = |name: &str| -> f64 {
             let line = text
                 .lines()

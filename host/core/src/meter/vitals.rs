@@ -1,6 +1,11 @@
 //! Current gauges and counters: the HTTP server, the writer, the ledger, and denials by policies.
 
-use super::prometheus::{figure, labelled};
+use std::fmt;
+
+use prometheus_client::collector::Collector;
+use prometheus_client::encoding::DescriptorEncoder;
+
+use super::prometheus::{counters, gauge, gauges};
 
 /// Statuses of refusals that are counted separately.
 pub const STATUSES: [u16; 12] = [400, 401, 403, 404, 405, 408, 413, 415, 429, 431, 500, 503];
@@ -48,114 +53,69 @@ pub struct AdmissionMetrics {
     pub refusals: Vec<(u16, u64)>,
 }
 
-impl Vitals {
-    /// Metrics in Prometheus' text format.
-    pub fn prometheus(&self) -> String {
-        let mut text = String::new();
+impl Collector for Vitals {
+    fn encode(&self, mut encoder: DescriptorEncoder<'_>) -> fmt::Result {
+        let encoder = &mut encoder;
         let denials = by_policy(&self.denials);
         let help = "Verdicts of policies that refused a call, including failures to judge.";
-        figure(
-            &mut text,
-            "tollgate_policy_denials_total",
-            "counter",
-            help,
-            &denials,
-        );
+        counters(encoder, "tollgate_policy_denials", help, "policy", denials)?;
         let instances = by_policy(&self.instances);
         let help = "Instances of policies that were created in advance and wait for calls.";
-        figure(
-            &mut text,
+        gauges(
+            encoder,
             "tollgate_policy_instances_ready",
-            "gauge",
             help,
-            &instances,
-        );
-        let mut gauge = |name: &str, help: &str, value: u64| {
-            figure(&mut text, name, "gauge", help, &[(String::new(), value)]);
-        };
-        gauge(
-            "tollgate_writer_queue_jobs",
-            "Jobs in the writer's queue.",
-            self.writer_queue,
-        );
-        gauge(
-            "tollgate_tasks_open",
-            "Calls of this host that continue without their clients.",
-            self.open_tasks,
-        );
-        if let Some(totals) = &self.totals {
-            gauge(
-                "tollgate_envelopes_open",
-                "Envelopes that are open.",
-                totals.open_envelopes,
-            );
-            gauge("tollgate_ledger_rows", "Rows of the ledger.", totals.ledger_rows);
-            gauge(
-                "tollgate_database_bytes",
-                "Bytes of the database.",
-                totals.database_bytes,
-            );
-            gauge(
-                "tollgate_database_wal_bytes",
-                "Bytes of the database's write-ahead log.",
-                totals.wal_bytes,
-            );
-            gauge(
-                "tollgate_database_free_bytes",
-                "Bytes of the database that `tollgate ledger compact` would free.",
-                totals.free_bytes,
-            );
-        }
-        text
+            "policy",
+            instances,
+        )?;
+        let help = "Jobs in the writer's queue.";
+        gauge(encoder, "tollgate_writer_queue_jobs", help, self.writer_queue)?;
+        let help = "Calls of this host that continue without their clients.";
+        gauge(encoder, "tollgate_tasks_open", help, self.open_tasks)?;
+        self.totals.iter().try_for_each(|totals| totals.encode(encoder))
     }
 }
 
-fn by_policy(counts: &[(String, u64)]) -> Vec<(String, u64)> {
-    let counts = counts.iter().map(|(policy, count)| (policy.as_str(), *count));
-    labelled("policy", &counts.collect::<Vec<_>>())
+fn by_policy(counts: &[(String, u64)]) -> impl Iterator<Item = (&str, u64)> {
+    counts.iter().map(|(policy, count)| (policy.as_str(), *count))
 }
 
-impl AdmissionMetrics {
-    /// Metrics in Prometheus' text format.
-    pub fn prometheus(&self) -> String {
-        let mut text = String::new();
-        let mut gauge = |name: &str, help: &str, value: u64| {
-            figure(&mut text, name, "gauge", help, &[(String::new(), value)]);
-        };
-        gauge("tollgate_sessions", "Sessions over HTTP.", self.sessions);
-        gauge(
-            "tollgate_http_requests_in_flight",
-            "Requests that are not answered yet.",
-            self.in_flight,
-        );
-        gauge(
-            "tollgate_http_streams",
-            "Streams that wait for notifications.",
-            self.streams,
-        );
-        let refusals: Vec<(String, u64)> = self
-            .refusals
-            .iter()
-            .map(|(status, count)| (format!("{{status=\"{status}\"}}"), *count))
-            .collect();
+impl Totals {
+    fn encode(&self, encoder: &mut DescriptorEncoder<'_>) -> fmt::Result {
+        let help = "Envelopes that are open.";
+        gauge(encoder, "tollgate_envelopes_open", help, self.open_envelopes)?;
+        let help = "Rows of the ledger.";
+        gauge(encoder, "tollgate_ledger_rows", help, self.ledger_rows)?;
+        let help = "Bytes of the database.";
+        gauge(encoder, "tollgate_database_bytes", help, self.database_bytes)?;
+        let help = "Bytes of the database's write-ahead log.";
+        gauge(encoder, "tollgate_database_wal_bytes", help, self.wal_bytes)?;
+        let help = "Bytes of the database that `tollgate ledger compact` would free.";
+        gauge(encoder, "tollgate_database_free_bytes", help, self.free_bytes)
+    }
+}
+
+impl Collector for AdmissionMetrics {
+    fn encode(&self, mut encoder: DescriptorEncoder<'_>) -> fmt::Result {
+        let encoder = &mut encoder;
+        gauge(encoder, "tollgate_sessions", "Sessions over HTTP.", self.sessions)?;
+        let help = "Requests that are not answered yet.";
+        gauge(encoder, "tollgate_http_requests_in_flight", help, self.in_flight)?;
+        let help = "Streams that wait for notifications.";
+        gauge(encoder, "tollgate_http_streams", help, self.streams)?;
+        let refusals = self.refusals.iter().copied();
         let help = "Answers over HTTP that refuse a request, by status.";
-        figure(
-            &mut text,
-            "tollgate_http_refusals_total",
-            "counter",
-            help,
-            &refusals,
-        );
-        text
+        counters(encoder, "tollgate_http_refusals", help, "status", refusals)
     }
 }
 
 #[cfg(test)]
 mod tests {
+    use super::super::prometheus::text;
     use super::*;
 
     #[test]
-    fn every_figure_has_its_help_and_type() {
+    fn current_values_are_shown() {
         let vitals = Vitals {
             denials: vec![("rate-limit".to_owned(), 3)],
             instances: vec![("cel".to_owned(), 1)],
@@ -168,7 +128,7 @@ mod tests {
             refusals: vec![(401, 7)],
             ..AdmissionMetrics::default()
         };
-        let text = vitals.prometheus() + &admission.prometheus();
+        let text = text([Box::new(vitals), Box::new(admission)]).unwrap();
         for line in [
             "tollgate_policy_denials_total{policy=\"rate-limit\"} 3",
             "tollgate_policy_instances_ready{policy=\"cel\"} 1",
@@ -178,11 +138,6 @@ mod tests {
             "tollgate_http_refusals_total{status=\"401\"} 7",
         ] {
             assert!(text.lines().any(|found| found == line), "{line} in {text}");
-        }
-        let samples = text.lines().filter(|line| !line.starts_with('#'));
-        for sample in samples {
-            let name = sample.split(['{', ' ']).next().unwrap();
-            assert!(text.contains(&format!("# TYPE {name} ")), "{name}");
         }
     }
 }

@@ -54,6 +54,13 @@ pub(super) fn stopping() -> Response {
     later(StatusCode::SERVICE_UNAVAILABLE, &err, Duration::from_secs(5))
 }
 
+/// Response if the metrics cannot be encoded.
+pub(super) fn metrics_failed() -> Response {
+    let err = ToolError::new("HOST_FAILED", "the metrics cannot be encoded as text")
+        .remediation("Repeat the request.");
+    refusal(StatusCode::INTERNAL_SERVER_ERROR, &err)
+}
+
 /// Response if a concurrency limit is reached.
 pub(super) fn too_many(status: StatusCode, code: &str, what: &str, limit: usize) -> Response {
     let err = ToolError::new(code, format!("the limit of {limit} {what} is reached"))

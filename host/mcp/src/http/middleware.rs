@@ -132,14 +132,11 @@ impl Admission {
         }
     }
 
-    /// Metrics, for a sender that may make calls.
+    /// Metrics in Prometheus' text format, for a sender that may make calls.
     pub(super) async fn metrics(&self, headers: &HeaderMap) -> Result<String, Response> {
         self.identify(headers).await?;
-        let mut text = self.gate.figures().prometheus();
-        text.push_str(&self.gate.vitals().await.prometheus());
-        text.push_str(&self.figures().prometheus());
-        text.push_str(&meter::process::prometheus());
-        Ok(text)
+        let vitals = self.gate.vitals().await;
+        meter::prometheus(self.gate.figures(), vitals, self.figures()).map_err(|_| answer::metrics_failed())
     }
 
     fn figures(&self) -> AdmissionMetrics {

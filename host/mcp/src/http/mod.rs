@@ -34,6 +34,7 @@ use tokio::net::TcpListener;
 use tokio::sync::watch;
 use tokio_util::sync::CancellationToken;
 use tollgate_core::identity::Identity;
+use tollgate_core::meter;
 use tollgate_gate::Gate;
 
 use super::handler::Handler;
@@ -45,8 +46,6 @@ use hosts::Hosts;
 use middleware::Admission;
 use pulse::Pulse;
 
-/// Content type of `/metrics`.
-const PROMETHEUS: &str = "text/plain; version=0.0.4; charset=utf-8";
 /// Minimum size limit of a request's head in bytes, because the connection's buffer cannot be smaller.
 const MIN_HEAD: usize = 8 << 10;
 /// Path of the MCP endpoint.
@@ -292,7 +291,7 @@ fn guarded(routes: Router, admission: Arc<Admission>, longest_head: usize, is_al
 /// Serves the metrics to a sender that may make calls.
 async fn metrics(State(admission): State<Arc<Admission>>, headers: HeaderMap) -> Response {
     match admission.metrics(&headers).await {
-        Ok(text) => ([(CONTENT_TYPE, PROMETHEUS)], text).into_response(),
+        Ok(text) => ([(CONTENT_TYPE, meter::CONTENT_TYPE)], text).into_response(),
         Err(refusal) => refusal,
     }
 }
