@@ -116,7 +116,7 @@ impl Executors {
 
     /// Has a call judged on a snapshot. A call that reads runs there, and its row follows later. A call that writes
     /// and passes continues at the writer.
-    pub(super) async fn read(&self, guest: GuestCall, pending: PendingOperation) -> ReaderOutcome {
+    pub(super) async fn read(&self, guest: Box<GuestCall>, pending: Box<PendingOperation>) -> ReaderOutcome {
         let (reply, mut answer) = oneshot::channel();
         let share = pending.share.clone();
         self.reads.push(
@@ -134,25 +134,25 @@ impl Executors {
                 answer.await
             }
         };
-        answered.unwrap_or_else(|_| ReaderOutcome::Settled(Settled::failed(stopping()), Recording::default()))
+        answered.unwrap_or_else(|_| ReaderOutcome::Settled(stopped(), Recording::default()))
     }
 
     /// Runs a call in a transaction that is committed with its row.
-    pub(super) async fn write(&self, guest: GuestCall, pending: PendingOperation) -> Settled {
+    pub(super) async fn write(&self, guest: Box<GuestCall>, pending: Box<PendingOperation>) -> Box<Settled> {
         let (reply, answer) = oneshot::channel();
         self.send(Job::Call {
-            guest: Box::new(guest),
-            pending: Box::new(pending),
+            guest,
+            pending,
             reply: Waiting::Caller(reply),
         });
-        answer.await.unwrap_or_else(|_| Settled::failed(stopping()))
+        answer.await.unwrap_or_else(|_| stopped())
     }
 
     /// Runs a call outside any transaction. The call is admitted before, and its row is on disk before the reply. The
     /// row is written even if the caller leaves.
-    pub(super) async fn run(&self, guest: GuestCall, pending: PendingOperation) -> Settled {
+    pub(super) async fn run(&self, guest: Box<GuestCall>, pending: Box<PendingOperation>) -> Box<Settled> {
         let Some(writes) = self.writes.clone() else {
-            return Settled::failed(stopping());
+            return stopped();
         };
         let runner = Runner {
             database: self.database.clone(),
@@ -162,17 +162,15 @@ impl Executors {
         };
         let token = self.runners.announce();
         let run = async move {
-            let settled = runner.run(guest, pending).await;
+            let settled = Box::new(runner.run(guest, pending).await);
             drop(token);
             settled
         };
-        tokio::spawn(run)
-            .await
-            .unwrap_or_else(|_| Settled::failed(stopping()))
+        tokio::spawn(run).await.unwrap_or_else(|_| stopped())
     }
 
     /// Scans the work tree after a call's files were written, and stores its state as the result of the call.
-    pub(super) async fn look_after_files(&self, mut pending: PendingOperation) {
+    pub(super) async fn look_after_files(&self, mut pending: Box<PendingOperation>) {
         let (runtime, database) = (self.runtime.clone(), self.database.clone());
         let now = Timestamp::from_ms(runtime.services.clock.now_ms()).to_string();
         let looked = tokio::task::spawn_blocking(move || {
@@ -252,28 +250,28 @@ impl Executors {
     }
 
     /// Scans the work tree that a call is about.
-    pub(super) async fn look_before(&self, pending: PendingOperation) -> PendingOperation {
+    pub(super) async fn look_before(&self, pending: Box<PendingOperation>) -> Box<PendingOperation> {
         looked(&self.runtime, &self.database, pending).await
     }
 
     /// Records a call that read, before its reply leaves.
-    pub(super) async fn settle(&self, pending: PendingOperation, settled: Settled) -> Settled {
+    pub(super) async fn settle(&self, pending: Box<PendingOperation>, settled: Box<Settled>) -> Box<Settled> {
         let Some(writes) = &self.writes else {
-            return Settled::failed(stopping());
+            return stopped();
         };
         match record(writes, pending, &settled).await {
-            Err(failure) if settled.result.is_ok() => Settled::failed(failure),
+            Err(failure) if settled.result.is_ok() => Box::new(Settled::failed(failure)),
             _ => settled,
         }
     }
 
     /// Records a call that ended before any guest ran. Calls that read cost nothing and need no admission, so their
     /// rows keep the class of the failure.
-    pub(super) async fn refuse(&self, pending: PendingOperation, failure: Failure) -> Settled {
-        let settled = match pending.operation.effect {
+    pub(super) async fn refuse(&self, pending: Box<PendingOperation>, failure: Failure) -> Box<Settled> {
+        let settled = Box::new(match pending.operation.effect {
             Effect::Read => Settled::failed(failure),
             Effect::Write | Effect::Run => Settled::turned_away(failure),
-        };
+        });
         if let Some(writes) = &self.writes {
             // The refusal holds anyway; the host's log shows that the ledger lacks the row.
             let _ = record(writes, pending, &settled).await;
@@ -418,7 +416,11 @@ impl Drop for Executors {
 }
 
 /// Scans the work tree that a call is about, if it is about one.
-async fn looked(runtime: &Runtime, database: &Database, pending: PendingOperation) -> PendingOperation {
+async fn looked(
+    runtime: &Runtime,
+    database: &Database,
+    pending: Box<PendingOperation>,
+) -> Box<PendingOperation> {
     if pending.watch.is_none() {
         return pending;
     }
@@ -431,14 +433,18 @@ async fn looked(runtime: &Runtime, database: &Database, pending: PendingOperatio
 }
 
 /// Records a call, and waits until its row is on disk. Fails if that is impossible.
-async fn record(writes: &Sender<Job>, pending: PendingOperation, settled: &Settled) -> Result<(), Failure> {
+async fn record(
+    writes: &Sender<Job>,
+    pending: Box<PendingOperation>,
+    settled: &Settled,
+) -> Result<(), Failure> {
     record_with(writes, pending, settled, None).await
 }
 
 /// Records a call that ran, and ends its task with the row.
 async fn record_with(
     writes: &Sender<Job>,
-    pending: PendingOperation,
+    pending: Box<PendingOperation>,
     settled: &Settled,
     task: Option<(TaskSlot, TaskEnd)>,
 ) -> Result<(), Failure> {
@@ -457,6 +463,10 @@ fn thread(name: &str, work: impl FnOnce() + Send + 'static) -> JoinHandle<()> {
         .name(name.to_owned())
         .spawn(work)
         .expect("a thread can be started")
+}
+
+fn stopped() -> Box<Settled> {
+    Box::new(Settled::failed(stopping()))
 }
 
 fn stopping() -> Failure {

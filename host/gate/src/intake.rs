@@ -33,11 +33,11 @@ pub(super) struct QueuedJob {
     /// Sequence number of its arrival.
     number: u64,
     /// Failure of the guest. A failed guest has no rows, so the failure stands even if the transaction is lost.
-    pub(super) failure: Option<Ended>,
+    pub(super) failure: Option<Box<Ended>>,
     /// Number of runs that ended with a lost connection.
     pub(super) losses: u32,
     /// Answer to send after the commit.
-    pub(super) settled: Option<Settled>,
+    pub(super) settled: Option<Box<Settled>>,
     /// True for the row of a call that another host recorded, because it declared this one dead.
     pub(super) is_recorded_elsewhere: bool,
     /// True for a row that is written later, because the database is unreachable.
@@ -63,7 +63,7 @@ impl QueuedJob {
     pub(super) fn fail(&mut self, failure: &Failure) {
         self.settled = None;
         if matches!(self.job, Job::Call { .. }) {
-            let failed = || Ended::failed(failure.clone());
+            let failed = || Box::new(Ended::failed(failure.clone()));
             self.failure.get_or_insert_with(failed);
         }
     }

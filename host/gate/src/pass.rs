@@ -148,10 +148,10 @@ impl Gate {
     /// judges straight to the writer, which waits for nothing.
     async fn let_through_seen(
         &self,
-        mut guest: GuestCall,
-        mut pending: PendingOperation,
+        mut guest: Box<GuestCall>,
+        mut pending: Box<PendingOperation>,
         consent: Option<Consent>,
-    ) -> (Settled, Recording) {
+    ) -> (Box<Settled>, Recording) {
         if guest.effect != Effect::Write || pending.watch.is_none() {
             return self.let_through(guest, pending, consent).await;
         }
@@ -173,23 +173,23 @@ impl Gate {
     /// Has a call judged and runs it in its lane. Also returns what is stored of it, which a policy may have changed.
     async fn let_through(
         &self,
-        mut guest: GuestCall,
-        mut pending: PendingOperation,
+        mut guest: Box<GuestCall>,
+        mut pending: Box<PendingOperation>,
         consent: Option<Consent>,
-    ) -> (Settled, Recording) {
+    ) -> (Box<Settled>, Recording) {
         while guest.effect == Effect::Read || guest.evaluation.is_some() {
             match self.executors.read(guest, pending).await {
                 ReaderOutcome::Settled(settled, recording) => return (settled, recording),
                 ReaderOutcome::Unrecorded(pending, settled, recording) => {
-                    return (self.executors.settle(*pending, *settled).await, recording);
+                    return (self.executors.settle(pending, settled).await, recording);
                 }
                 ReaderOutcome::Denied(mut pending, failure) => {
                     pending.forget_words();
-                    return self.refuse(*pending, failure).await;
+                    return self.refuse(pending, failure).await;
                 }
-                ReaderOutcome::Passed(judged, returned) => (guest, pending) = (*judged, *returned),
+                ReaderOutcome::Passed(judged, returned) => (guest, pending) = (judged, returned),
                 ReaderOutcome::Asked(judged, returned, question) => {
-                    (guest, pending) = (*judged, *returned);
+                    (guest, pending) = (judged, returned);
                     if let Err(unanswered) = approval::check(consent.as_ref(), &question, &mut pending) {
                         pending.forget_words();
                         let refusal = Failure::refused(question.otherwise);
@@ -213,7 +213,11 @@ impl Gate {
 
     /// Runs a call that reads and takes permits. The call has no commit of its own, so the permits are taken before
     /// it.
-    async fn read_once(&self, guest: GuestCall, mut pending: PendingOperation) -> (Settled, Recording) {
+    async fn read_once(
+        &self,
+        guest: Box<GuestCall>,
+        mut pending: Box<PendingOperation>,
+    ) -> (Box<Settled>, Recording) {
         let permits = std::mem::take(&mut pending.permits);
         let op_id = pending.operation.op_id.clone();
         if let Err(failure) = self.take_permits(&permits, &mut pending).await {
@@ -225,13 +229,13 @@ impl Gate {
         let (settled, recording) = match self.executors.read(guest, pending).await {
             ReaderOutcome::Settled(settled, recording) => (settled, recording),
             ReaderOutcome::Unrecorded(pending, settled, recording) => {
-                (self.executors.settle(*pending, *settled).await, recording)
+                (self.executors.settle(pending, settled).await, recording)
             }
-            ReaderOutcome::Denied(pending, failure) => self.refuse(*pending, failure).await,
+            ReaderOutcome::Denied(pending, failure) => self.refuse(pending, failure).await,
             // It was judged already and is not judged again.
             ReaderOutcome::Passed(_, pending) | ReaderOutcome::Asked(_, pending, _) => {
                 let lost = ToolError::new("HOST_FAILED", "the host failed; nothing was run");
-                self.refuse(*pending, Failure::host(lost)).await
+                self.refuse(pending, Failure::host(lost)).await
             }
         };
         if settled.refusal().is_some() {
@@ -255,7 +259,7 @@ impl Gate {
         }
     }
 
-    async fn refuse(&self, pending: PendingOperation, failure: Failure) -> (Settled, Recording) {
+    async fn refuse(&self, pending: Box<PendingOperation>, failure: Failure) -> (Box<Settled>, Recording) {
         let recording = pending.recording.clone();
         let approvals = open_approvals(&pending);
         let mut refused = self.executors.refuse(pending, failure).await;
@@ -330,7 +334,7 @@ impl Gate {
         generation: &Arc<Generation>,
         tool: &Arc<ToolEntry>,
         mut call: Call,
-    ) -> (PendingOperation, Result<GuestCall, Failure>) {
+    ) -> (Box<PendingOperation>, Result<Box<GuestCall>, Failure>) {
         let correlated = admission::correlate(
             tool,
             &mut call.arguments,
@@ -342,7 +346,8 @@ impl Gate {
         let mut arguments = arguments::normalised(tool, call.arguments);
         let mut text = arguments::text(&arguments);
         let envelope = correlated.as_ref().ok().cloned().flatten();
-        let mut pending = self.pending_operation(tool, &arguments, &call.caller, envelope);
+        // On the heap, because both are passed on several times.
+        let mut pending = Box::new(self.pending_operation(tool, &arguments, &call.caller, envelope));
         let takes_tasks = tasks::check(tool, &call.task);
         pending.task = call.task.into_slot();
         if let Some(task) = &pending.task {
@@ -387,7 +392,7 @@ impl Gate {
             Body::Core(_) => (Limits::default(), String::new()),
         };
         let identity = call.caller.identity.as_ref();
-        let guest = GuestCall {
+        let guest = Box::new(GuestCall {
             generation: Arc::clone(generation),
             body: tool.body.clone(),
             tool: tool.spec.name.clone(),
@@ -431,7 +436,7 @@ impl Gate {
             evaluation: Evaluation::of(&generation.catalog, tool, arguments, members),
             review: None,
             _ticket: ticket,
-        };
+        });
         (pending, Ok(guest))
     }
 }

@@ -48,7 +48,7 @@ fn project(work: &Receiver<Work>) {
                 reply,
             } => {
                 apply(&guest, &mut settled);
-                reply.tell(*settled);
+                reply.tell(settled);
             }
             Work::Flush(done) => {
                 let _ = done.send(());

@@ -9,13 +9,9 @@ use crate::pending_operation::{PendingOperation, Recording};
 use crate::settled::Settled;
 
 /// State in which a call left its reader.
-#[allow(
-    clippy::large_enum_variant,
-    reason = "the large one is what every read comes to"
-)]
 pub(super) enum ReaderOutcome {
     /// The call is over, with its recording.
-    Settled(Settled, Recording),
+    Settled(Box<Settled>, Recording),
     /// The call is over. Its row must be recorded before the reply, because policies remember the call.
     Unrecorded(Box<PendingOperation>, Box<Settled>, Recording),
     /// The policies let it through. It must run outside any transaction.
@@ -29,7 +25,7 @@ pub(super) enum ReaderOutcome {
 /// Receiver of a call's outcome after the commit.
 pub(super) enum Waiting {
     /// Its caller.
-    Caller(oneshot::Sender<Settled>),
+    Caller(oneshot::Sender<Box<Settled>>),
     /// The caller, who does not know the verdicts yet. The call came straight from the reader that had it judged,
     /// which saves a detour through the caller's task.
     Reader(oneshot::Sender<ReaderOutcome>, Box<Recording>),
@@ -37,7 +33,7 @@ pub(super) enum Waiting {
 
 impl Waiting {
     /// Sends the outcome. A caller that is gone needs none: the row is in the ledger.
-    pub(super) fn tell(self, settled: Settled) {
+    pub(super) fn tell(self, settled: Box<Settled>) {
         match self {
             Waiting::Caller(reply) => drop(reply.send(settled)),
             Waiting::Reader(reply, recording) => {

@@ -111,6 +111,8 @@ impl Handler {
     }
 }
 
+// The transport moves the future of a request several times, and it is as large as the largest of these methods. So
+// whatever passes the gate is on the heap.
 impl ServerHandler for Handler {
     fn get_info(&self) -> ServerConfig {
         let mut config = ServerConfig::new(
@@ -198,9 +200,8 @@ impl ServerHandler for Handler {
         _request: Option<PaginatedRequestParams>,
         context: RequestContext<RoleServer>,
     ) -> Result<ListResourcesResult, ErrorData> {
-        Ok(ListResourcesResult::with_all_items(
-            self.resources(&context).await,
-        ))
+        let resources = Box::pin(self.resources(&context)).await;
+        Ok(ListResourcesResult::with_all_items(resources))
     }
 
     async fn list_resource_templates(
@@ -219,7 +220,7 @@ impl ServerHandler for Handler {
         context: RequestContext<RoleServer>,
     ) -> Result<ReadResourceResponse, ErrorData> {
         let answered = (request.input_responses, request.request_state);
-        self.resource(&request.uri, &context, answered).await
+        Box::pin(self.resource(&request.uri, &context, answered)).await
     }
 
     async fn complete(
@@ -227,7 +228,8 @@ impl ServerHandler for Handler {
         request: CompleteRequestParams,
         context: RequestContext<RoleServer>,
     ) -> Result<CompleteResult, ErrorData> {
-        Ok(CompleteResult::new(self.completion(&request, &context).await?))
+        let completion = Box::pin(self.completion(&request, &context)).await?;
+        Ok(CompleteResult::new(completion))
     }
 
     async fn list_prompts(
@@ -251,7 +253,7 @@ impl ServerHandler for Handler {
             arguments: request.arguments.unwrap_or_default(),
         };
         let answered = (request.input_responses, request.request_state);
-        match self.execute(&context, client_request, answered).await? {
+        match Box::pin(self.execute(&context, client_request, answered)).await? {
             Round::Done(outcome) => replies::said(outcome),
             Round::Required(required) => Ok(required.into()),
         }
@@ -269,12 +271,12 @@ impl ServerHandler for Handler {
         };
         let answered = (request.input_responses, request.request_state);
         let round = if self.may_take_on(&context, &client_request) {
-            match self.do_or_take_on(&context, client_request, answered).await? {
+            match Box::pin(self.do_or_take_on(&context, client_request, answered)).await? {
                 Taken::Round(round) => round,
                 Taken::Task(task) => return Ok(tasks::created(&task).into()),
             }
         } else {
-            self.execute(&context, client_request, answered).await?
+            Box::pin(self.execute(&context, client_request, answered)).await?
         };
         match round {
             Round::Done(outcome) => {
@@ -299,7 +301,7 @@ impl ServerHandler for Handler {
         request: GetTaskParams,
         context: RequestContext<RoleServer>,
     ) -> Result<GetTaskResult, ErrorData> {
-        self.look_at_task(&request.task_id, &context).await
+        Box::pin(self.look_at_task(&request.task_id, &context)).await
     }
 
     async fn update_task(
@@ -307,7 +309,7 @@ impl ServerHandler for Handler {
         request: UpdateTaskParams,
         context: RequestContext<RoleServer>,
     ) -> Result<(), ErrorData> {
-        self.answer_task(request, &context).await
+        Box::pin(self.answer_task(request, &context)).await
     }
 
     async fn cancel_task(
@@ -315,7 +317,7 @@ impl ServerHandler for Handler {
         request: CancelTaskParams,
         context: RequestContext<RoleServer>,
     ) -> Result<(), ErrorData> {
-        self.end_task(&request.task_id, &context).await
+        Box::pin(self.end_task(&request.task_id, &context)).await
     }
 
     async fn on_custom_request(

@@ -34,8 +34,8 @@ pub(super) fn count() -> usize {
 
 /// A call for a reader.
 pub(super) struct ReadJob {
-    pub(super) guest: GuestCall,
-    pub(super) pending: PendingOperation,
+    pub(super) guest: Box<GuestCall>,
+    pub(super) pending: Box<PendingOperation>,
     pub(super) reply: oneshot::Sender<ReaderOutcome>,
 }
 
@@ -97,8 +97,8 @@ impl Reader {
     /// Has a call judged, and runs it if it reads.
     fn serve(
         &self,
-        mut guest: GuestCall,
-        mut pending: PendingOperation,
+        mut guest: Box<GuestCall>,
+        mut pending: Box<PendingOperation>,
         spare: Option<Box<Session>>,
     ) -> (Option<Box<Session>>, ReaderOutcome) {
         let begun = spare
@@ -120,7 +120,7 @@ impl Reader {
             Err(err) => {
                 return (
                     None,
-                    ReaderOutcome::Denied(Box::new(pending), failure::storage_failed(&err)),
+                    ReaderOutcome::Denied(pending, failure::storage_failed(&err)),
                 );
             }
         };
@@ -134,14 +134,12 @@ impl Reader {
                 }
                 (session, decision) => {
                     let judged = match decision {
-                        Ok(Decision::Pass) => ReaderOutcome::Passed(Box::new(guest), Box::new(pending)),
+                        Ok(Decision::Pass) => ReaderOutcome::Passed(guest, pending),
                         Ok(Decision::Deny(refusal)) => {
-                            ReaderOutcome::Denied(Box::new(pending), Failure::refused(refusal))
+                            ReaderOutcome::Denied(pending, Failure::refused(refusal))
                         }
-                        Ok(Decision::Ask(question)) => {
-                            ReaderOutcome::Asked(Box::new(guest), Box::new(pending), question)
-                        }
-                        Err(failure) => ReaderOutcome::Denied(Box::new(pending), failure),
+                        Ok(Decision::Ask(question)) => ReaderOutcome::Asked(guest, pending, question),
+                        Err(failure) => ReaderOutcome::Denied(pending, failure),
                     };
                     return (session.filter(|session| session.commit().is_ok()), judged);
                 }
@@ -156,6 +154,7 @@ impl Reader {
                 Err(err) => (None, Settled::failed(failure::storage_failed(&err))),
             };
         }
+        let settled = Box::new(settled);
         // A session whose snapshot does not end cleanly is not reused.
         let session = session.filter(|session| session.commit().is_ok());
         let recording = pending.recording.clone();
@@ -164,11 +163,7 @@ impl Reader {
         let remembers = settled.remembered.as_ref().unwrap_or(&pending.remembered);
         if !remembers.is_empty() {
             // The memory of policies is stored before the next call is judged.
-            let pending = Box::new(pending);
-            return (
-                session,
-                ReaderOutcome::Unrecorded(pending, Box::new(settled), recording),
-            );
+            return (session, ReaderOutcome::Unrecorded(pending, settled, recording));
         }
         let is_recorded = self.runtime.records_reads || !pending.operation.policy_rows.is_empty();
         if is_recorded || settled.result.is_err() {

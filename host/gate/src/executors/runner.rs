@@ -38,7 +38,7 @@ pub(super) struct Runner {
 
 impl Runner {
     /// Runs the call once it has a slot.
-    pub(super) async fn run(self, mut guest: GuestCall, mut pending: PendingOperation) -> Settled {
+    pub(super) async fn run(self, mut guest: Box<GuestCall>, mut pending: Box<PendingOperation>) -> Settled {
         let slot = tokio::select! {
             slot = self.running.enter(&pending.share) => slot,
             () = given_up(&guest.cancel) => None,
@@ -56,7 +56,7 @@ impl Runner {
         guest.seen = pending.seen.clone();
         let (reply, admitted) = oneshot::channel();
         let _ = self.writes.send(Job::Admit {
-            pending: Box::new(pending.clone()),
+            pending: pending.clone(),
             reply,
         });
         let admitted = match admitted.await {

@@ -19,13 +19,12 @@ pub(super) fn answer(batch: Vec<QueuedJob>, projector: &Sender<Projection>) {
             Job::Call { guest, reply, .. } => {
                 let settled = queued
                     .settled
-                    .unwrap_or_else(|| Settled::failed(lost_transaction()));
+                    .unwrap_or_else(|| Box::new(Settled::failed(lost_transaction())));
                 if settled
                     .result
                     .as_ref()
                     .is_ok_and(|done| !done.deferred_writes.is_empty())
                 {
-                    let settled = Box::new(settled);
                     let _ = projector.send(Projection::Files {
                         guest,
                         settled,
@@ -38,7 +37,7 @@ pub(super) fn answer(batch: Vec<QueuedJob>, projector: &Sender<Projection>) {
             Job::Admit { reply, .. } => {
                 let settled = queued
                     .settled
-                    .unwrap_or_else(|| Settled::failed(lost_transaction()));
+                    .unwrap_or_else(|| Box::new(Settled::failed(lost_transaction())));
                 let _ = reply.send(if settled.result.is_ok() {
                     Ok(settled.standing.map(|standing| Admitted {
                         standing,
@@ -46,7 +45,7 @@ pub(super) fn answer(batch: Vec<QueuedJob>, projector: &Sender<Projection>) {
                         remaining_ms: settled.remaining_ms,
                     }))
                 } else {
-                    Err(settled)
+                    Err(*settled)
                 });
             }
             Job::Record { done, .. } => {
@@ -79,7 +78,7 @@ pub(super) fn answer(batch: Vec<QueuedJob>, projector: &Sender<Projection>) {
 pub(super) fn fail(batch: Vec<QueuedJob>, failure: &Failure) {
     for queued in batch {
         match queued.job {
-            Job::Call { reply, .. } => reply.tell(Settled::failed(failure.clone())),
+            Job::Call { reply, .. } => reply.tell(Box::new(Settled::failed(failure.clone()))),
             Job::Admit { reply, .. } => {
                 let _ = reply.send(Err(Settled::failed(failure.clone())));
             }

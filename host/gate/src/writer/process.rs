@@ -90,7 +90,7 @@ impl Writer {
                         tasks::begin_with_intent(session, pending)?;
                     }
                 }
-                queued.settled = Some(settled);
+                queued.settled = Some(Box::new(settled));
             }
             Job::Call { guest, pending, .. } => {
                 pending.run_again();
@@ -103,7 +103,7 @@ impl Writer {
                 };
                 if settled.result.is_ok() {
                     let ended = match queued.failure.take() {
-                        Some(ended) => ended,
+                        Some(ended) => *ended,
                         None => match self.run(guest)? {
                             Ran::Kept(ended) => ended,
                             Ran::Lost(ended) => {
@@ -111,13 +111,13 @@ impl Writer {
                                 // The call saw its connection end, unless it caused that itself by being late.
                                 let is_lost = self.session.as_ref().is_some_and(|session| session.is_lost());
                                 if ended.is_given_up() {
-                                    queued.failure = Some(ended);
+                                    queued.failure = Some(Box::new(ended));
                                 } else if self.must_begin_anew() {
                                     // The call saw a transaction that could not begin.
                                 } else if is_lost && queued.losses < MAX_LOSSES {
                                     queued.losses += 1;
                                 } else {
-                                    queued.failure = Some(ended);
+                                    queued.failure = Some(Box::new(ended));
                                 }
                                 return Ok(Err(Lost));
                             }
@@ -125,7 +125,7 @@ impl Writer {
                     };
                     if ended.result.is_err() {
                         guest.artifacts.forget();
-                        queued.failure = Some(ended.clone());
+                        queued.failure = Some(Box::new(ended.clone()));
                     }
                     settled.end(ended);
                     if !pending.permits.is_empty() {
@@ -141,7 +141,7 @@ impl Writer {
                 if settled.refusal().is_none() {
                     tasks::end_with_row(session, pending, &settled, now_ms)?;
                 }
-                queued.settled = Some(settled);
+                queued.settled = Some(Box::new(settled));
             }
         }
         Ok(Ok(()))
