@@ -221,7 +221,7 @@ impl fmt::Display for Changed {
             Changed::Committed(commits) => write!(
                 f,
                 "{} of the call and the changes made by its programs were not rolled back",
-                tollgate_core::text::counted(*commits, "committed transaction")
+                text::counted(*commits, "committed transaction")
             ),
         }
     }

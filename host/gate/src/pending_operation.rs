@@ -205,6 +205,20 @@ impl PendingOperation {
         self.operation.request_id = self.operation.request_id.take().filter(is_number);
     }
 
+    /// Rows of policies that end requests for approval.
+    pub(super) fn answered_requests(&self) -> Vec<PolicyRow> {
+        let rows = self.operation.policy_rows.iter();
+        rows.filter(|row| matches!(row, PolicyRow::Settle { .. }))
+            .cloned()
+            .collect()
+    }
+
+    /// Discards these rows, once they are written. A later request with the same key is another one.
+    pub(super) fn forget_answered_requests(&mut self) {
+        let rows = &mut self.operation.policy_rows;
+        rows.retain(|row| !matches!(row, PolicyRow::Settle { .. }));
+    }
+
     /// Discards statements about envelopes from an earlier run of the call: its transaction is gone, and with it the
     /// envelope that it opened.
     pub(super) fn run_again(&mut self) {

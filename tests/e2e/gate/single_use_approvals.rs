@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use crate::harness::{Place, Session};
+use crate::harness::{Place, Session, guest, until};
 
 fn place(tools: &str, guests: &[&str]) -> Place {
     let place = Place::with_guests(guests);
@@ -179,6 +179,83 @@ async fn a_call_that_fails_or_is_not_admitted_gives_its_approval_back() {
         assert_eq!(again["code"], "APPROVAL_REQUIRED");
     }
     session.close().await;
+}
+
+/// Handshake of a client whose user can be asked.
+fn hello() -> Value {
+    json!({"jsonrpc": "2.0", "id": 0, "method": "initialize", "params": {"protocolVersion": "2025-06-18",
+        "capabilities": {"elicitation": {}}, "clientInfo": {"name": "wire", "version": "1"}}})
+}
+
+#[test]
+fn a_yes_of_the_user_counts_after_an_approval_was_used_up() {
+    let place = Place::with(
+        r#"
+        [policies.side-effect-approval]
+        limits.time_ms = 10000
+        tools = ["task_create"]
+        "#,
+    );
+    let mut wire = place.wire(&[]);
+    wire.ask(&hello());
+    wire.send(br#"{"jsonrpc":"2.0","method":"notifications/initialized"}"#);
+    let arguments = json!({"title": "T", "spec_markdown": "# T", "workspace": "w", "initial_phase": "spec_draft",
+        "actor": "a", "actor_role": "orchestrator"});
+    let mut id = 0;
+    let mut call = |answer: Option<Value>| {
+        id += 1;
+        let reply = wire.ask(&json!({"jsonrpc": "2.0", "id": id, "method": "tools/call",
+            "params": {"name": "task_create", "arguments": arguments}}));
+        let is_question = reply["method"] == "elicitation/create";
+        assert_eq!(is_question, answer.is_some(), "{reply:#}");
+        match answer {
+            Some(answer) => wire.ask(&json!({"jsonrpc": "2.0", "id": reply["id"], "result": answer})),
+            None => reply,
+        }
+    };
+    let refused = call(Some(json!({"action": "decline"})));
+    approve_refused(&place, &refused["result"]["structuredContent"]["error"]);
+    let passed = call(None);
+    assert_ne!(passed["result"]["isError"], true, "{passed:#}");
+    // The approval is used up, and the user is asked for each further call.
+    for _ in 0..2 {
+        let passed = call(Some(json!({"action": "accept", "content": {"allow": true}})));
+        assert_ne!(passed["result"]["isError"], true, "{passed:#}");
+    }
+}
+
+#[tokio::test]
+async fn a_request_is_withdrawn_before_the_run_that_the_user_allowed() {
+    let place = Place::with(&format!(
+        r#"
+        [envelope]
+        budgets = {{ approvals = 3 }}
+        [packs.reserve]
+        source = {:?}
+        grants = {{ ledger = true, budgets = ["*"] }}
+        [policies.side-effect-approval]
+        limits.time_ms = 10000
+        tools = ["reserve_run"]
+        "#,
+        guest("reserve")
+    ));
+    let mut wire = place.wire(&["--tier", "full"]);
+    wire.ask(&hello());
+    wire.send(br#"{"jsonrpc":"2.0","method":"notifications/initialized"}"#);
+    wire.ask(&json!({"jsonrpc": "2.0", "id": 1, "method": "tools/call",
+        "params": {"name": "envelope_open", "arguments": {}}}));
+    let question = wire.ask(
+        &json!({"jsonrpc": "2.0", "id": 2, "method": "tools/call", "params": {
+        "name": "reserve_run", "arguments": {"budget": "approvals", "reserve": 3, "ending": "hang"}}}),
+    );
+    assert_eq!(question["method"], "elicitation/create", "{question:#}");
+    let requests = || place.sql("SELECT status FROM core_approvals");
+    assert_eq!(requests(), ["pending"]);
+    let yes = json!({"action": "accept", "content": {"allow": true}});
+    let answer = json!({"jsonrpc": "2.0", "id": question["id"], "result": yes});
+    wire.send(answer.to_string().as_bytes());
+    until(async || place.sql("SELECT count(*) FROM core_reservations") == ["1"]).await;
+    assert_eq!(requests(), ["withdrawn"]);
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -64,6 +64,7 @@ impl Runner {
             Ok(Err(refused)) => return refused,
             Err(_) => return Settled::failed(stopping()),
         };
+        pending.forget_answered_requests();
         // The run ends with its envelope.
         let remaining_ms = admitted.as_ref().and_then(|admitted| admitted.remaining_ms);
         if let Some(remaining_ms) = remaining_ms {

@@ -87,6 +87,10 @@ impl Writer {
                     Ok(_) => {
                         pending.operation.counters.clone_from(&settled.counters);
                         session.intents().insert(&pending.intent())?;
+                        // Nobody can approve the request of a call that is already running.
+                        session
+                            .approvals()
+                            .write_policy_rows(&pending.answered_requests())?;
                         tasks::begin_with_intent(session, pending)?;
                     }
                 }

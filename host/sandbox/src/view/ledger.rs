@@ -192,12 +192,10 @@ impl ledger::Host for View<'_> {
             return Err(LedgerError::Denied);
         };
         let policy = self.namespace.pack();
-        if !sitting.take(policy, &key, until)? {
-            return Ok(false);
-        }
-        let now_ms = self.clock.now_ms();
-        let session = self.session;
-        Ok(session.as_host(|| session.permits().is_free(policy, &key, now_ms))?)
+        let (session, now_ms) = (self.session, self.clock.now_ms());
+        // A call does not need a key that it cannot get: the policy may let it through for another reason.
+        let is_free = session.as_host(|| session.permits().is_free(policy, &key, now_ms))?;
+        Ok(is_free && sitting.take(policy, &key, until)?)
     }
 
     fn take_slot(&mut self, wanted: WireSlot) -> Result<Option<u64>, LedgerError> {

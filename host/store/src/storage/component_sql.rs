@@ -98,13 +98,13 @@ mod tests {
 
     use tollgate_core::deadline::{Cancel, Deadline};
 
-    use super::super::{Step, fixture};
+    use super::super::{MigrationStep, fixture};
     use super::*;
 
     #[test]
     fn the_number_of_row_changes_grows_exactly_if_rows_change() {
         let (_place, database) = fixture::database();
-        let steps = [Step {
+        let steps = [MigrationStep {
             name: "0001_init".to_owned(),
             sql: "CREATE TABLE shop_items (id INTEGER PRIMARY KEY, name TEXT NOT NULL UNIQUE)".to_owned(),
         }];
