@@ -89,7 +89,7 @@ fn a_bundle_is_found_without_an_interface_for_referrers() {
     let key = rcgen::KeyPair::generate_for(&rcgen::PKCS_ECDSA_P256_SHA256).unwrap();
     let host = Party::trusting(&registry, &key.public_key_pem());
     let unsigned = host.refused(&["packs", "add", &to]);
-    assert!(unsigned.contains("it has no signature"), "{unsigned}");
+    assert!(unsigned.contains("it is not signed"), "{unsigned}");
     // One for something else is no signature of this.
     let other = Digest::of(b"another manifest");
     attach(&registry, "team/sql-access", digest, &bundle(&key, other.hex()));

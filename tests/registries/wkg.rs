@@ -76,7 +76,7 @@ fn tollgate_takes_what_wkg_publishes() {
     // Nobody signed it.
     let strict = Party::trusting(&registry, &keys().1);
     let refused = strict.refused(&["packs", "add", &to]);
-    assert!(refused.contains("it has no signature"), "{refused}");
+    assert!(refused.contains("it is not signed"), "{refused}");
 }
 
 #[test]

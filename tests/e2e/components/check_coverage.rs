@@ -47,7 +47,7 @@ fn a_policy_that_judged_nothing_is_wrong_and_one_that_judged_is_not() {
     let (code, report) = check(&place, &["policies", "check", "builtin:path-guard"]);
     assert_eq!((code, &report["judged"]), (Some(1), &json!(0)), "{report:#}");
     assert!(
-        lines(&report, "problems").contains("it judged no call"),
+        lines(&report, "problems").contains("the policy judged no call"),
         "{report:#}"
     );
     let settings = r#"{"deny": ["secret/**"]}"#;

@@ -69,7 +69,7 @@ async fn openings_and_ends_are_rows_of_their_envelope_with_limits_and_counters()
         ),
         (
             "UPDATE core_envelopes SET mutation_count = 0 WHERE note = 'gave up'",
-            "has 0 mutations",
+            "the number of mutations of envelope",
         ),
         (
             "UPDATE core_envelopes SET max_mutations = 99 WHERE note = 'gave up'",

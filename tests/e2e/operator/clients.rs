@@ -142,7 +142,7 @@ fn every_clients_file_is_made_for_user_and_project_and_goes_again() {
             let added = run(&["add", client, "--no-check"]);
             if !added.status.success() {
                 assert!(
-                    warned(&added).contains("has no configuration file of a project"),
+                    warned(&added).contains("has no project configuration file"),
                     "{client}"
                 );
                 continue;
@@ -218,7 +218,7 @@ fn a_file_that_cannot_be_kept_whole_is_left_alone_and_the_entry_is_shown() {
 #[test]
 fn without_a_name_the_installed_clients_are_added_and_the_last_lines_say_what_they_see() {
     let place = Place::new();
-    assert!(warned(&clients(&place, &["add"])).contains("name one of claude-code, cursor"));
+    assert!(warned(&clients(&place, &["add"])).contains("name one of: claude-code, cursor"));
     for folder in [".cursor", ".codex"] {
         std::fs::create_dir(place.path().join(folder)).unwrap();
     }
@@ -396,7 +396,7 @@ fn a_client_over_http_sends_its_token() {
         clients(&place, &[&add[..], &[file.to_str().unwrap()]].concat())
     };
     // A file with more than a token is not sent whole.
-    assert!(warned(&with_file(&tokens)).contains("contains more than a token"));
+    assert!(warned(&with_file(&tokens)).contains("must contain only a token"));
     // A file of its own: the server reads its own file again whenever that changes.
     let alone = place.path().join("alone");
     write(&alone, &format!("{token}\n"));
@@ -480,7 +480,7 @@ fn a_file_to_be_committed_names_the_program_alone_where_it_is_on_the_path() {
     std::fs::remove_file(bin.join("tollgate")).unwrap();
     std::fs::copy("/bin/sh", bin.join("tollgate")).unwrap();
     let other = add(&["--project"], &bin);
-    assert!(warned(&other).contains("is another one"), "{}", warned(&other));
+    assert!(warned(&other).contains("is another program"), "{}", warned(&other));
 }
 
 #[test]

@@ -159,7 +159,7 @@ fn a_policy_asks_and_the_operator_grants() {
     assert!(config(&place).contains("[policies.require-actor]\nsource = \"builtin:require-actor\""));
     let none = place.run(&["policies", "add", "builtin:none"]);
     assert!(
-        text(&none.stderr).contains("there are cel,"),
+        text(&none.stderr).contains("the built-in policies are cel,"),
         "{}",
         text(&none.stderr)
     );

@@ -147,7 +147,7 @@ async fn a_database_moves_to_a_server_and_back() {
     assert!(verified.status.success(), "{}", said(&verified));
     let (on_server, chain) = (told(&place).await, hashes(&place));
 
-    assert_refused(&place.run(&from), "move it away");
+    assert_refused(&place.run(&from), "already contains a ledger");
     for name in ["tollgate.db", "tollgate.db-wal", "tollgate.db-shm"] {
         let file = place.data().join(name);
         if file.exists() {

@@ -157,7 +157,7 @@ mod tests {
             (json!({"a": {"x-mcp-header": "A"}}), "only a string, an integer"),
             (
                 json!({"a": {"type": "string", "x-mcp-header": "A"}, "b": {"type": "string", "x-mcp-header": "a"}}),
-                "x-mcp-header of b: the header a belongs to another",
+                "x-mcp-header of b: the header a already belongs to another",
             ),
             (
                 json!({"a": {"type": "array", "items": {"type": "string", "x-mcp-header": "A"}}}),

@@ -212,7 +212,7 @@ mod tests {
         }
         let mut writes = spec("job_get", job());
         writes.effect = Effect::Write;
-        assert!(take("conductor", &mut writes).unwrap_err().contains("that reads"));
+        assert!(take("conductor", &mut writes).unwrap_err().contains("only `read` tools"));
     }
 
     #[test]

@@ -292,7 +292,7 @@ mod tests {
             ),
             (
                 "UPDATE core_envelopes SET mutation_count = 1 WHERE id = 'env_around'",
-                "env_around has 1 mutations",
+                "the number of mutations of envelope env_around is 1",
             ),
             (
                 "UPDATE core_envelopes SET test_run_count = 9 WHERE id = 'env_in'",

@@ -39,8 +39,8 @@ fn edits_that_do_nothing_or_go_in_circles_are_flagged() {
         nothing differs from the last commit []
         1 file changed, +1 -1 [~ calc.py] calc.py: add
         1 file changed, +1 -1 [~ calc.py] calc.py: add
-        1 file changed, +1 -1; oscillation: the state of 2 records ago is back [~ calc.py] calc.py: add
-        1 file changed, +1 -1; oscillation: the state of 2 records ago is back [~ calc.py] calc.py: add
+        1 file changed, +1 -1; oscillation: the work tree is back in its state of 2 records ago [~ calc.py] calc.py: add
+        1 file changed, +1 -1; oscillation: the work tree is back in its state of 2 records ago [~ calc.py] calc.py: add
         1 file changed, +1 -1; no-op: same state as the previous record [~ calc.py] calc.py: add
         1 file changed, +1 -1; no-op: same state as the previous record [~ calc.py] calc.py: add
         1 file changed, +1 -1; no-op: same state as the previous record [~ calc.py] calc.py: add

@@ -271,7 +271,7 @@ fn a_damaged_audit_line_is_moved_and_not_lost_by_a_change() {
         ("LOG_AHEAD", "gsd_import")
     );
     assert!(
-        err.message.ends_with(", and 1 damaged audit lines"),
+        err.message.ends_with(", damaged audit lines: 1)"),
         "{}",
         err.message
     );

@@ -63,7 +63,7 @@ async fn a_client_that_knows_the_id_alone_finishes_the_csv_job() {
     assert!(
         reader
             .prompt
-            .contains("a person has approved it with step_approve"),
+            .contains("a person has approved the step with step_approve"),
         "{}",
         reader.prompt
     );

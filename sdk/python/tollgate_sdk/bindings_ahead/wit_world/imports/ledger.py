@@ -217,7 +217,7 @@ def changed_since(workspace: str, edits: int) -> Optional[WorkTreeChange]:
 def query(filter: Filter) -> List[Operation]:
     """
     Returns past operations of all packs, oldest first by default, if granted.
-
+    
     A policy also gets the calls inside a call, after that call and with its `seq`, `op-id` and outcome. While a
     policy judges a call inside another call, the calls of the same request that were already judged are returned as
     the newest operations, with `seq` 0 and `success` true.
@@ -252,7 +252,7 @@ def take_once(key: str, until: int) -> bool:
     """
     Takes a single-use permit, such as an approval, for the call that a policy judges in `before-call`. Returns
     false if another call holds the permit, including another call inside the same batch.
-
+    
     The key is taken in the commit that admits the call. If another call was faster, this one is refused and does
     not run. The call holds the key until `until`, in milliseconds since 1970 UTC. A call that is refused or fails
     releases the key. A `run` call keeps the key if it has begun a side effect, or if it ended in any other way than
@@ -267,7 +267,7 @@ def take_slot(slot: Slot) -> Optional[int]:
     Takes a slot for the call that a policy judges in `before-call`. Returns none if a slot is free. Otherwise
     returns the milliseconds until one is free, and the policy denies the call. Calls inside the same call count as
     well.
-
+    
     The slot is taken in the commit that admits the call, and held from then on. If other calls took all slots in
     between, the call is refused with the slot's code and does not run. Keys are separate for each policy as with
     `take-once`; at most 16 per judged call.
