@@ -162,7 +162,10 @@ fn a_migration_that_reaches_out_of_its_tables() {
 #[test]
 fn a_name_that_is_not_its_own() {
     let said = refusal("mine", &guest("sql-access"));
-    assert!(said.contains("configure the pack as [packs.sql-access]"), "{said}");
+    assert!(
+        said.contains("configure the pack as [packs.sql-access]"),
+        "{said}"
+    );
 }
 
 #[test]

@@ -107,7 +107,10 @@ fn mistakes_are_named_and_helped() {
         (vec!["serve", "--http", "localhost"], "localhost:8765"),
         (vec!["serve", "--http", ":99999"], "65535"),
         (vec!["ledger", "verify", "--head", "5:446f"], "64 hex digits"),
-        (vec!["policies", "inspect", "nowhere"], "no built-in component has this name"),
+        (
+            vec!["policies", "inspect", "nowhere"],
+            "no built-in component has this name",
+        ),
         (vec!["init"], "already exists"),
         (
             vec!["call", "task_list", "[1]"],
@@ -217,7 +220,10 @@ fn a_value_from_a_variable_is_blamed_on_the_variable() {
         .output()
         .unwrap();
     let told = String::from_utf8_lossy(&doctor.stdout).into_owned();
-    assert!(told.contains("if you mean TOLLGATE_CONFIG, set that variable"), "{told}");
+    assert!(
+        told.contains("if you mean TOLLGATE_CONFIG, set that variable"),
+        "{told}"
+    );
 }
 
 #[test]

@@ -480,7 +480,11 @@ fn a_file_to_be_committed_names_the_program_alone_where_it_is_on_the_path() {
     std::fs::remove_file(bin.join("tollgate")).unwrap();
     std::fs::copy("/bin/sh", bin.join("tollgate")).unwrap();
     let other = add(&["--project"], &bin);
-    assert!(warned(&other).contains("is another program"), "{}", warned(&other));
+    assert!(
+        warned(&other).contains("is another program"),
+        "{}",
+        warned(&other)
+    );
 }
 
 #[test]

@@ -335,7 +335,10 @@ fn a_configuration_that_protects_less_is_accepted_by_a_command() {
         "the tool itself refuses"
     );
     // The first one is what it was.
-    assert!(said(&run(&["policies", "accept", "--missing"])).contains("has all protections that other configurations set"));
+    assert!(
+        said(&run(&["policies", "accept", "--missing"]))
+            .contains("has all protections that other configurations set")
+    );
     write(&place, "");
     let refused = place.run(&["serve"]);
     assert!(

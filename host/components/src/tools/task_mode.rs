@@ -79,7 +79,11 @@ mod tests {
         assert_eq!(taken(json!("optional"), Effect::Run), Ok(TaskMode::Optional));
         assert_eq!(taken(json!("required"), Effect::Run), Ok(TaskMode::Required));
         for (long, effect) in [("optional", Effect::Read), ("required", Effect::Write)] {
-            assert!(taken(json!(long), effect).unwrap_err().contains("only for `run` tools"));
+            assert!(
+                taken(json!(long), effect)
+                    .unwrap_err()
+                    .contains("only for `run` tools")
+            );
         }
         for bad in [json!("always"), json!(true), json!(1)] {
             assert!(taken(bad, Effect::Run).unwrap_err().contains("x-task"));

@@ -212,7 +212,11 @@ mod tests {
         }
         let mut writes = spec("job_get", job());
         writes.effect = Effect::Write;
-        assert!(take("conductor", &mut writes).unwrap_err().contains("only `read` tools"));
+        assert!(
+            take("conductor", &mut writes)
+                .unwrap_err()
+                .contains("only `read` tools")
+        );
     }
 
     #[test]
