@@ -207,7 +207,7 @@ mod tests {
             (json!({ "mediaType": INDEX }), "list of manifests"),
             (json!({ "manifests": [] }), "list of manifests"),
             (json!({ "mediaType": "text/html" }), "media type text/html"),
-            (json!({ "schemaVersion": 1 }), "version 1"),
+            (json!({ "schemaVersion": 1 }), "version: 1"),
             (json!({ "layers": [] }), "no layer"),
             (json!({ "layers": [policy] }), "text/plain"),
             (json!({ "layers": 3 }), "cannot read its manifest"),

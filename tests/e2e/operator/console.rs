@@ -94,7 +94,7 @@ async fn a_server_serves_the_console_beside_mcp_and_the_owner_logs_in_once() {
     );
     let host = page("/console/host?check").await.body;
     assert!(
-        host.contains("task-store") && host.contains("rows verified"),
+        host.contains("task-store") && host.contains("verified; the head is"),
         "{host}"
     );
     let rows = session.ok("ledger_stats", json!({"since": "1h", "by": []})).await;

@@ -59,7 +59,7 @@ fn a_policy_shows_what_it_judges_and_wants_before_it_is_added() {
             "kind      policy",
             "judges    calls before they run",
             "grants.ledger = true",
-            "Length of the time in seconds",
+            "Length of the time window in seconds",
             seen["sha256"].as_str().unwrap(),
         ] {
             assert!(said.contains(line), "{line}: {said}");

@@ -137,6 +137,7 @@ mod tests {
             let _ = session.components().query(&namespace, sql, &[]);
             assert_eq!(session.row_changes() != before, is_change, "{sql}");
         }
+        session.leave();
         session.commit().unwrap();
     }
 }

@@ -30,7 +30,7 @@ pub struct CountedRow {
     pub duration_ms: f64,
     /// Code of the refusal or failure.
     pub error_code: Option<String>,
-    /// Fingerprint of the failure.
+    /// Fingerprint of the failure, equal for repeated failures.
     pub failure_fingerprint: Option<String>,
     /// Envelope of the call.
     pub envelope_id: Option<String>,

@@ -75,7 +75,7 @@ pub struct StoredOperation {
     /// Fingerprint of the change.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub mutation_fingerprint: Option<String>,
-    /// Fingerprint of the failure.
+    /// Fingerprint of the failure, equal for repeated failures.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub failure_fingerprint: Option<String>,
     /// Paths or entities that were changed.

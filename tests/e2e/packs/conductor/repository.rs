@@ -82,7 +82,8 @@ async fn no_repetition_in_a_source_overflows_the_stack() {
     let begun = json!({"title": "Read", "goal": "Read long files", "repo_root": "app"});
     let job = session.ok("conductor_init", begun).await["job_id"].clone();
     let taken = session.ok("repo_snapshot", json!({"job_id": job})).await;
-    assert_eq!(taken["unread"], 0, "{taken}");
+    assert_eq!(taken["files"], 24, "{taken}");
+    assert_eq!(taken["partial"], false, "{taken}");
     session.ok("repo_map_update", json!({"job_id": job})).await;
     for (imported, importers) in [("last.js", 7), ("last.py", 4), ("last.h", 3)] {
         let page = json!({"job_id": job, "importers_of": imported});

@@ -143,7 +143,7 @@ async fn ten_thousand_tasks_in_a_slice() {
         .refused("gsd_plan_slice", at("M01/S01", json!({"tasks": tasks})))
         .await;
     assert_eq!(error["code"], "INVALID_ARGUMENTS");
-    assert_eq!(messages(&error), ["it has more than 999 items"]);
+    assert_eq!(messages(&error), ["the value has more than 999 items"]);
     assert_eq!(stored(&place), before);
 }
 
