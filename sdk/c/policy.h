@@ -1280,7 +1280,7 @@ extern bool tollgate_host_ledger_edits_over_envelopes(policy_string_t *workspace
 // call. None if one of the states is not known, or outside of `run` tools and in transactions.
 extern bool tollgate_host_ledger_changed_since(policy_string_t *workspace, uint64_t edits, tollgate_host_ledger_option_work_tree_change_t *ret, tollgate_host_ledger_error_t *err);
 // Returns past operations of all packs, oldest first by default, if granted.
-//
+// 
 // A policy also gets the calls inside a call, after that call and with its `seq`, `op-id` and outcome. While a
 // policy judges a call inside another call, the calls of the same request that were already judged are returned as
 // the newest operations, with `seq` 0 and `success` true.
@@ -1295,7 +1295,7 @@ extern bool tollgate_host_ledger_find(policy_string_t *op_id, tollgate_host_ledg
 extern bool tollgate_host_ledger_compare_work_tree(policy_string_t *op_id, policy_string_t *workspace, tollgate_host_ledger_tested_tree_t *ret, tollgate_host_ledger_error_t *err);
 // Takes a single-use permit, such as an approval, for the call that a policy judges in `before-call`. Returns
 // false if another call holds the permit, including another call inside the same batch.
-//
+// 
 // The key is taken in the commit that admits the call. If another call was faster, this one is refused and does
 // not run. The call holds the key until `until`, in milliseconds since 1970 UTC. A call that is refused or fails
 // releases the key. A `run` call keeps the key if it has begun a side effect, or if it ended in any other way than
@@ -1305,7 +1305,7 @@ extern bool tollgate_host_ledger_take_once(policy_string_t *key, int64_t until, 
 // Takes a slot for the call that a policy judges in `before-call`. Returns none if a slot is free. Otherwise
 // returns the milliseconds until one is free, and the policy denies the call. Calls inside the same call count as
 // well.
-//
+// 
 // The slot is taken in the commit that admits the call, and held from then on. If other calls took all slots in
 // between, the call is refused with the slot's code and does not run. Keys are separate for each policy as with
 // `take-once`; at most 16 per judged call.

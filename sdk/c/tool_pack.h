@@ -1368,7 +1368,7 @@ extern bool tollgate_host_ledger_edits_over_envelopes(tool_pack_string_t *worksp
 // call. None if one of the states is not known, or outside of `run` tools and in transactions.
 extern bool tollgate_host_ledger_changed_since(tool_pack_string_t *workspace, uint64_t edits, tollgate_host_ledger_option_work_tree_change_t *ret, tollgate_host_ledger_error_t *err);
 // Returns past operations of all packs, oldest first by default, if granted.
-//
+// 
 // A policy also gets the calls inside a call, after that call and with its `seq`, `op-id` and outcome. While a
 // policy judges a call inside another call, the calls of the same request that were already judged are returned as
 // the newest operations, with `seq` 0 and `success` true.
@@ -1383,7 +1383,7 @@ extern bool tollgate_host_ledger_find(tool_pack_string_t *op_id, tollgate_host_l
 extern bool tollgate_host_ledger_compare_work_tree(tool_pack_string_t *op_id, tool_pack_string_t *workspace, tollgate_host_ledger_tested_tree_t *ret, tollgate_host_ledger_error_t *err);
 // Takes a single-use permit, such as an approval, for the call that a policy judges in `before-call`. Returns
 // false if another call holds the permit, including another call inside the same batch.
-//
+// 
 // The key is taken in the commit that admits the call. If another call was faster, this one is refused and does
 // not run. The call holds the key until `until`, in milliseconds since 1970 UTC. A call that is refused or fails
 // releases the key. A `run` call keeps the key if it has begun a side effect, or if it ended in any other way than
@@ -1393,7 +1393,7 @@ extern bool tollgate_host_ledger_take_once(tool_pack_string_t *key, int64_t unti
 // Takes a slot for the call that a policy judges in `before-call`. Returns none if a slot is free. Otherwise
 // returns the milliseconds until one is free, and the policy denies the call. Calls inside the same call count as
 // well.
-//
+// 
 // The slot is taken in the commit that admits the call, and held from then on. If other calls took all slots in
 // between, the call is refused with the slot's code and does not run. Keys are separate for each policy as with
 // `take-once`; at most 16 per judged call.
