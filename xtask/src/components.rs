@@ -182,7 +182,7 @@ pub(crate) fn component_build(home: &Path, profile: &str) -> Command {
     let remap = format!("--remap-path-prefix={}=/cargo", home.display());
     // The host supports vector instructions, which make parsing of large texts several times faster.
     // Each growth of a memory costs two system calls, one when it grows and one when the next instance gets its place in
-    // the pool. Most calls fit into a heap that is there from the start; pages that no call touches cost nothing.
+    // the pool. Most calls fit into a heap that is there from the start; pages that no call touches take no memory.
     let heap = "-Clink-arg=--initial-heap=1048576";
     let flags = [&remap, "-Ctarget-feature=+simd128", heap].join("\x1f");
     build.env("CARGO_ENCODED_RUSTFLAGS", flags);
