@@ -262,11 +262,12 @@ async fn a_request_is_withdrawn_before_the_run_that_the_user_allowed() {
 async fn a_run_that_fails_uses_up_its_approval_once_it_began_something() {
     let place = acting();
     let session = place.serve(&["--tier", "full"]).await;
-    let cases: [(&[&str], &str, bool); 11] = [
+    let cases: [(&[&str], &str, bool); 13] = [
         // The tool chooses the code, so the code proves nothing.
         (&[], "INVALID_ARGUMENTS", true),
         (&["look", "unchanged", "rolled_back"], "STORAGE_BUSY", true),
         (&["status", "missing", "refused_file"], "OUTCOME_UNKNOWN", true),
+        (&["withdraw"], "NEVER_ASKED", true),
         (&["event", "ask"], "BUDGET_EXHAUSTED", true),
         (&["row"], "NOT_FOUND", false),
         (&["returned"], "NOT_FOUND", false),
@@ -275,6 +276,7 @@ async fn a_run_that_fails_uses_up_its_approval_once_it_began_something() {
         (&["program"], "PROCESS_NOT_STARTED", false),
         (&["add"], "NOTHING_TO_COMMIT", false),
         (&["withdraw"], "NOT_FOUND", false),
+        (&["withdraw"], "SETTLED_ALREADY", true),
     ];
     for (actions, code, is_back) in cases {
         let arguments = json!({"actions": actions, "code": code});

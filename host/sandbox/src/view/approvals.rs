@@ -98,8 +98,14 @@ impl approvals::Host for View<'_> {
             }
             return Ok(is_open);
         }
+        let before = *self.side_effects;
         self.side_effects.change_rows(self.transactions);
-        self.in_transaction(|| self.stored(self.session.approvals().settle(component, &key, &answer)))
+        let settled =
+            self.in_transaction(|| self.stored(self.session.approvals().settle(component, &key, &answer)));
+        if matches!(settled, Ok(false)) {
+            *self.side_effects = before;
+        }
+        settled
     }
 
     fn convert_error(&mut self, err: ApprovalError) -> wasmtime::Result<approvals::Error> {
