@@ -1298,9 +1298,9 @@ extern bool tollgate_host_ledger_compare_work_tree(policy_string_t *op_id, polic
 // 
 // The key is taken in the commit that admits the call. If another call was faster, this one is refused and does
 // not run. The call holds the key until `until`, in milliseconds since 1970 UTC. A call that is refused or fails
-// releases the key. A `run` call keeps the key if it has begun a side effect, or if it ended in any other way than
-// with the tool's own error. A `write` call that fails keeps the key if it keeps rows that it changed. Keys have
-// 1 to 200 bytes, and each policy has separate keys; at most 16 per judged call.
+// releases the key, except a `read` or `run` call that was cut short or whose result was denied, a `run` call that
+// has begun a side effect, and a `write` call that keeps rows that it changed. Keys have 1 to 200 bytes, and each
+// policy has separate keys; at most 16 per judged call.
 extern bool tollgate_host_ledger_take_once(policy_string_t *key, int64_t until, bool *ret, tollgate_host_ledger_error_t *err);
 // Takes a slot for the call that a policy judges in `before-call`. Returns none if a slot is free. Otherwise
 // returns the milliseconds until one is free, and the policy denies the call. Calls inside the same call count as

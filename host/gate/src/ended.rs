@@ -47,15 +47,26 @@ pub(super) struct Ended {
     pub(super) lines: Vec<Line>,
     /// Statements about envelopes for the row.
     pub(super) told: Told,
-    /// True if its component is known to have begun nothing with a side effect.
-    pub(super) began_nothing: bool,
+    /// Extent to which its component has begun.
+    pub(super) begun: Begun,
+}
+
+/// Extent to which a call is known to have begun.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Begun {
+    /// Its component was not called.
+    Nothing,
+    /// Its component was called, and began nothing with a side effect.
+    NoSideEffect,
+    /// Its component may have begun anything.
+    Anything,
 }
 
 impl Ended {
     pub(super) fn of(result: Result<Reply, Failure>) -> Ended {
         Ended {
             result,
-            began_nothing: false,
+            begun: Begun::Anything,
             annotations: Annotations::default(),
             cut_short: false,
             verdicts: Vec::new(),
@@ -129,7 +140,10 @@ pub(super) fn conclude(
         annotations: std::mem::take(&mut state.annotations),
         lines: state.progress.take_lines(),
         cut_short,
-        began_nothing: !state.side_effects.has_begun(),
+        begun: match state.side_effects.has_begun() {
+            true => Begun::Anything,
+            false => Begun::NoSideEffect,
+        },
         ..Ended::of(result)
     }
 }

@@ -269,7 +269,7 @@ impl Executors {
     /// rows keep the class of the failure.
     pub(super) async fn refuse(&self, pending: Box<PendingOperation>, failure: Failure) -> Box<Settled> {
         let settled = Box::new(match pending.operation.effect {
-            Effect::Read => Settled::failed(failure),
+            Effect::Read => Settled::not_begun(failure),
             Effect::Write | Effect::Run => Settled::turned_away(failure),
         });
         if let Some(writes) = &self.writes {

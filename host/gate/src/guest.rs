@@ -20,7 +20,7 @@ use tollgate_sdk::ToolError;
 use tollgate_store::storage::{AskedBy, Session, StoreResult};
 
 use super::Generation;
-use super::ended::{Changed, Ended, cancelled, conclude, late};
+use super::ended::{Begun, Changed, Ended, cancelled, conclude, late};
 use super::failure::{Failure, lost_transaction};
 use super::guest_call::GuestCall;
 use super::pending_operation::PendingOperation;
@@ -74,7 +74,11 @@ impl Runtime {
         transactions: Transactions,
     ) -> Finished {
         if call.cancel.is_pointless() {
-            return (Some(session), Ended::failed(cancelled(call, Changed::Nothing)));
+            let ended = Ended {
+                begun: Begun::Nothing,
+                ..Ended::failed(cancelled(call, Changed::Nothing))
+            };
+            return (Some(session), ended);
         }
         let run = AssertUnwindSafe(|| match &call.body {
             Body::Guest(pack) => self.run_in_store(call, pack, session, transactions),

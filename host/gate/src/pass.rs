@@ -238,7 +238,7 @@ impl Gate {
                 self.refuse(pending, Failure::host(lost)).await
             }
         };
-        if settled.refusal().is_some() {
+        if permits::gives_back(Effect::Read, &settled) {
             self.give_permits_back(&permits, op_id).await;
         } else if permits::has_units(&permits) {
             self.book_units(op_id).await;

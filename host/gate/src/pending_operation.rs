@@ -31,7 +31,7 @@ use super::settled::Settled;
 use super::task_slot::TaskSlot;
 use super::watched::Watch;
 use super::window_use::Use;
-use super::{Gate, admission};
+use super::{Gate, admission, permits};
 
 /// Row of a call whose end is not known yet.
 #[derive(Clone)]
@@ -163,7 +163,7 @@ impl Gate {
                 artifact_ids: None,
                 artifacts: Vec::new(),
                 policy_rows: Vec::new(),
-                began_nothing: false,
+                gives_permits_back: false,
                 members: None,
                 outcome: None,
                 counters: None,
@@ -266,7 +266,7 @@ impl PendingOperation {
         fill_runs(settled, operation);
         settled.told.fill(operation);
         operation.counters.clone_from(&settled.counters);
-        operation.began_nothing = settled.began_nothing;
+        operation.gives_permits_back = permits::gives_back(operation.effect, settled);
         // The call itself succeeded; the tests that it ran failed.
         let ran_tests = operation.op_type == OpType::TestRun || operation.outcome.is_some();
         if refusal.is_none() && ran_tests && operation.failure_fingerprint.is_some() {

@@ -14,6 +14,7 @@ use tollgate_sdk::ToolError;
 use tollgate_store::storage::{Namespace, Operation, Reservation, Session, Slots, StoreResult};
 
 use super::Gate;
+use super::ended::Begun;
 use super::failure::Failure;
 use super::pending_operation::PendingOperation;
 use super::settled::Settled;
@@ -208,14 +209,22 @@ fn slots<'a>(permit: &'a Permit, slot: &Slot) -> Slots<'a> {
     }
 }
 
-/// True if a `run` call gives back what it took: its tool returned an error of its own before it began anything with a
-/// side effect. The error's code does not matter, because tools choose their codes. A call that was cut short, or whose
-/// result was withheld, gives nothing back, because its caller may have caused that.
-pub(super) fn gives_back(operation: &Operation) -> bool {
-    operation.effect == Effect::Run
-        && operation.success == Some(false)
-        && operation.failure_class.as_deref() == Some(FailureClass::ToolError.as_str())
-        && operation.began_nothing
+/// True if a call gives back what it took. A `write` call that fails does so unless it keeps something. Any other call
+/// does so if its component was not called, or if the tool or the host failed before a side effect began. The error's
+/// code does not matter, because tools choose their codes. A call that was cut short, or whose result was withheld,
+/// gives nothing back, because its caller may have caused that.
+pub(super) fn gives_back(effect: Effect, settled: &Settled) -> bool {
+    let Some(cause) = settled.cause() else {
+        return false;
+    };
+    let is_of_tool_or_host = matches!(cause, FailureClass::ToolError | FailureClass::Host);
+    match (effect, settled.begun) {
+        (Effect::Write, _) => settled.left_nothing(),
+        (Effect::Read | Effect::Run, Begun::Nothing) => true,
+        // Calls that read have no side effects.
+        (Effect::Read, _) | (Effect::Run, Begun::NoSideEffect) => is_of_tool_or_host,
+        (Effect::Run, Begun::Anything) => false,
+    }
 }
 
 impl Gate {
@@ -273,7 +282,7 @@ impl Gate {
         let _ = self.executors.change(work).await;
     }
 
-    /// Gives back the permits of a `read` call that failed.
+    /// Gives back the permits of a `read` call.
     pub(super) async fn give_permits_back(&self, permits: &[Permit], op_id: String) {
         let is_by_host = |permit: &&Permit| permit.slot().is_some_and(|slot| slot.reads_by_host);
         let by_host: Vec<&Permit> = permits.iter().filter(is_by_host).collect();
@@ -307,43 +316,63 @@ fn unknown() -> Failure {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::reply::Reply;
 
-    fn ended(class: FailureClass, code: &str) -> Operation {
-        let mut operation = Operation::for_tests(1, None, "2026-03-01T00:00:00.000Z");
-        operation.effect = Effect::Run;
-        operation.success = Some(false);
-        operation.error_code = Some(code.to_owned());
-        operation.failure_class = Some(class.as_str().to_owned());
-        operation.began_nothing = true;
-        operation
+    const BEGUN: [Begun; 3] = [Begun::Nothing, Begun::NoSideEffect, Begun::Anything];
+
+    /// Ends of a call that failed, one for each extent to which it may have begun.
+    fn failed(failure: &Failure) -> [Settled; 3] {
+        BEGUN.map(|begun| Settled {
+            begun,
+            ..Settled::failed(failure.clone())
+        })
     }
 
     #[test]
-    fn a_run_gives_back_what_it_took_if_it_began_nothing_whatever_its_error() {
-        for code in ["NOT_FOUND", "STORAGE_BUSY", "OUTCOME_UNKNOWN", "BUDGET_EXHAUSTED"] {
-            let mut operation = ended(FailureClass::ToolError, code);
-            assert!(gives_back(&operation), "{code}");
-            operation.began_nothing = false;
-            assert!(!gives_back(&operation), "{code}");
+    fn a_call_gives_back_what_it_took_unless_its_caller_may_have_made_it_fail() {
+        let error = |code: &str| ToolError::new(code, "it failed");
+        let codes = ["NOT_FOUND", "STORAGE_BUSY", "OUTCOME_UNKNOWN", "BUDGET_EXHAUSTED"];
+        for code in codes {
+            for failure in [Failure::of_tool(error(code)), Failure::host(error(code))] {
+                let ends = failed(&failure);
+                let of = |effect| ends.each_ref().map(|end| gives_back(effect, end));
+                assert_eq!(of(Effect::Read), [true, true, true], "{code}");
+                assert_eq!(of(Effect::Run), [true, true, false], "{code}");
+            }
+            for failure in [
+                Failure::refused(error(code)),
+                Failure::trap(error(code)),
+                Failure::timeout(error(code)),
+                Failure::cancelled(error(code)),
+            ] {
+                let ends = failed(&failure);
+                for effect in [Effect::Read, Effect::Run] {
+                    let of = ends.each_ref().map(|end| gives_back(effect, end));
+                    assert_eq!(of, [true, false, false], "{effect:?} {:?}", failure.class);
+                }
+                // The transaction is rolled back.
+                assert!(ends.iter().all(|end| gives_back(Effect::Write, end)));
+            }
         }
-        for class in [
-            FailureClass::Refused,
-            FailureClass::Trap,
-            FailureClass::Timeout,
-            FailureClass::Cancelled,
-            FailureClass::Host,
-        ] {
-            assert!(!gives_back(&ended(class, "NOT_FOUND")), "{class:?}");
+    }
+
+    #[test]
+    fn a_call_that_succeeds_gives_nothing_back() {
+        let succeeded = Settled {
+            begun: Begun::NoSideEffect,
+            ..Settled::of(Ok(Reply::default()))
+        };
+        for effect in [Effect::Read, Effect::Write, Effect::Run] {
+            assert!(!gives_back(effect, &succeeded), "{effect:?}");
         }
-        let mut succeeded = ended(FailureClass::ToolError, "NOT_FOUND");
-        succeeded.success = Some(true);
-        assert!(!gives_back(&succeeded));
     }
 
     #[test]
     fn an_intent_of_a_dead_host_gives_nothing_back() {
-        let stored = serde_json::to_string(&ended(FailureClass::ToolError, "NOT_FOUND")).unwrap();
+        let mut operation = Operation::for_tests(1, None, "2026-03-01T00:00:00.000Z");
+        operation.gives_permits_back = true;
+        let stored = serde_json::to_string(&operation).unwrap();
         let found: Operation = serde_json::from_str(&stored).unwrap();
-        assert!(!gives_back(&found));
+        assert!(!found.gives_permits_back);
     }
 }

@@ -12,7 +12,7 @@ use tollgate_sdk::{NextCall, ToolError};
 use tollgate_store::storage::{PolicyRow, TestRun};
 
 use super::consent::Pending;
-use super::ended::Ended;
+use super::ended::{Begun, Ended};
 use super::failure::Failure;
 use super::mutation::Mutation;
 use super::reply::Reply;
@@ -52,8 +52,8 @@ pub(super) struct Settled {
     pub(super) tests: Vec<TestRun>,
     /// Log lines of the component, if they were held back until policies judged the result.
     pub(super) lines: Vec<Line>,
-    /// True if its component is known to have begun nothing with a side effect.
-    pub(super) began_nothing: bool,
+    /// Extent to which its component has begun.
+    pub(super) begun: Begun,
 }
 
 impl Settled {
@@ -78,7 +78,7 @@ impl Settled {
             tests: Vec::new(),
             other_limit: None,
             lines: Vec::new(),
-            began_nothing: false,
+            begun: Begun::Anything,
         }
     }
 
@@ -88,7 +88,7 @@ impl Settled {
         self.annotations = ended.annotations;
         self.verdicts = ended.verdicts;
         self.lines = ended.lines;
-        self.began_nothing = ended.began_nothing;
+        self.begun = ended.begun;
         self.remembered = ended.remembered;
         // Changes that were undone are not reported.
         if self.result.is_ok() {
@@ -100,11 +100,19 @@ impl Settled {
         Settled::of(Err(failure))
     }
 
+    /// End of a call whose component was not called.
+    pub(super) fn not_begun(failure: Failure) -> Settled {
+        Settled {
+            begun: Begun::Nothing,
+            ..Settled::failed(failure)
+        }
+    }
+
     /// End of a call that was not admitted.
     pub(super) fn turned_away(failure: Failure) -> Settled {
         Settled {
             is_turned_away: true,
-            ..Settled::failed(failure)
+            ..Settled::not_begun(failure)
         }
     }
 
@@ -119,7 +127,7 @@ impl Settled {
     /// True if a `write` call failed and left nothing behind. A tool may keep what it wrote and still return an error.
     pub(super) fn left_nothing(&self) -> bool {
         match &self.result {
-            Ok(reply) => reply.refusal.is_some() && self.began_nothing,
+            Ok(reply) => reply.refusal.is_some() && self.begun != Begun::Anything,
             Err(_) => true,
         }
     }
@@ -203,15 +211,15 @@ mod tests {
     #[test]
     fn a_failed_call_that_keeps_what_it_wrote_leaves_something_behind() {
         let error = || ToolError::new("AS_ASKED", "no");
-        let kept = |began_nothing: bool| Settled {
-            began_nothing,
+        let kept = |begun: Begun| Settled {
+            begun,
             ..Settled::of(Ok(Reply {
                 refusal: Some(Box::new(error())),
                 ..Reply::default()
             }))
         };
-        assert!(kept(true).left_nothing());
-        assert!(!kept(false).left_nothing());
+        assert!(kept(Begun::NoSideEffect).left_nothing());
+        assert!(!kept(Begun::Anything).left_nothing());
         assert!(Settled::failed(Failure::of_tool(error())).left_nothing());
         assert!(!Settled::of(Ok(Reply::default())).left_nothing());
     }

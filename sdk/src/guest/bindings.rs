@@ -5535,9 +5535,9 @@ pub mod tollgate {
             ///
             /// The key is taken in the commit that admits the call. If another call was faster, this one is refused and does
             /// not run. The call holds the key until `until`, in milliseconds since 1970 UTC. A call that is refused or fails
-            /// releases the key. A `run` call keeps the key if it has begun a side effect, or if it ended in any other way than
-            /// with the tool's own error. A `write` call that fails keeps the key if it keeps rows that it changed. Keys have
-            /// 1 to 200 bytes, and each policy has separate keys; at most 16 per judged call.
+            /// releases the key, except a `read` or `run` call that was cut short or whose result was denied, a `run` call that
+            /// has begun a side effect, and a `write` call that keeps rows that it changed. Keys have 1 to 200 bytes, and each
+            /// policy has separate keys; at most 16 per judged call.
             #[allow(async_fn_in_trait)]
             pub fn take_once(
                 key: &str,

@@ -181,6 +181,43 @@ async fn a_call_that_fails_or_is_not_admitted_gives_its_approval_back() {
     session.close().await;
 }
 
+#[tokio::test(flavor = "multi_thread")]
+async fn a_read_uses_up_its_approval_unless_its_tool_fails_or_does_not_run() {
+    let place = place(r#"["call_limits_*", "task_get", "task_list"]"#, &["call-limits"]);
+    configure(
+        &place,
+        r#"
+        [packs.call-limits.limits]
+        read_ms = 1000
+        [policies.secret-scan]
+        limits.time_ms = 10000
+        tools = ["call_limits_answer"]
+        config = { patterns = ["here"] }
+        "#,
+    );
+    let session = place.serve(&["--tier", "full"]).await;
+    let nothing = json!({});
+    for (tool, arguments, code, is_back) in [
+        ("call_limits_answer", &nothing, "SECRET_IN_RESULT", false),
+        ("call_limits_spin", &nothing, "DEADLINE_EXCEEDED", false),
+        ("call_limits_recurse", &nothing, "STACK_OVERFLOW", false),
+        ("task_get", &json!({"task_id": "tsk_none"}), "NOT_FOUND", true),
+    ] {
+        approve(&place, &session, tool, arguments).await;
+        let failed = session.refused(tool, arguments.clone()).await;
+        assert_eq!(failed["code"], code, "{failed:#}");
+        let again = session.refused(tool, arguments.clone()).await;
+        let expected = if is_back { code } else { "APPROVAL_REQUIRED" };
+        assert_eq!(again["code"], expected, "{tool}: {again:#}");
+    }
+    approve(&place, &session, "task_list", &nothing).await;
+    let elsewhere = json!({"envelope_id": "env_none"});
+    let refused = session.refused("task_list", elsewhere).await;
+    assert_eq!(refused["code"], "UNKNOWN_ENVELOPE", "{refused:#}");
+    session.ok("task_list", nothing).await;
+    session.close().await;
+}
+
 /// Handshake of a client whose user can be asked.
 fn hello() -> Value {
     json!({"jsonrpc": "2.0", "id": 0, "method": "initialize", "params": {"protocolVersion": "2025-06-18",

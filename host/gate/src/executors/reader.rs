@@ -11,6 +11,7 @@ use tollgate_sandbox::facts::Transactions;
 use tollgate_store::storage::{Database, Session, StoreResult};
 
 use crate::backlog::Backlog;
+use crate::ended::Begun;
 use crate::envelope_refusal;
 use crate::failure::{self, Failure};
 use crate::guest_call::GuestCall;
@@ -207,7 +208,10 @@ impl Reader {
 
     /// Checks that the call's envelope allows it to read. Reading costs nothing.
     fn admit(&self, pending: &PendingOperation, session: &Session) -> StoreResult<Settled> {
-        let mut settled = Settled::of(Ok(Reply::default()));
+        let mut settled = Settled {
+            begun: Begun::Nothing,
+            ..Settled::of(Ok(Reply::default()))
+        };
         let Some(envelope) = &pending.operation.envelope_id else {
             return Ok(settled);
         };
@@ -216,7 +220,7 @@ impl Reader {
             .is_visible(envelope, pending.operation.identity.as_ref())?;
         let Some(standing) = session.envelopes().standing(envelope)?.filter(|_| is_visible) else {
             let refusal = envelope_refusal::unknown(envelope);
-            return Ok(Settled::failed(Failure::refused(refusal)));
+            return Ok(Settled::not_begun(Failure::refused(refusal)));
         };
         settled.standing = Some(standing);
         let boot_ms = self.runtime.services.clock.boot_ms();

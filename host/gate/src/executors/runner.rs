@@ -121,7 +121,7 @@ async fn given_up(cancel: &Cancel) {
 fn outside(runtime: &Runtime, database: &Database, guest: &GuestCall, pending: &PendingOperation) -> Settled {
     let session = match database.write_session() {
         Ok(session) => Box::new(session),
-        Err(err) => return Settled::failed(failure::storage_failed(&err.into_cause())),
+        Err(err) => return Settled::not_begun(failure::storage_failed(&err.into_cause())),
     };
     let (session, mut ended) = runtime.run(guest, session, Transactions::None);
     if let Some(review) = guest.review.as_deref().filter(|_| !ended.cut_short) {

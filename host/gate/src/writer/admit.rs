@@ -78,11 +78,11 @@ impl Writer {
     pub(super) fn settle_permits(
         &mut self,
         pending: &PendingOperation,
-        left_nothing: bool,
+        settled: &Settled,
     ) -> StoreResult<()> {
         let op_id = pending.operation.op_id.as_str();
         let session = self.session()?;
-        if left_nothing {
+        if permits::gives_back(pending.operation.effect, settled) {
             session.permits().give_back(op_id)?;
         } else if permits::has_units(&pending.permits) {
             session.budgets().book_for_policies(op_id)?;

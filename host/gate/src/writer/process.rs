@@ -17,7 +17,7 @@ use crate::guest_call::GuestCall;
 use crate::intake::QueuedJob;
 use crate::job::Job;
 use crate::settled::Settled;
-use crate::{permits, projector, tasks};
+use crate::{projector, tasks};
 
 impl Writer {
     pub(super) fn process(&mut self, queued: &mut QueuedJob) -> StoreResult<Result<(), Lost>> {
@@ -44,7 +44,7 @@ impl Writer {
                     tasks::end_stored(session, slot, end, now_ms)?;
                 }
                 if operation.effect == Effect::Run {
-                    if permits::gives_back(operation) {
+                    if operation.gives_permits_back {
                         session.permits().give_back(&operation.op_id)?;
                     } else {
                         session.budgets().book_for_policies(&operation.op_id)?;
@@ -133,7 +133,7 @@ impl Writer {
                     }
                     settled.end(ended);
                     if !pending.permits.is_empty() {
-                        self.settle_permits(pending, settled.left_nothing())?;
+                        self.settle_permits(pending, &settled)?;
                     }
                     settled.mutation = self.mutation(pending, &settled)?;
                 }

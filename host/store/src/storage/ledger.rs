@@ -145,10 +145,10 @@ pub struct Operation {
     /// Rows of policies, written with the row whatever the call's outcome. Not part of it.
     #[serde(skip)]
     pub policy_rows: Vec<PolicyRow>,
-    /// True if the host knows that the tool began nothing with an effect beyond its own row. Not part of the row, and
-    /// false whenever that is in doubt, for example in the intent of a host that has died.
+    /// True if the call gives back the permits that it took. Not part of the row, and false whenever that is in doubt,
+    /// for example in the intent of a host that has died.
     #[serde(skip)]
-    pub began_nothing: bool,
+    pub gives_permits_back: bool,
 }
 
 impl Operation {
@@ -203,7 +203,7 @@ impl Operation {
             artifact_ids: None,
             artifacts: Vec::new(),
             policy_rows: Vec::new(),
-            began_nothing: false,
+            gives_permits_back: false,
             members: None,
             outcome: None,
             counters: None,

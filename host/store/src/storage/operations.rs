@@ -234,7 +234,7 @@ impl StoredOperation {
             artifact_ids: None,
             artifacts: Vec::new(),
             policy_rows: Vec::new(),
-            began_nothing: false,
+            gives_permits_back: false,
             left_behind: None,
             members: self.members.clone(),
             outcome: self
