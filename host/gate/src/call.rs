@@ -75,9 +75,14 @@ pub struct Answers {
 }
 
 impl Answers {
-    /// A yes to a policy's question, which holds for all following rounds of questions.
-    pub(crate) fn agreed(&self) -> Option<Consent> {
-        self.consent.clone().filter(|consent| consent.agreed)
+    /// Answers that hold for the next round, after a call that had these. A yes to a policy's question covers all
+    /// rounds up to the first call that has effects.
+    pub(crate) fn after(self, outcome: &CallOutcome) -> Answers {
+        let holds = |consent: &Consent| consent.agreed && !outcome.has_effects;
+        Answers {
+            consent: self.consent.filter(holds),
+            ..self
+        }
     }
 }
 
@@ -161,6 +166,9 @@ pub struct CallOutcome {
     pub approvals: Vec<String>,
     /// True if another call used the permit that let this one pass, so that nothing ran.
     pub is_overtaken: bool,
+    /// True if the call may have left something that outlasts it, apart from its record. A yes to a policy's question
+    /// then does not cover another round.
+    pub has_effects: bool,
     /// Log lines of the component for the client, if they were held back until policies judged the result.
     pub lines: Vec<Line>,
 }

@@ -111,6 +111,7 @@ impl Gate {
         }
         let callable = Callable::new(&generation.catalog, calls);
         let cause = settled.cause();
+        let has_effects = settled.has_effects(tool.spec.effect);
         let mut result = answer(settled.result).map_err(|refusal| {
             let refusal = match names_envelope {
                 true => refusal,
@@ -138,6 +139,7 @@ impl Gate {
             asked,
             approvals: settled.approvals,
             is_overtaken: settled.is_overtaken,
+            has_effects,
             lines: settled.lines,
             cause,
             result,

@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 
 use tollgate_components::policies::Verdict;
 use tollgate_core::budget::Budget;
+use tollgate_core::effect::Effect;
 use tollgate_core::envelope::{Refusal, Standing};
 use tollgate_core::failure_class::FailureClass;
 use tollgate_sandbox::annotations::Annotations;
@@ -132,6 +133,15 @@ impl Settled {
         }
     }
 
+    /// True if a call with this effect may have left something that outlasts it, apart from its record.
+    pub(super) fn has_effects(&self, effect: Effect) -> bool {
+        match effect {
+            Effect::Read => false,
+            Effect::Write => !self.left_nothing(),
+            Effect::Run => self.begun == Begun::Anything,
+        }
+    }
+
     /// Class of the failure, whether the call was admitted or not. `None` if the call succeeded.
     pub(super) fn cause(&self) -> Option<FailureClass> {
         match &self.result {
@@ -222,5 +232,19 @@ mod tests {
         assert!(!kept(Begun::Anything).left_nothing());
         assert!(Settled::failed(Failure::of_tool(error())).left_nothing());
         assert!(!Settled::of(Ok(Reply::default())).left_nothing());
+    }
+
+    #[test]
+    fn a_call_that_asks_has_effects_if_it_began_something_that_is_not_rolled_back() {
+        let asked = |begun: Begun| Settled {
+            begun,
+            ..Settled::failed(Failure::of_tool(ToolError::new("ANSWER_NEEDED", "a name is needed")))
+        };
+        let effects = [Effect::Read, Effect::Write, Effect::Run];
+        let of = |begun| effects.map(|effect| asked(begun).has_effects(effect));
+        assert_eq!(of(Begun::NoSideEffect), [false, false, false]);
+        assert_eq!(of(Begun::Anything), [false, false, true]);
+        let turned_away = Settled::turned_away(Failure::refused(ToolError::new("NOT_ALLOWED", "no")));
+        assert!(effects.iter().all(|effect| !turned_away.has_effects(*effect)));
     }
 }

@@ -80,6 +80,8 @@ struct Kept {
     agreed: Option<String>,
     /// State that the tool gets back when it runs again.
     remembered: Option<String>,
+    /// Answers to the tool's latest questions. A policy that asks before the tool runs again does not discard them.
+    given: BTreeMap<String, (Who, Value)>,
 }
 
 impl Kept {
@@ -172,7 +174,7 @@ impl<'a> Conversation<'a> {
         let Some(asked) = outcome.asked.take() else {
             return Ok(Step::Over);
         };
-        let questions = self.take_up(asked);
+        let questions = self.take_up(asked, outcome.has_effects);
         let (can, cannot): (Vec<Question>, Vec<Question>) = questions
             .into_iter()
             .partition(|question| self.abilities.has(Who::of(question)));
@@ -212,7 +214,7 @@ impl<'a> Conversation<'a> {
     }
 
     /// Takes the questions of an outcome and records who asked them.
-    fn take_up(&mut self, asked: Asked) -> Vec<Question> {
+    fn take_up(&mut self, asked: Asked, has_effects: bool) -> Vec<Question> {
         match asked {
             Asked::Policy(pending) => {
                 let question = pending.question();
@@ -222,6 +224,10 @@ impl<'a> Conversation<'a> {
             }
             Asked::Tool(asking) => {
                 self.kept.open = None;
+                if has_effects {
+                    self.kept.agreed = None;
+                }
+                self.kept.given.clear();
                 self.kept.remembered = asking.state;
                 asking.questions
             }
@@ -231,28 +237,28 @@ impl<'a> Conversation<'a> {
     /// Answers to the latest questions, for the gate.
     fn answered(&mut self, mut responses: InputResponses) -> Answers {
         let asked = std::mem::take(&mut self.kept.asked);
-        let answers = asked.into_iter().filter_map(|(key, who)| {
+        let said = asked.into_iter().filter_map(|(key, who)| {
             let response = responses.remove(&key)?;
-            elicitation_form::answer(who, &key, response)
+            Some((key, (who, response)))
         });
-        let mut answers: Vec<Answer> = answers.collect();
+        let said: BTreeMap<String, (Who, Value)> = said.collect();
         let consent = match self.kept.open.take() {
             Some(about) => {
-                let consent = answers.pop().map(|said| Consent::to(about, &said));
+                let consent = read(said).pop().map(|said| Consent::to(about, &said));
                 let agreed = consent.as_ref().filter(|consent| consent.agreed);
                 self.kept.agreed = agreed.map(|consent| consent.about.clone());
                 consent
             }
-            // An agreement remains valid in the following rounds.
-            None => self
-                .kept
-                .agreed
-                .clone()
-                .map(|about| Consent { about, agreed: true }),
+            // An agreement covers all rounds up to the first call that has effects.
+            None => {
+                self.kept.given = said;
+                let agreed = self.kept.agreed.clone();
+                agreed.map(|about| Consent { about, agreed: true })
+            }
         };
         Answers {
             consent,
-            answers,
+            answers: read(self.kept.given.clone()),
             remembered: self.kept.remembered.clone(),
         }
     }
@@ -294,6 +300,13 @@ impl<'a> Conversation<'a> {
             }
         }
     }
+}
+
+/// Answers from a client's results, by key. Invalid results are ignored.
+fn read(said: BTreeMap<String, (Who, Value)>) -> Vec<Answer> {
+    let answers = said.into_iter();
+    let answers = answers.filter_map(|(key, (who, response))| elicitation_form::answer(who, &key, response));
+    answers.collect()
 }
 
 /// Subject that a state is valid for: the sender, the connection if it lasts, the called tool or prompt, the arguments

@@ -71,7 +71,7 @@ impl Handler {
             },
             can: Abilities::of(context).in_tasks(),
         };
-        let attended = self.gate.attend(again.clone(), answers, wanted(context));
+        let attended = self.gate.attend(again.clone(), answers.clone(), wanted(context));
         let mut outcome = match began(context, attended).await? {
             Began::Task(task) => return Ok(Taken::Task(task)),
             Began::Replied(Err(unknown)) => return Err(ErrorData::invalid_params(unknown.to_string(), None)),
@@ -81,7 +81,7 @@ impl Handler {
             request::tell(context, None, ClientMessage::Line(line)).await;
         }
         if waits_for_a_person(&outcome)
-            && let Some(task) = self.gate.wait_as_task(again, &outcome).await
+            && let Some(task) = self.gate.wait_as_task(again, answers, &outcome).await
         {
             return Ok(Taken::Task(task));
         }

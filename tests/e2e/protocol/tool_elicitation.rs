@@ -3,7 +3,7 @@
 
 use serde_json::{Value, json};
 
-use crate::harness::{Place, conformance_pack, until};
+use crate::harness::{Place, conformance_pack, guest, until};
 use crate::protocol::policy_elicitation::request;
 
 /// A tool that asks twice, behind a policy that asks once.
@@ -25,6 +25,28 @@ fn place() -> Place {
     place
 }
 
+/// Configuration of a tool that acts before it asks, behind a policy that asks.
+pub(crate) fn acting() -> String {
+    format!(
+        r#"
+        [packs.side-effects]
+        source = {:?}
+        grants = {{ workspaces = ["*"], process = ["*"] }}
+        [policies.ask]
+        source = "builtin:cel"
+        limits.time_ms = 10000
+        tools = ["side_effects_run"]
+        config = {{ when = "true", then = "ask", message = "Really?", code = "NOT_ALLOWED", remediation = "Get a yes." }}
+        "#,
+        guest("side-effects")
+    )
+}
+
+/// Arguments of a call that acts, then asks.
+pub(crate) fn acts(actions: &[&str]) -> Value {
+    json!({"actions": actions, "code": "ANSWER_NEEDED", "asks": true})
+}
+
 fn rows(place: &Place) -> Vec<String> {
     place.sql(
         "SELECT coalesce(error_code, 'ok') || ' ' || json_extract(verdicts, '$[0].answer') FROM core_operations
@@ -37,6 +59,7 @@ fn answer(question: &str) -> Value {
     match question {
         "allow" => json!({"action": "accept", "content": {"allow": true}}),
         "step1" => json!({"action": "accept", "content": {"name": "Ada"}}),
+        "go_on" => json!({"action": "accept", "content": {"go_on": true}}),
         _ => json!({"action": "accept", "content": {"color": "blue"}}),
     }
 }
@@ -69,6 +92,64 @@ async fn a_yes_to_a_policy_holds_while_the_tool_asks() {
         "ok yes",
     ];
     until(async || rows(&place) == expected).await;
+}
+
+/// Cases of a tool that asks: its actions before, and the questions of policy and tool.
+pub(crate) const ACTS: [(&[&str], &[&str]); 3] = [
+    (&[], &["allow", "go_on"]),
+    (&["look", "rolled_back"], &["allow", "go_on"]),
+    (&["row"], &["allow", "go_on", "allow"]),
+];
+
+#[tokio::test]
+async fn a_yes_to_a_policy_covers_one_call_that_has_effects() {
+    let place = Place::with(&acting());
+    let server = place.serve_http(&["--tier", "full"]);
+    let can = json!({"elicitation": {}});
+    for (actions, expected) in ACTS {
+        let mut added = json!({});
+        let mut asked = Vec::new();
+        let said = loop {
+            let call = ("side_effects_run", acts(actions));
+            let reply = request(&server, &[], &can, call, &added).await;
+            let result = reply["result"].clone();
+            if result["resultType"] != "input_required" {
+                break result;
+            }
+            let questions = result["inputRequests"].as_object().unwrap();
+            let answers: serde_json::Map<String, Value> =
+                questions.keys().map(|key| (key.clone(), answer(key))).collect();
+            asked.extend(questions.keys().cloned());
+            added = json!({"requestState": result["requestState"], "inputResponses": answers});
+        };
+        assert_eq!(asked, expected, "{actions:?}");
+        // The answer to the tool outlasts the policy's question.
+        assert_eq!(said["structuredContent"]["result"], "done", "{said:#}");
+    }
+    assert_eq!(place.sql("SELECT count(*) FROM side_effects_rows"), ["2"]);
+}
+
+#[test]
+fn a_client_of_the_older_era_is_asked_again_after_a_call_that_has_effects() {
+    let place = Place::with(&acting());
+    let mut wire = place.wire(&["--tier", "full"]);
+    let hello = json!({"jsonrpc": "2.0", "id": 0, "method": "initialize", "params": {"protocolVersion": "2025-06-18",
+        "capabilities": {"elicitation": {}}, "clientInfo": {"name": "wire", "version": "1"}}});
+    wire.ask(&hello);
+    wire.send(br#"{"jsonrpc":"2.0","method":"notifications/initialized"}"#);
+    for (id, (actions, expected)) in ACTS.into_iter().enumerate() {
+        let call = json!({"jsonrpc": "2.0", "id": id + 1, "method": "tools/call",
+            "params": {"name": "side_effects_run", "arguments": acts(actions)}});
+        let mut reply = wire.ask(&call);
+        for question in expected {
+            assert_eq!(reply["method"], "elicitation/create", "{question}: {reply:#}");
+            let form = &reply["params"]["requestedSchema"]["properties"];
+            assert!(form.get(question).is_some(), "{question}: {reply:#}");
+            reply = wire.ask(&json!({"jsonrpc": "2.0", "id": reply["id"], "result": answer(question)}));
+        }
+        let said = &reply["result"]["structuredContent"]["result"];
+        assert_eq!(said, "done", "{actions:?}: {reply:#}");
+    }
 }
 
 #[test]

@@ -3,13 +3,13 @@
 use guests::Done;
 use schemars::JsonSchema;
 use serde::Deserialize;
-use serde_json::json;
+use serde_json::{Value, json};
 use tollgate_sdk::{
-    ApprovalRequest, Command, Cx, Db, DbError, Effect, Event, GitAccess, Migration, Pack, ProcessError, Tool,
-    ToolError, Want, tools,
+    ApprovalRequest, Command, Cx, Db, DbError, Effect, Event, GitAccess, Migration, Pack, ProcessError,
+    Question, Tool, ToolError, Want, tools,
 };
 
-/// Act in a run call, then fail.
+/// Act in a run call, then fail or ask.
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Run {
@@ -17,6 +17,9 @@ pub struct Run {
     actions: Vec<String>,
     /// Code of the error at the end.
     code: String,
+    /// Ask the client's user at the end, and succeed once there is an answer. Default false.
+    #[serde(default)]
+    asks: bool,
 }
 
 impl Tool for Run {
@@ -33,8 +36,20 @@ impl Tool for Run {
                 None => act(cx, action)?,
             }
         }
-        Err(ToolError::new(self.code, "asked to fail"))
+        let error = ToolError::new(self.code, "asked to fail");
+        if !self.asks {
+            return Err(error);
+        }
+        match cx.answer("go_on") {
+            Some(_) => Ok(Done::new("done")),
+            None => Err(error.ask(Question::with_form("go_on", "Go on?", form()))),
+        }
     }
+}
+
+/// Form for a yes or no.
+fn form() -> Value {
+    json!({"type": "object", "properties": {"go_on": {"type": "boolean"}}, "required": ["go_on"]})
 }
 
 /// Act in a write call, then fail.

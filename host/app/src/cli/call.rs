@@ -70,6 +70,9 @@ pub(super) async fn through(
             terminal::say_missing(&asked);
             return Ok(outcome);
         };
+        if outcome.has_effects {
+            person.forget_agreement();
+        }
         match person.answer(asked)? {
             Some(given) => answers = given,
             None => return Ok(outcome),

@@ -28,8 +28,10 @@ pub(super) struct Person<R, W> {
     output: W,
     /// Makes the code that an answer needs.
     code: fn() -> String,
-    /// Policy question that was agreed to, which stays agreed in the following rounds.
+    /// Policy question that was agreed to, which stays agreed up to the first call that has effects.
     agreed: Option<String>,
+    /// Answers to the tool's latest questions. A policy that asks before the tool runs again does not discard them.
+    given: Answers,
 }
 
 impl Person<std::io::BufReader<std::io::Stdin>, std::io::Stderr> {
@@ -57,6 +59,7 @@ impl<R: BufRead, W: Write> Person<R, W> {
             output,
             code,
             agreed: None,
+            given: Answers::default(),
         }
     }
 
@@ -68,13 +71,18 @@ impl<R: BufRead, W: Write> Person<R, W> {
         }
     }
 
+    /// Forgets a yes to a policy's question, after a call that had effects.
+    pub(super) fn forget_agreement(&mut self) {
+        self.agreed = None;
+    }
+
     fn consent(&mut self, Pending { message, about }: Pending) -> anyhow::Result<Answers> {
         self.say(&format!("tollgate: {message}"))?;
         let agreed = self.confirm("to allow this")?;
         self.agreed = agreed.then(|| about.clone());
         Ok(Answers {
             consent: Some(Consent { about, agreed }),
-            ..Answers::default()
+            ..self.given.clone()
         })
     }
 
@@ -93,11 +101,15 @@ impl<R: BufRead, W: Write> Person<R, W> {
         if answers.is_empty() {
             return Ok(None);
         }
-        let consent = self.agreed.clone();
-        Ok(Some(Answers {
-            consent: consent.map(|about| Consent { about, agreed: true }),
+        self.given = Answers {
+            consent: None,
             answers,
             remembered: asking.state,
+        };
+        let agreed = self.agreed.clone();
+        Ok(Some(Answers {
+            consent: agreed.map(|about| Consent { about, agreed: true }),
+            ..self.given.clone()
         }))
     }
 
@@ -305,6 +317,30 @@ mod tests {
             state: None,
         };
         assert!(asked("4821\n", Asked::Tool(asking)).0.is_none());
+    }
+
+    #[test]
+    fn a_yes_ends_with_a_call_that_has_effects_and_answers_to_the_tool_do_not() {
+        let typed = "4821\n".repeat(4);
+        let mut output = Vec::new();
+        let mut person = Person::new(typed.as_bytes(), &mut output, || "4821".to_owned());
+        let policy = || {
+            Asked::Policy(Pending {
+                message: "Run it?".to_owned(),
+                about: "question".to_owned(),
+            })
+        };
+        let tool = || form(json!({"allow": {"type": "boolean"}}));
+        person.answer(policy()).unwrap();
+        let answers = person.answer(tool()).unwrap().unwrap();
+        assert!(answers.consent.is_some_and(|consent| consent.agreed));
+        person.forget_agreement();
+        let answers = person.answer(tool()).unwrap().unwrap();
+        assert_eq!(answers.consent, None);
+        let again = person.answer(policy()).unwrap().unwrap();
+        assert!(again.consent.is_some_and(|consent| consent.agreed));
+        assert_eq!(again.answers, answers.answers);
+        assert_eq!(again.remembered.as_deref(), Some("state"));
     }
 
     #[test]

@@ -147,12 +147,18 @@ impl Gate {
         }
     }
 
-    /// Creates a task for a call that was refused until a person answers. `None` if there is nothing to wait for.
-    pub async fn wait_as_task(self: &Arc<Gate>, again: Again, outcome: &CallOutcome) -> Option<StoredTask> {
+    /// Creates a task for a call that was refused until a person answers. `given` are the answers that the call had.
+    /// `None` if there is nothing to wait for.
+    pub async fn wait_as_task(
+        self: &Arc<Gate>,
+        again: Again,
+        given: Answers,
+        outcome: &CallOutcome,
+    ) -> Option<StoredTask> {
         if self.task_mode(&again.tool, &again.arguments) == TaskMode::Never {
             return None;
         }
-        let waiting = Waiting::of(outcome, again.can, 1)?;
+        let waiting = Waiting::of(outcome, again.can, 1)?.after(given.after(outcome));
         let slot = TaskSlot::new();
         let latest = Latest {
             op_id: outcome.op_id.clone(),

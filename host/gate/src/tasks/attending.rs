@@ -21,7 +21,6 @@ use super::waiting::Waiting;
 use super::{Fit, TTL_MS, ending, listed};
 use crate::Gate;
 use crate::call::{Answers, CallOutcome, UnknownTool};
-use crate::consent::Consent;
 use crate::task_slot::{Latest, TaskSlot};
 
 /// Time that a client waits for the reply of a call before it gets a task.
@@ -77,7 +76,7 @@ pub(super) struct Attending {
 impl Attending {
     /// Runs the call. It belongs to the client until it becomes a task.
     pub(super) async fn run(self, answers: Answers, client: Client) {
-        let agreed = answers.agreed();
+        let given = answers.clone();
         let (mut call, mut messages) = self.again.call(&self.slot, self.cancel.clone(), answers);
         // The client gets the component's log lines only while it waits.
         call.progress = call.progress.with_lines(client.wanted.lines);
@@ -101,7 +100,7 @@ impl Attending {
         };
         drop(running);
         if let Some(registration) = registration {
-            return self.follow(&registration, ended, 1, agreed).await;
+            return self.follow(&registration, ended, 1, given).await;
         }
         let Some(client) = client else { return };
         while let Ok(message) = messages.try_recv() {
@@ -170,7 +169,8 @@ impl Attending {
     /// Repeats the call of a task whose host is gone, and follows the task to its end.
     pub(super) async fn resume(self, registration: Registration) {
         let ended = self.call_again(&registration, Answers::default()).await;
-        self.follow(&registration, ended, self.first_round, None).await;
+        self.follow(&registration, ended, self.first_round, Answers::default())
+            .await;
     }
 
     /// The stored task, as soon as the database can be queried. Its client waits for it and knows nothing else.
@@ -194,13 +194,14 @@ impl Attending {
             .flatten()
     }
 
-    /// Ends the task with the outcome of its call, or waits for answers and repeats the call.
+    /// Ends the task with the outcome of its call, or waits for answers and repeats the call. `given` are the answers
+    /// that the call had.
     async fn follow(
         &self,
         registration: &Registration,
         ended: Result<CallOutcome, UnknownTool>,
         round: u32,
-        agreed: Option<Consent>,
+        given: Answers,
     ) {
         let outcome = match ended {
             Ok(outcome) => outcome,
@@ -212,8 +213,12 @@ impl Attending {
         let is_last = round >= self.first_round + MAX_ROUNDS;
         if outcome.is_overtaken && !is_last && !registration.cancel().is_cancelled() {
             // An equal call used the approval first. The policy now says what it requires.
-            let ended = self.call_again(registration, Answers::default()).await;
-            return Box::pin(self.follow(registration, ended, round + 1, None)).await;
+            let given = Answers {
+                consent: None,
+                ..given
+            };
+            let ended = self.call_again(registration, given.clone()).await;
+            return Box::pin(self.follow(registration, ended, round + 1, given)).await;
         }
         let waiting = match !is_last {
             true => Waiting::of(&outcome, self.again.can, round),
@@ -244,7 +249,8 @@ impl Attending {
             })
             .await;
         if is_asked == Ok(true) {
-            Box::pin(self.wait(registration, waiting.after(agreed), round)).await;
+            let waiting = waiting.after(given.after(&outcome));
+            Box::pin(self.wait(registration, waiting, round)).await;
         } else {
             self.end(outcome).await;
         }
@@ -270,9 +276,9 @@ impl Attending {
         if goes_on != Ok(true) {
             return;
         }
-        let agreed = answers.agreed();
+        let given = answers.clone();
         let ended = self.call_again(registration, answers).await;
-        Box::pin(self.follow(registration, ended, round + 1, agreed)).await;
+        Box::pin(self.follow(registration, ended, round + 1, given)).await;
     }
 
     /// Repeats the call of a task.
@@ -336,7 +342,7 @@ impl Attending {
                     return Woken::Cancelled(reason.unwrap_or_else(ending::cancelled));
                 }
                 Ok((Some(task), ..)) if task.has_all_answers() => return Woken::Go(waiting.answered(&task)),
-                Ok((Some(_), true, ..)) => return Woken::Go(Answers::default()),
+                Ok((Some(_), true, ..)) => return Woken::Go(waiting.settled_elsewhere()),
                 Ok((Some(_), false, Some(ApprovalStatus::Approved), _)) => {
                     return Woken::Go(waiting.decided(true));
                 }

@@ -136,6 +136,7 @@ impl KeptReply {
             asked: None,
             approvals: Vec::new(),
             is_overtaken: false,
+            has_effects: true,
             lines: Vec::new(),
         }
     }

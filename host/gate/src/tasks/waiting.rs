@@ -42,8 +42,9 @@ pub(super) struct Waiting {
     pending: Option<Pending>,
     /// State that the tool gets back.
     state: Option<String>,
-    /// A yes to a policy's question, which holds for all following rounds.
-    agreed: Option<Consent>,
+    /// Answers of earlier rounds that hold for the next one. A policy that asks comes before the tool, so the answers
+    /// to the tool's questions are kept for the call that the policy lets through.
+    given: Answers,
     /// Question in the list of approvals.
     pub(super) listed: Option<Arc<NewApproval>>,
 }
@@ -78,7 +79,7 @@ impl Waiting {
             questions,
             pending,
             state,
-            agreed: None,
+            given: Answers::default(),
             listed: None,
         })
     }
@@ -118,9 +119,17 @@ impl Waiting {
         self.answers(answer.into_iter().collect())
     }
 
-    /// The same questions after a yes to a policy's question.
-    pub(super) fn after(self, agreed: Option<Consent>) -> Waiting {
-        Waiting { agreed, ..self }
+    /// The same questions after earlier answers.
+    pub(super) fn after(self, given: Answers) -> Waiting {
+        Waiting { given, ..self }
+    }
+
+    /// Answers for the call after somebody else settled what a policy asked.
+    pub(super) fn settled_elsewhere(&self) -> Answers {
+        Answers {
+            consent: None,
+            ..self.given.clone()
+        }
     }
 
     /// Answers for the call.
@@ -144,7 +153,7 @@ impl Waiting {
     fn answers(&self, answers: Vec<Answer>) -> Answers {
         let Some(pending) = &self.pending else {
             return Answers {
-                consent: self.agreed.clone(),
+                consent: self.given.consent.clone(),
                 answers,
                 remembered: self.state.clone(),
             };
@@ -152,7 +161,7 @@ impl Waiting {
         let said = answers.first();
         Answers {
             consent: said.map(|said| Consent::to(pending.about.clone(), said)),
-            ..Answers::default()
+            ..self.given.clone()
         }
     }
 }

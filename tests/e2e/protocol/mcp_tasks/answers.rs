@@ -8,6 +8,7 @@ use crate::gate::approvals::{POLICY, task};
 use crate::operator::console::{answered, log_in};
 
 use crate::harness::{conformance_pack, until};
+use crate::protocol::tool_elicitation::{ACTS, acting, acts};
 use crate::transport::http_auth::{ADA, BOB, place_with_tokens};
 
 /// The console, where Bob answers.
@@ -312,4 +313,28 @@ async fn a_yes_or_no_that_a_tool_asks_is_answered_at_the_command_line() {
         place.sql("SELECT count(*) FROM core_approvals WHERE status = 'pending'"),
         ["0"]
     );
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_yes_to_a_policy_covers_one_call_of_a_task_that_has_effects() {
+    let place = place_with_tokens(&[TOKENS, &acting()].concat());
+    let server = place.serve_http(&["--tier", "full"]);
+    let ada = Client::bearing(&server, ADA).with_user();
+    for (actions, expected) in ACTS {
+        let id = ada.start("side_effects_run", acts(actions)).await;
+        for (number, question) in expected.iter().enumerate() {
+            let key = format!("{}_{question}", number + 1);
+            until(async || {
+                tokio::time::sleep(std::time::Duration::from_millis(200)).await;
+                ada.get(&id).await["inputRequests"].get(&key).is_some()
+            })
+            .await;
+            let yes = json!({"action": "accept", "content": { (*question): true }});
+            let answer = json!({"taskId": id, "inputResponses": { key: yes }});
+            ada.request("tasks/update", answer).await;
+        }
+        let done = ada.once(&id, "completed").await;
+        assert_eq!(done["result"]["structuredContent"]["result"], "done", "{done:#}");
+    }
+    assert_eq!(place.sql("SELECT count(*) FROM side_effects_rows"), ["2"]);
 }
