@@ -238,7 +238,10 @@ mod tests {
     fn a_call_that_asks_has_effects_if_it_began_something_that_is_not_rolled_back() {
         let asked = |begun: Begun| Settled {
             begun,
-            ..Settled::failed(Failure::of_tool(ToolError::new("ANSWER_NEEDED", "a name is needed")))
+            ..Settled::failed(Failure::of_tool(ToolError::new(
+                "ANSWER_NEEDED",
+                "a name is needed",
+            )))
         };
         let effects = [Effect::Read, Effect::Write, Effect::Run];
         let of = |begun| effects.map(|effect| asked(begun).has_effects(effect));
