@@ -23,6 +23,7 @@ const MAX_CONFIG: u64 = 1 << 20;
 pub(crate) struct Prepared<'a> {
     pub(crate) argv: Vec<String>,
     pub(crate) variables: Vec<(String, String)>,
+    /// True if git may start no other program.
     pub(crate) alone: bool,
     /// Held while git writes, so that the results of the checks stay valid.
     turn: Option<MutexGuard<'a, ()>>,
@@ -32,6 +33,11 @@ pub(crate) struct Prepared<'a> {
 }
 
 impl Prepared<'_> {
+    /// True if the command writes, or git may start filters for it: programs that may do anything.
+    pub(crate) fn has_effects(&self, git: &GitCommand) -> bool {
+        !git.reads_only() || !self.alone
+    }
+
     /// Checks the state that the command left, and lets the next command that writes run.
     pub(crate) fn finish(self, git: &GitCommand) -> Result<(), ProcessError> {
         let kept = git.kept_within(bounds(self.workspace, &self.top));
@@ -70,7 +76,7 @@ pub(crate) fn prepare<'a>(
             .chain(arguments.iter().cloned())
             .collect(),
         variables: found.environment.clone(),
-        alone: workspace.git.accepted.is_empty() && !has_filters(launcher),
+        alone: git.runs_no_filter() || (workspace.git.accepted.is_empty() && !has_filters(launcher)),
         turn,
         workspace,
         top: found.prefix.clone(),

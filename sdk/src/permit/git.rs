@@ -126,6 +126,12 @@ impl GitCommand {
     pub fn reads_only(&self) -> bool {
         options::find(self.name).is_some_and(|known| known.effect == Effect::Read)
     }
+
+    /// Checks whether git starts no filter for the command, whatever filters are configured.
+    #[must_use]
+    pub fn runs_no_filter(&self) -> bool {
+        self.reads_only() && !options::CONVERTING.contains(&self.name)
+    }
 }
 
 /// Returns the permitted form of a command, or the reason why it is refused.

@@ -3,6 +3,8 @@
 use std::os::unix::fs::symlink;
 
 use tollgate_sdk::native::Session;
+use tollgate_sdk::permit::{self, Permitted};
+use tollgate_sdk::{Command, GitAccess, WorkspaceInfo};
 
 use crate::commands::COMMANDS;
 use crate::place::{PACK, Place, run};
@@ -128,4 +130,46 @@ fn what_is_switched_off_starts_no_program() {
             "{worked} {said:#?}"
         );
     }
+}
+
+#[test]
+fn only_commands_that_convert_files_run_filters() {
+    let place = Place::new();
+    std::fs::write(place.at("main/.gitattributes"), "* filter=f\n").unwrap();
+    place.configure(&format!("[filter \"f\"]\nclean = {}\n", place.evil()));
+    let session = Session::new(&PACK).workspace(place.workspace().git_config("filter.f.*"));
+    let info = WorkspaceInfo {
+        git: Some(GitAccess::Read),
+        ..WorkspaceInfo::default()
+    };
+    let mut ran = Vec::new();
+    for line in COMMANDS {
+        let words: Vec<&str> = line.split(' ').collect();
+        let command = Command::new("git").args(words.iter().copied());
+        let Ok(Permitted::Git(git)) = permit::command(&info, &[], &command) else {
+            continue;
+        };
+        // The same size, so that git has to compare the content.
+        std::fs::write(place.at("main/a.txt"), "two\n").unwrap();
+        let said = run(&session, &words, "HEAD\n");
+        if place.is_marked() {
+            std::fs::remove_file(place.at("marker")).unwrap();
+            assert!(!git.runs_no_filter(), "{line}: {said}");
+            ran.push(git.name);
+        }
+    }
+    ran.sort_unstable();
+    ran.dedup();
+    assert_eq!(
+        ran,
+        [
+            "blame",
+            "diff",
+            "diff-files",
+            "diff-index",
+            "hash-object",
+            "ls-files",
+            "status"
+        ]
+    );
 }

@@ -303,7 +303,7 @@ async fn a_run_that_fails_uses_up_its_approval_once_it_began_something() {
         // The tool chooses the code, so the code proves nothing.
         (&[], "INVALID_ARGUMENTS", true),
         (&["look", "unchanged", "rolled_back"], "STORAGE_BUSY", true),
-        (&["status", "missing", "refused_file"], "OUTCOME_UNKNOWN", true),
+        (&["refs", "missing", "refused_file"], "OUTCOME_UNKNOWN", true),
         (&["withdraw"], "NEVER_ASKED", true),
         (&["event", "ask"], "BUDGET_EXHAUSTED", true),
         (&["row"], "NOT_FOUND", false),
@@ -319,6 +319,24 @@ async fn a_run_that_fails_uses_up_its_approval_once_it_began_something() {
         let arguments = json!({"actions": actions, "code": code});
         let was_back = gives_back(&place, &session, "side_effects_run", &arguments).await;
         assert_eq!(was_back, is_back, "{actions:?}");
+    }
+    session.close().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn git_that_may_start_filters_uses_up_an_approval() {
+    let place = acting();
+    configure(&place, "git_config = [\"filter.f.*\"]\n");
+    let set = std::process::Command::new("git")
+        .args(["config", "filter.f.clean", "cat"])
+        .current_dir(place.path().join("main"))
+        .status();
+    assert!(set.unwrap().success());
+    let session = place.serve(&["--tier", "full"]).await;
+    for (action, is_back) in [("refs", true), ("status", false)] {
+        let arguments = json!({"actions": [action], "code": "NOT_FOUND"});
+        let was_back = gives_back(&place, &session, "side_effects_run", &arguments).await;
+        assert_eq!(was_back, is_back, "{action}");
     }
     session.close().await;
 }

@@ -124,6 +124,7 @@ fn act(cx: &Cx<'_>, action: &str) -> Result<(), ToolError> {
         "file" => main.write("out/a.txt", b"x")?,
         "refused_file" => drop(main.write("b.txt", b"x")),
         "program" => start(cx, &Command::new("echo"))?,
+        "refs" => start(cx, &Command::new("git").args(["for-each-ref"]))?,
         "status" => start(cx, &Command::new("git").args(["status", "--porcelain"]))?,
         "add" => start(cx, &Command::new("git").args(["add", "--", "a"]))?,
         "missing" => match main.run(&Command::new("no-such-program")) {

@@ -98,7 +98,11 @@ impl View<'_> {
             },
         };
         let before = *self.side_effects;
-        if !reads_only(&permitted) {
+        // Only Git's commands are known well enough to tell that they change nothing.
+        if git
+            .as_ref()
+            .is_none_or(|(prepared, git)| prepared.has_effects(git))
+        {
             self.side_effects.begin();
         }
         let outcome = self.launcher.run(job, self.deadline, &mut watcher);
@@ -136,14 +140,6 @@ impl View<'_> {
                 Err(ProcessError::Internal)
             }
         }
-    }
-}
-
-/// True if a command changes nothing. Only Git's commands are known well enough to tell.
-fn reads_only(permitted: &Permitted) -> bool {
-    match permitted {
-        Permitted::Program(_) => false,
-        Permitted::Git(git) => git.reads_only(),
     }
 }
 

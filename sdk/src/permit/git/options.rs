@@ -111,6 +111,17 @@ impl Subcommand {
     }
 }
 
+/// Reading subcommands that convert files of the work tree. Git runs the filters of those files.
+pub(super) const CONVERTING: &[&str] = &[
+    "blame",
+    "diff",
+    "diff-files",
+    "diff-index",
+    "hash-object",
+    "ls-files",
+    "status",
+];
+
 /// Finds a subcommand that packs may run.
 pub(super) fn find(name: &str) -> Option<&'static Subcommand> {
     SUBCOMMANDS.iter().find(|subcommand| subcommand.name == name)
