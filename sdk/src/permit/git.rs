@@ -13,7 +13,7 @@ use crate::GitAccess;
 
 pub use config::names_filters;
 pub(super) use config::{Scope, check as check_config};
-use options::{Effect, Kind, Positional, Subcommand, Value};
+use options::{Effect, IDENTITIES, Kind, Positional, Subcommand, Value};
 pub use writes::{Ask, Bounds, TreeWrites};
 
 /// Options before the subcommand that only affect the output.
@@ -419,6 +419,9 @@ impl Parsed {
             }
             "cat-file" if self.has(&["--batch", "--batch-check"]) && !self.revisions.is_empty() => {
                 Err("`git cat-file --batch` reads names of objects from standard input".to_owned())
+            }
+            "var" if !matches!(self.revisions.as_slice(), [name] if IDENTITIES.contains(&name.as_str())) => {
+                Err(format!("`git var` may only print {}", IDENTITIES.join(" or ")))
             }
             _ => Ok(()),
         }

@@ -48,6 +48,7 @@ pub(crate) const COMMANDS: &[&str] = &[
     "rev-parse --show-toplevel",
     "shortlog -ns HEAD",
     "show-ref",
+    "var GIT_COMMITTER_IDENT",
     "version --build-options",
     "config --list --name-only",
     "branch -vv",

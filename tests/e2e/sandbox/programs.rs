@@ -60,7 +60,7 @@ async fn only_what_was_granted_runs_and_nothing_is_expanded() {
         not started: there is no `no-such-program` on the host's PATH
         invalid command: an argument contains a NUL character
         a transaction is open; run programs outside of transactions
-        not allowed: `git push` is not one of the subcommands that packs may run: blame, cat-file, check-ignore, config, describe, diff, diff-files, diff-index, diff-tree, for-each-ref, hash-object, log, ls-files, ls-tree, merge-base, name-rev, rev-list, rev-parse, shortlog, show, show-ref, status, version, add, branch, commit, reset, restore, rm, switch, tag
+        not allowed: `git push` is not one of the subcommands that packs may run: blame, cat-file, check-ignore, config, describe, diff, diff-files, diff-index, diff-tree, for-each-ref, hash-object, log, ls-files, ls-tree, merge-base, name-rev, rev-list, rev-parse, shortlog, show, show-ref, status, var, version, add, branch, commit, reset, restore, rm, switch, tag
         not allowed: `git commit` writes, but git may only read here; set `git = "write"` in [workspaces.NAME], for a pack that requests it
         Exited(3) 0 0 [] []
         Signalled(9) 0 0 [] []

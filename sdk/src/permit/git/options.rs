@@ -122,6 +122,9 @@ pub(super) const CONVERTING: &[&str] = &[
     "status",
 ];
 
+/// Variables that `var` may print. Others are settings and names of programs.
+pub(super) const IDENTITIES: &[&str] = &["GIT_AUTHOR_IDENT", "GIT_COMMITTER_IDENT"];
+
 /// Finds a subcommand that packs may run.
 pub(super) fn find(name: &str) -> Option<&'static Subcommand> {
     SUBCOMMANDS.iter().find(|subcommand| subcommand.name == name)
@@ -338,6 +341,8 @@ pub(super) const SUBCOMMANDS: &[Subcommand] = &[
             ],
         )
     },
+    // Only the variables in IDENTITIES.
+    reads("var", Positional::Revisions, &[]),
     reads("version", Positional::Nothing, &["--build-options"]),
     writes(
         "add",

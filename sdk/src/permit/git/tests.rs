@@ -55,6 +55,8 @@ fn options_that_are_not_listed_are_refused() {
         status --ignore-submodules=none
         rev-parse --git-path hooks
         rev-parse --verify --quiet --end-of-options HEAD^{commit}
+        var GIT_COMMITTER_IDENT
+        var GIT_EDITOR
         for-each-ref --sort=signature
         for-each-ref --format=%(refname)%(signature)
         -C /tmp status
@@ -128,6 +130,10 @@ fn options_that_are_not_listed_are_refused() {
           no: `--git-path` is not one of the options of `git rev-parse` that packs may us
         rev-parse --verify --quiet --end-of-options HEAD^{commit}
           git rev-parse --verify --quiet --end-of-options HEAD^{commit} Nothing
+        var GIT_COMMITTER_IDENT
+          git var GIT_COMMITTER_IDENT Nothing
+        var GIT_EDITOR
+          no: `git var` may only print GIT_AUTHOR_IDENT or GIT_COMMITTER_IDENT
         for-each-ref --sort=signature
           no: the field `signature` is not one of the fields that packs may print: refnam
         for-each-ref --format=%(refname)%(signature)
