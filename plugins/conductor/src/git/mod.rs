@@ -97,6 +97,15 @@ impl<'a> Git<'a> {
         Ok(parse::names_committer(&listed))
     }
 
+    /// Fails as `git commit` would if Git cannot tell who commits, with these settings.
+    pub(crate) fn check_identity(&self, settings: &[&str]) -> Result<(), GitFault> {
+        for identity in ["GIT_AUTHOR_IDENT", "GIT_COMMITTER_IDENT"] {
+            let outcome = self.raw(&[settings, ["var", identity].as_slice()].concat(), &[])?;
+            self.printed(&["commit"], outcome)?;
+        }
+        Ok(())
+    }
+
     /// Like [`Git::open`], for commands that write.
     pub(crate) fn open_to_write(cx: &Cx<'a>, repo_root: Option<&str>) -> Result<Git<'a>, GitFault> {
         let git = Git::open(cx, repo_root)?;
@@ -231,6 +240,11 @@ impl<'a> Git<'a> {
     /// Branch, and every path that differs from HEAD, below the job's repository.
     pub(crate) fn status(&self) -> Result<parse::Status, GitFault> {
         self.status_of("--untracked-files=all")
+    }
+
+    /// Checks whether the tracked files at paths are as in HEAD, whatever is staged.
+    pub(crate) fn is_as_committed(&self, paths: &[&str]) -> Result<bool, GitFault> {
+        self.asks(&[["diff", "--quiet", "HEAD", "--"].as_slice(), paths].concat())
     }
 
     /// Like [`Git::status`], with the option about untracked files.

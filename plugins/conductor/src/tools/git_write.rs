@@ -202,19 +202,21 @@ impl GitCommit {
         if let Some(what) = git.in_progress()? {
             return Err(GitFault::InProgress(what.to_owned()).into());
         }
-        let files = self.changed(&git)?;
         let specs: Vec<String> = self.paths.iter().map(|path| git.pathspec(path)).collect();
-        let specs = specs.iter().map(String::as_str);
-        let mut add = vec!["add", "--all", "--"];
-        add.extend(specs.clone());
-        git.run(&add)?;
+        let specs: Vec<&str> = specs.iter().map(String::as_str).collect();
+        let files = self.changed(&git, &specs)?;
         let identity = self.identity();
         let mut commit: Vec<&str> = identity
             .iter()
             .flat_map(|setting| ["-c", setting.as_str()])
             .collect();
+        // A commit that cannot succeed is refused here, before the index changes.
+        git.check_identity(&commit)?;
+        let mut add = vec!["add", "--all", "--"];
+        add.extend(&specs);
+        git.run(&add)?;
         commit.extend(["commit", "--quiet", "--file=-", "--only", "--"]);
-        commit.extend(specs);
+        commit.extend(&specs);
         git.run_with(&commit, message.as_bytes())?;
         let hash = git.head()?.ok_or(GitFault::NothingToCommit)?;
         let settled_batch = cx.transaction(|db| batch::settle(&db, &job.id, &hash))?;
@@ -261,35 +263,38 @@ impl GitCommit {
         ))
     }
 
-    /// Changed files below the named paths. Fails for a path without changes.
-    fn changed(&self, git: &Git<'_>) -> Result<Vec<String>, ToolError> {
+    /// Changed files below the named paths, which are also given as Git takes them. Fails for a path without changes.
+    fn changed(&self, git: &Git<'_>, specs: &[&str]) -> Result<Vec<String>, ToolError> {
         let status = git.status()?;
         let mut refusals = Refusals::default();
-        let mut files = Vec::new();
+        let mut changed = Vec::new();
         for path in &self.paths {
             let wanted = path.trim_start_matches("./").trim_end_matches('/');
-            let below = status.entries.iter().map(|entry| &entry.path).filter(|changed| {
-                let rest = changed.strip_prefix(wanted);
+            let below = status.entries.iter().filter(|entry| {
+                let rest = entry.path.strip_prefix(wanted);
                 wanted.is_empty()
                     || wanted == "."
                     || rest.is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
             });
-            let before = files.len();
-            files.extend(below.cloned());
-            if files.len() == before {
+            let before = changed.len();
+            changed.extend(below);
+            if changed.len() == before {
                 refusals.add(Reason::Git(GitFault::Path {
                     path: crate::arguments::clip(path),
                     fault: "has no changes".to_owned(),
                 }));
             }
         }
-        if files.is_empty() {
+        // Changes that are only staged, and that the work tree has no longer, would be unstaged.
+        let is_new = status.head.commit.is_none() || changed.iter().any(|entry| entry.unstaged == '?');
+        if changed.is_empty() || (refusals.is_empty() && !is_new && git.is_as_committed(specs)?) {
             refusals = Refusals::default();
             let status = super::job_call("git_status", &self.job_id);
             refusals.add_with(Reason::Git(GitFault::NothingToCommit), Some(status));
         }
         refusals.next_calls(|reason| self.status_for(reason));
         refusals.finish()?;
+        let mut files: Vec<String> = changed.into_iter().map(|entry| entry.path.clone()).collect();
         files.sort();
         files.dedup();
         Ok(files)

@@ -313,6 +313,30 @@ fn odd_states_of_a_repository_are_told() {
 }
 
 #[test]
+fn a_commit_that_cannot_succeed_leaves_the_index_as_it_was() {
+    let bench = gated(json!([]));
+    let staged = || bench.git(&["status", "--porcelain"]);
+    bench.write("b.txt", "new\n");
+    bench.git(&["config", "user.name", ""]);
+    let said = bench.run(r#"git_commit {"summary": "x", "paths": ["b.txt"]}"#);
+    assert!(
+        said.starts_with("err GIT_FAILED: git commit failed: ") && said.contains("ident name"),
+        "{said}"
+    );
+    assert_eq!(staged(), "?? b.txt");
+    let named = r#"git_commit {"summary": "x", "paths": ["b.txt"], "author_name": "Bob", "author_email": "b@example.org"} ? files"#;
+    assert_eq!(bench.run(named), "ok files=[\"b.txt\"]\n");
+    bench.git(&["config", "user.name", "Ada"]);
+    // Staged, and taken back in the work tree.
+    bench.write("a.txt", "changed\n");
+    bench.git(&["add", "a.txt"]);
+    bench.write("a.txt", "one\ntwo\n");
+    let said = bench.run(r#"git_commit {"summary": "x", "paths": ["a.txt"]}"#);
+    assert!(said.starts_with("err NOTHING_TO_COMMIT"), "{said}");
+    assert_eq!(staged(), "MM a.txt");
+}
+
+#[test]
 fn filters_of_the_repository_itself_do_not_run() {
     let bench = gated(json!([{"gate": "changed_files_minimum", "min": 1}]));
     bench.write(".gitattributes", "*.txt filter=odd\n");
