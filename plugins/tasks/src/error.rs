@@ -96,6 +96,8 @@ pub(crate) enum Reason {
         code: String,
         message: String,
     },
+    #[error("no operation of the batch succeeded")]
+    NothingSucceeded,
     #[error("{tool} cannot be part of a batch")]
     NotInBatch { place: usize, tool: String },
     #[error("step {path} is leased by {holder} until {until}, or for {}", counted(*.left, "more event"))]
@@ -200,7 +202,9 @@ impl tollgate_kit::Reason for Reason {
             | Reason::OutOfOrder { .. }
             | Reason::Orphan { .. }
             | Reason::OperationState { .. } => "UNDO_CONFLICT",
-            Reason::BatchFailed { .. } | Reason::NotInBatch { .. } => "BATCH_FAILED",
+            Reason::BatchFailed { .. } | Reason::NothingSucceeded | Reason::NotInBatch { .. } => {
+                "BATCH_FAILED"
+            }
             Reason::LeaseHeld { .. } => "STEP_LEASE_HELD",
             Reason::LeaseNotHeld { .. } => "STEP_LEASE_NOT_HELD",
             Reason::EvidenceTooLarge { .. } => "EVIDENCE_TOO_LARGE",
@@ -253,7 +257,7 @@ impl tollgate_kit::Reason for Reason {
             Reason::UndoConflict { .. } => {
                 "Edit the record by hand, or undo the later operations first if they are yours to undo."
             }
-            Reason::BatchFailed { .. } => {
+            Reason::BatchFailed { .. } | Reason::NothingSucceeded => {
                 "No operation of the batch was kept. Correct the operations named in blockers."
             }
             Reason::NotInBatch { .. } => "Call the tool outside of a batch.",

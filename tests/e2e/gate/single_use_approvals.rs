@@ -392,6 +392,21 @@ async fn one_approval_is_of_one_call_in_a_batch() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn a_batch_in_which_nothing_succeeds_gives_its_approval_back() {
+    let place = place(r#"["tasks_note"]"#, &[]);
+    let session = place.serve(&["--tier", "full"]).await;
+    let note = json!({"tool": "tasks_note", "args": {"task": "TASK-009", "note": "n", "workspace": "w"}});
+    approve(&place, &session, "tasks_batch", &batch(&[&note])).await;
+    for _ in 0..2 {
+        let failed = session.refused("tasks_batch", batch(&[&note])).await;
+        assert_eq!(failed["code"], "BATCH_FAILED", "{failed:#}");
+        assert_eq!(failed["blockers"][1]["code"], "NOT_FOUND", "{failed:#}");
+    }
+    session.close().await;
+    assert_eq!(place.sql("SELECT count(*) FROM core_permits"), ["0"]);
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn calls_in_batches_count_for_rate_limits() {
     let place = Place::with(
         r#"

@@ -3,7 +3,7 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value as Json, json};
-use tollgate_sdk::{Cx, Effect, Entry, Hints, NextCall, Tool, ToolError};
+use tollgate_sdk::{Blocker, Cx, Effect, Entry, Hints, NextCall, Tool, ToolError};
 
 use crate::error::{Reason, Refusals, clip};
 use crate::evidence;
@@ -20,7 +20,7 @@ const DETAILED_REPLY_LIMIT: usize = 256 << 10;
 
 /// Run several tasks_* operations in order. With `atomic=true` all operations are applied or none; otherwise
 /// each successful one is kept. Policies and budgets apply to every operation separately. tasks_undo undoes
-/// the batch as a whole. Fails if an operation is a batch itself.
+/// the batch as a whole. Fails if no operation succeeds, or if one is a batch itself.
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 #[schemars(extend("x-looks" = evidence::looks()))]
@@ -119,6 +119,7 @@ impl Tool for Batch {
             .collect();
         let mut bytes = 0;
         let mut wrote = false;
+        let mut refused = Vec::new();
         let mut ahead = tools.iter().filter(|tool| writes(tool)).count() as u64;
         for (place, (operation, tool)) in self.operations.into_iter().zip(tools).enumerate() {
             ahead -= u64::from(writes(tool));
@@ -158,9 +159,13 @@ impl Tool for Batch {
                         mutation::pass(cx)?;
                     }
                     ran.failed += 1;
+                    refused.push(blocker(place, &err));
                     ran.results.push(failed(tool.name, err, self.compact));
                 }
             }
+        }
+        if ran.succeeded == 0 {
+            return Err(nothing_succeeded(refused, &ran.results));
         }
         for (outcome, about) in ran.results.iter_mut().zip(&abouts) {
             if let Some(error) = &mut outcome.error
@@ -285,6 +290,23 @@ fn failed(tool: &str, err: ToolError, compact: bool) -> Outcome {
         code: Some(err.code),
         error: (!compact).then_some(error),
     }
+}
+
+/// A failed operation, as a reason to refuse the whole batch.
+fn blocker(place: usize, err: &ToolError) -> Blocker {
+    Blocker {
+        code: err.code.clone(),
+        message: err.message.clone(),
+        field: Some(format!("operations[{place}]")),
+        next_call: err.next_call.clone(),
+    }
+}
+
+/// Refusal of a batch in which every operation failed, with the results that a reply would have.
+fn nothing_succeeded(refused: Vec<Blocker>, results: &[Outcome]) -> ToolError {
+    let mut err = crate::error::refusal(Reason::NothingSucceeded, None);
+    err.next_call = refused.iter().find_map(|blocker| blocker.next_call.clone());
+    err.blockers(refused).context("results", json!(results))
 }
 
 /// Takes the suggested calls out of results that a later write follows, because that write may have made them wrong.

@@ -86,6 +86,46 @@ fn a_batch_that_is_not_atomic_keeps_what_succeeds() {
 }
 
 #[test]
+fn a_batch_in_which_nothing_succeeds_fails_and_names_every_reason() {
+    let session = after(&[THREE_STEPS]);
+    let before = rows(&session);
+    let operations = json!([
+        {"tool": "tasks_done", "args": {"task": "TASK-001", "path": "s:2"}},
+        {"tool": "tasks_radar", "args": {"task": "TASK-009"}},
+    ]);
+    let batch = |compact: bool| {
+        let arguments = json!({"operations": operations, "compact": compact});
+        call_tool(&session, "tasks_batch", arguments).unwrap_err()
+    };
+    let err = batch(false);
+    assert_eq!(err.code, "BATCH_FAILED");
+    let reasons: Vec<(&str, Option<&str>)> = err
+        .blockers
+        .iter()
+        .map(|blocker| (blocker.code.as_str(), blocker.field.as_deref()))
+        .collect();
+    assert_eq!(
+        reasons,
+        [
+            ("BATCH_FAILED", None),
+            ("CHECKPOINTS_NOT_CONFIRMED", Some("operations[0]")),
+            ("NOT_FOUND", Some("operations[1]")),
+        ]
+    );
+    assert_eq!(err.next_call.as_ref().unwrap().tool, "tasks_verify");
+    let details = &err.context["results"][0]["error"]["blockers"];
+    assert_eq!(details.as_array().unwrap().len(), 2, "{details}");
+    assert_eq!(
+        batch(true).context["results"],
+        json!([
+            {"tool": "tasks_done", "ok": false, "code": "CHECKPOINTS_NOT_CONFIRMED"},
+            {"tool": "tasks_radar", "ok": false, "code": "NOT_FOUND"},
+        ])
+    );
+    assert_eq!(before, rows(&session));
+}
+
+#[test]
 fn a_batch_takes_every_write_but_batch_and_delete() {
     let session = after(&[THREE_STEPS]);
     for (tool, atomic) in [

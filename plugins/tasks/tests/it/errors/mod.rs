@@ -118,10 +118,10 @@ fn holds(row: &Row) {
     let elsewhere = row.arguments.get("workspace").is_some();
     if row.tool != "batch" && !elsewhere {
         // A member that fails must not have written by itself: nothing else takes it back.
-        let operations = json!([{"tool": name, "args": row.arguments}]);
+        let operations = json!([{"tool": "tasks_workspaces"}, {"tool": name, "args": row.arguments}]);
         let ran = call_tool(&session, "tasks_batch", json!({"operations": operations})).unwrap();
         let ran: Value = serde_json::from_str(&ran.structured).unwrap();
-        assert_eq!(ran["results"][0]["code"], row.code, "{name} {at}");
+        assert_eq!(ran["results"][1]["code"], row.code, "{name} {at}");
         assert_eq!(before, stored(&session), "{name} {at} in a batch");
     }
 }
