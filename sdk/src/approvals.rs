@@ -288,7 +288,7 @@ pub enum ApprovalError {
     #[error("the request for an approval is invalid: {0}")]
     Invalid(String),
     /// Too many requests are open.
-    #[error("{0} requests for approval are open, which is the maximum")]
+    #[error("{0} requests for approval are open; at most {0} are allowed")]
     Full(u32),
     /// The host failed.
     #[error("the host could not store the request for an approval")]

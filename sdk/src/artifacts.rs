@@ -80,7 +80,7 @@ pub enum ArtifactError {
     #[error("artifact is too large: {0}")]
     TooLarge(String),
     /// The call has the maximum number of artifacts.
-    #[error("the call already has {0} artifacts, the maximum")]
+    #[error("the call already has {0} artifacts; at most {0} are allowed")]
     TooMany(u32),
 }
 
@@ -116,13 +116,13 @@ impl Allowance {
     pub fn take(&mut self, bytes: usize, most: usize) -> Result<(), ArtifactError> {
         let most = most.min(MOST_BYTES);
         if bytes > most {
-            let why = format!("{bytes} bytes, but at most {most} are allowed");
+            let why = format!("{bytes} bytes; at most {most} are allowed");
             return Err(ArtifactError::TooLarge(why));
         }
         let together = self.bytes.saturating_add(bytes);
         if together > MOST_BYTES_TOGETHER {
             let why = format!(
-                "{together} bytes in all artifacts of the call, but at most {MOST_BYTES_TOGETHER} are allowed"
+                "{together} bytes in all artifacts of the call; at most {MOST_BYTES_TOGETHER} are allowed"
             );
             return Err(ArtifactError::TooLarge(why));
         }

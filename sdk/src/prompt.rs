@@ -187,7 +187,7 @@ fn call<P: Prompt>(cx: &Cx<'_>, arguments: &str) -> Result<Reply, ToolError> {
     let prompt: P = serde_json::from_str(arguments).map_err(|err| {
         ToolError::new(
             "INVALID_ARGUMENTS",
-            format!("the arguments do not fit {}: {err}", P::NAME),
+            format!("the arguments do not match the prompt {}: {err}", P::NAME),
         )
         .remediation("Pass the arguments that the prompt lists, as text.")
     })?;

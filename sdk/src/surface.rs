@@ -189,7 +189,7 @@ impl Lint {
         let length = tool.description.len();
         if length > LONGEST_DESCRIPTION {
             self.refuse(format!(
-                "the description has {length} bytes, more than {LONGEST_DESCRIPTION}"
+                "the description has {length} bytes; at most {LONGEST_DESCRIPTION} are allowed"
             ));
         }
         if tool.effect == Effect::Read && tool.destructive {
@@ -204,7 +204,7 @@ impl Lint {
             let size = serde_json::to_string(schema).map_or(0, |text| text.len());
             if size > MAX_SCHEMA_BYTES {
                 self.refuse(format!(
-                    "the {side} schema has {size} bytes, more than {MAX_SCHEMA_BYTES}"
+                    "the {side} schema has {size} bytes; at most {MAX_SCHEMA_BYTES} are allowed"
                 ));
             }
             if schema.get("type").and_then(Value::as_str) != Some("object") {
@@ -425,7 +425,7 @@ mod tests {
         expect![[r#"
             the name "Bad Name" does not match ^[a-z][a-z0-9_]{0,39}$
             the tool has no title
-            the description has 3000 bytes, more than 1024
+            the description has 3000 bytes; at most 1024 are allowed
             input uses anyOf
             input.a has several types
             input.b is an array without items

@@ -300,7 +300,10 @@ fn call<T: Tool>(cx: &Cx<'_>, arguments: &str) -> Result<Reply, ToolError> {
     let tool: T = arguments::read(arguments, cx.is_checked()).map_err(|err| {
         ToolError::new(
             "INVALID_ARGUMENTS",
-            format!("the arguments do not fit {}: {err}", T::NAME),
+            format!(
+                "the arguments of {} do not match the tool's input schema: {err}",
+                T::NAME
+            ),
         )
         .remediation("Compare the arguments with the tool's input schema.")
     })?;

@@ -69,7 +69,7 @@ impl FileWrite {
         }
         if content.len() > MAX_WRITE {
             return Err(WorkspaceError::TooLarge(format!(
-                "{} bytes for `{path}`, but at most {MAX_WRITE} are allowed",
+                "{} bytes for `{path}`; at most {MAX_WRITE} are allowed",
                 content.len()
             )));
         }

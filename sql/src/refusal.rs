@@ -40,7 +40,7 @@ pub enum Refusal {
         now: String,
     },
     /// More tables than a component may have.
-    #[error("the component would have more than {limit} {what}, the limit; combine them or drop some")]
+    #[error("the component would have more than {limit} {what}; combine them or drop some")]
     SchemaTooLarge {
         /// Thing that exceeds its limit.
         what: &'static str,

@@ -35,5 +35,5 @@ pub(crate) fn test() -> anyhow::Result<String> {
     }
     components::build_host(Profile::Dev)?;
     run(cargo().args(["test", "--workspace", "--exclude", "guests", "--test", "engines"]))?;
-    Ok(format!("{} judged from a registry", weights.join(", ")))
+    Ok(format!("{} evaluated calls from a registry", weights.join(", ")))
 }

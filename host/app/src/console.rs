@@ -149,7 +149,7 @@ fn policy(member: &Member) -> PolicyRow {
         summary: match &member.policy {
             Ok(policy) => policy.manifest.summary.clone(),
             Err(_) => {
-                "not loaded; until it loads, the calls that it judges are refused (with fail_open = true they pass)"
+                "not loaded; until it loads, the calls that it evaluates are refused (with fail_open = true they pass)"
                     .to_owned()
             }
         },

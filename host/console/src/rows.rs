@@ -113,7 +113,7 @@ pub(crate) fn verdict(said: &SaidByPolicy) -> String {
         ("deny", _) => "denied",
         ("ask", _) => "asked the user",
         ("amend", _) => "amended the arguments",
-        ("failed", _) => "could not judge",
+        ("failed", _) => "could not evaluate",
         (other, _) => other,
     };
     let detail = said.answer.as_ref().or(said.cause.as_ref());

@@ -132,7 +132,7 @@ fn check_count(tool: &ToolEntry, members: usize) -> Result<(), ToolError> {
     let name = &tool.spec.name;
     Err(ToolError::new(
         "MEMBERS_REFUSED",
-        format!("{name} got {members} calls, but at most {MAX_MEMBERS} are allowed"),
+        format!("{name} got {members} calls; at most {MAX_MEMBERS} are allowed"),
     )
     .remediation(format!("Send at most {MAX_MEMBERS} calls at once."))
     .context("limit", MAX_MEMBERS))

@@ -111,7 +111,7 @@ fn how_it_ended(envelope: &Envelope, state: State) -> String {
         (Some("DISCONNECTED"), _) => "its client disconnected".to_owned(),
         (Some("HOST_GONE"), _) => "its host process ended".to_owned(),
         (Some("HOST_STOPPED"), _) => "its host was stopped".to_owned(),
-        (Some("PARENT_CLOSED"), _) => "its enclosing envelope was closed".to_owned(),
+        (Some("PARENT_CLOSED"), _) => "its parent envelope was closed".to_owned(),
         (Some(other), _) => other.to_owned(),
     };
     let since = match envelope.closed_at.as_deref() {

@@ -63,7 +63,10 @@ pub(super) fn read(pack: &str, said: wit::Reply) -> Result<Reply, Failure> {
         Failure::trap(error.remediation("Report the operation's id to the pack's author."))
     };
     if said.structured.len() > MAX_REPLY {
-        let failure = bad(format!("{} bytes, more than {MAX_REPLY}", said.structured.len()));
+        let failure = bad(format!(
+            "{} bytes; at most {MAX_REPLY} are allowed",
+            said.structured.len()
+        ));
         return Err(failure.map(|error| error.remediation("Ask for less at once, with a smaller limit.")));
     }
     let content = said.content.into_iter().map(elicit::content);
@@ -71,7 +74,7 @@ pub(super) fn read(pack: &str, said: wit::Reply) -> Result<Reply, Failure> {
     let size: usize = content.iter().map(elicit::size).sum();
     if size > MAX_REPLY || content.len() > MAX_CONTENT {
         return Err(bad(format!(
-            "{} pieces of content of {size} bytes, more than {MAX_CONTENT} of {MAX_REPLY}",
+            "{} pieces of content with {size} bytes; at most {MAX_CONTENT} with {MAX_REPLY} bytes are allowed",
             content.len()
         )));
     }

@@ -326,7 +326,7 @@ fn unfit(key: &str, why: &str) -> ToolError {
     let key = text::clean(text::cut(key, 100));
     ToolError::new(
         ANSWER_INVALID,
-        format!("the answer to `{key}` does not fit its question: {why}; the question is still open"),
+        format!("the answer to `{key}` does not match its question: {why}; the question is still open"),
     )
     .remediation("Send all answers again; each must match the requestedSchema of its question.")
     .context("key", key)

@@ -28,7 +28,7 @@ const MAX_SHORT_DIFF: usize = 8 << 10;
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
 pub enum BadEvent {
     /// A part of the event is too large.
-    #[error("{what}: {size} exceeds the maximum of {limit}")]
+    #[error("{what}: {size}; at most {limit} are allowed")]
     TooLarge {
         /// Name of the part.
         what: &'static str,
@@ -196,7 +196,9 @@ fn check(event: &Event) -> Result<(), BadEvent> {
             .all(|c| c.is_ascii_lowercase() || c.is_ascii_digit() || matches!(c, '.' | '_' | '-'));
     too_large("event-type, in bytes", event.event_type.len(), MAX_TYPE)?;
     if !is_type {
-        return Err(BadEvent::Invalid("event-type is a dotted name in lower case"));
+        return Err(BadEvent::Invalid(
+            "event-type must be a dotted name in lower case",
+        ));
     }
     too_large("note, in bytes", length(&event.note), MAX_NOTE)?;
     for name in event.changed.iter().chain(&event.failing_tests) {
@@ -211,14 +213,16 @@ fn check(event: &Event) -> Result<(), BadEvent> {
                 .chars()
                 .all(|c| c.is_ascii_digit() || ('a'..='f').contains(&c));
         if !is_hash {
-            return Err(BadEvent::Invalid("a fingerprint is 64 hex digits in lower case"));
+            return Err(BadEvent::Invalid(
+                "a fingerprint must be 64 hex digits in lower case",
+            ));
         }
     }
     too_large("diff-stats, in bytes", length(&event.diff_stats), MAX_STATS)?;
     if let Some(stats) = &event.diff_stats
         && !matches!(serde_json::from_str(stats), Ok(Value::Object(_)))
     {
-        return Err(BadEvent::Invalid("diff-stats is a JSON object"));
+        return Err(BadEvent::Invalid("diff-stats must be a JSON object"));
     }
     too_large("short-diff, in bytes", length(&event.short_diff), MAX_SHORT_DIFF)
 }

@@ -100,7 +100,7 @@ impl Permit {
 #[derive(Debug, thiserror::Error)]
 pub enum BadPermit {
     /// The key is empty or too long.
-    #[error("a key has 1 to {MAX_KEY} bytes, but this one has {0}")]
+    #[error("the key has {0} bytes, but must have 1 to {MAX_KEY}")]
     Key(usize),
     /// There are too many rows.
     #[error("policies can write at most {MAX_ROWS} rows for one call")]
@@ -109,12 +109,12 @@ pub enum BadPermit {
     #[error("at most {MAX_KEYS} keys can be taken for one call")]
     TooMany,
     /// The key of slots is empty or too long.
-    #[error("a key of slots has 1 to {MAX_SLOT_KEY} bytes, but this one has {0}")]
+    #[error("the key of the slots has {0} bytes, but must have 1 to {MAX_SLOT_KEY}")]
     SlotKey(usize),
     /// The number of slots is zero or too high.
-    #[error("a key has 1 to {MAX_SLOTS} slots, not {0}")]
+    #[error("the key has {0} slots, but must have 1 to {MAX_SLOTS}")]
     Slots(u32),
     /// The time is zero or too long.
-    #[error("a slot's duration must be 1 to {MAX_HELD_MS} ms, not {0}")]
+    #[error("the duration of a slot is {0} ms, but must be from 1 to {MAX_HELD_MS} ms")]
     Held(i64),
 }

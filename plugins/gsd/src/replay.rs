@@ -62,7 +62,10 @@ fn of<C: Change>(cx: &Cx<'_>, db: &Db<'_>, event: &Event) -> Result<Replayed, To
     let call: C = match serde_json::from_value(Json::Object(arguments(event))) {
         Ok(call) => call,
         Err(err) => {
-            let message = format!("the arguments do not fit {}: {err}", C::NAME);
+            let message = format!(
+                "the arguments of {} do not match the tool's input schema: {err}",
+                C::NAME
+            );
             return Ok(refused(ToolError::new(INVALID_ARGUMENTS, message)));
         }
     };

@@ -77,7 +77,7 @@ impl<R: Reason> Refusals<R> {
     /// Checks that there are at most `max` items of a kind.
     pub fn at_most(&mut self, field: &str, count: usize, max: usize, what: &str) {
         if count > max {
-            self.fault(field, format!("has {count} {what}, more than the allowed {max}"));
+            self.fault(field, format!("has {count} {what}; at most {max} are allowed"));
         }
     }
 
@@ -237,17 +237,17 @@ mod tests {
             faults(|r| r.at_most("paths", 2, 1, "paths")),
         ];
         expect![[r#"
-            text has 5 characters, more than the allowed 4
+            text has 5 characters; at most 4 are allowed
             text is a placeholder
             fine
-            list has 3 entries, more than the allowed 2
+            list has 3 entries; at most 2 are allowed
             list[1] is blank
             line starts or ends with whitespace
             line has a line break
             limit is 0, not within 1 to 200
             fine
-            data has 7 bytes, more than the allowed 6
-            paths has 2 paths, more than the allowed 1
+            data has 7 bytes; at most 6 are allowed
+            paths has 2 paths; at most 1 are allowed
         "#]]
         .assert_eq(&log.concat());
     }

@@ -176,7 +176,7 @@ pub(crate) fn tail(siblings: &[Step], at: usize) -> Result<&[Step], ToolError> {
         Some(tail) if tail.len() <= MAX_STEPS => Ok(tail),
         Some(tail) => {
             let fault = format!(
-                "is {at}, which is before {} steps, more than the allowed {MAX_STEPS}",
+                "is {at}, which is before {} steps; at most {MAX_STEPS} are allowed",
                 tail.len()
             );
             Err(Reason::input("position", fault).into())
@@ -211,7 +211,7 @@ pub(crate) fn steps(
     if parent.is_some_and(|parent| parent.path.steps.len() >= MAX_DEPTH) {
         refusals.add(Reason::input(
             "parent_step",
-            format!("is at depth {MAX_DEPTH}, the maximum"),
+            format!("is at depth {MAX_DEPTH}; at most {MAX_DEPTH} levels are allowed"),
         ));
     }
     let above = parent.map_or(task, |parent| parent.record.id.as_str());

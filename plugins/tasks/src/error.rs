@@ -109,7 +109,7 @@ pub(crate) enum Reason {
     },
     #[error("{owner} does not hold a lease on step {path}")]
     LeaseNotHeld { path: String, owner: String },
-    #[error("{field} has {size}, more than the allowed {limit}")]
+    #[error("{field} has {size}; at most {limit} are allowed")]
     EvidenceTooLarge {
         field: String,
         size: usize,

@@ -56,7 +56,7 @@ export function faults(tool) {
   const length = bytes(description);
   if (!words(description).length) found.push("the tool has no description");
   else if (isVague(tool.name, description, OF_TOOL)) found.push(`the tool has a vague description: "${description.slice(0, 80)}"`);
-  if (length > LONGEST_DESCRIPTION) found.push(`the description has ${length} bytes, more than ${LONGEST_DESCRIPTION}`);
+  if (length > LONGEST_DESCRIPTION) found.push(`the description has ${length} bytes; at most ${LONGEST_DESCRIPTION} are allowed`);
   if (tool.effect === "read" && tool.destructive) found.push("the tool has the effect read and is marked as destructive");
   for (const [side, schema] of [
     ["input", tool.input?.json],
@@ -64,7 +64,7 @@ export function faults(tool) {
   ]) {
     if (!schema) continue;
     const size = bytes(JSON.stringify(schema));
-    if (size > LARGEST_SCHEMA) found.push(`the ${side} schema has ${size} bytes, more than ${LARGEST_SCHEMA}`);
+    if (size > LARGEST_SCHEMA) found.push(`the ${side} schema has ${size} bytes; at most ${LARGEST_SCHEMA} are allowed`);
     if (side === "input" && schema.$schema === DIALECT) {
       found.push("the input schema uses all of JSON Schema 2020-12, which some clients refuse", ...ofFull(schema, side));
     } else found.push(...ofSchema(schema, side));

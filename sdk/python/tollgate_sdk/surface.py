@@ -63,13 +63,13 @@ def faults(tool: Any) -> list[str]:
     elif _is_vague(tool.name, tool.description, *_OF_TOOL):
         found.append(f"the tool has a vague description: {tool.description[:80]!r}")
     if length > _LONGEST_DESCRIPTION:
-        found.append(f"the description has {length} bytes, more than {_LONGEST_DESCRIPTION}")
+        found.append(f"the description has {length} bytes; at most {_LONGEST_DESCRIPTION} are allowed")
     if tool.effect == "read" and tool.destructive:
         found.append("the tool has the effect read and is marked as destructive")
     for side, schema in (("input", tool.input_schema), ("output", tool.output_schema)):
         size = len(json.dumps(schema, ensure_ascii=False, separators=(",", ":")).encode())
         if size > _LARGEST_SCHEMA:
-            found.append(f"the {side} schema has {size} bytes, more than {_LARGEST_SCHEMA}")
+            found.append(f"the {side} schema has {size} bytes; at most {_LARGEST_SCHEMA} are allowed")
         if side == "input" and schema.get("$schema") == _DIALECT:
             found.append("the input schema uses all of JSON Schema 2020-12, which some clients refuse")
             found.extend(_of_full(schema, side))

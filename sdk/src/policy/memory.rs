@@ -155,12 +155,12 @@ impl MemoryChange {
         check_key(key)?;
         match self {
             MemoryChange::Put { text, .. } if text.len() > MAX_TEXT => Err(MemoryError::Invalid(format!(
-                "a text has at most {MAX_TEXT} bytes, but this one has {}",
+                "the text has {} bytes; at most {MAX_TEXT} are allowed",
                 text.len()
             ))),
             MemoryChange::Add { amount, .. } if !(-MAX_NUMBER..=MAX_NUMBER).contains(amount) => {
                 Err(MemoryError::Invalid(format!(
-                    "{amount} is larger than {MAX_NUMBER}, the largest number"
+                    "{amount} is not within -{MAX_NUMBER} to {MAX_NUMBER}"
                 )))
             }
             _ => Ok(()),
@@ -177,7 +177,7 @@ impl MemoryChange {
 pub fn check_key(key: &str) -> Result<(), MemoryError> {
     if key.is_empty() || key.len() > MAX_KEY {
         return Err(MemoryError::Invalid(format!(
-            "a key has 1 to {MAX_KEY} bytes, but this one has {}",
+            "the key has {} bytes, but must have 1 to {MAX_KEY}",
             key.len()
         )));
     }
@@ -196,13 +196,13 @@ pub fn check_key(key: &str) -> Result<(), MemoryError> {
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
 pub enum MemoryError {
     /// The caller is not a policy that evaluates a call.
-    #[error("only a policy that judges a call has a memory")]
+    #[error("only a policy that evaluates a call has a memory")]
     Denied,
     /// A key, text or number has an invalid value, or there are too many changes.
     #[error("the policy cannot remember this: {0}")]
     Invalid(String),
     /// The quota is exhausted.
-    #[error("the memory and tables of the policy have reached {0} bytes, which is limits.storage_mib")]
+    #[error("the memory and tables of the policy have reached {0} bytes, the limit of limits.storage_mib")]
     Full(u64),
     /// The host failed.
     #[error("the host could not read the memory of the policy")]

@@ -47,7 +47,7 @@ fn a_policy_that_judged_nothing_is_wrong_and_one_that_judged_is_not() {
     let (code, report) = check(&place, &["policies", "check", "builtin:path-guard"]);
     assert_eq!((code, &report["judged"]), (Some(1), &json!(0)), "{report:#}");
     assert!(
-        lines(&report, "problems").contains("the policy judged no call"),
+        lines(&report, "problems").contains("the policy evaluated no call"),
         "{report:#}"
     );
     let settings = r#"{"deny": ["secret/**"]}"#;
@@ -55,12 +55,12 @@ fn a_policy_that_judged_nothing_is_wrong_and_one_that_judged_is_not() {
     let (code, report) = check(&place, &told);
     assert_eq!((code, &report["judged"]), (Some(0), &json!(2)), "{report:#}");
     assert!(
-        lines(&report, "untried").contains("calls that run programs were not judged"),
+        lines(&report, "untried").contains("calls that run programs were not evaluated"),
         "{report:#}"
     );
     let output = place.run(&told);
     let said = String::from_utf8_lossy(&output.stdout);
-    assert!(said.contains("judged 2 of 2 calls; no problems"), "{said}");
+    assert!(said.contains("evaluated 2 of 2 calls; no problems"), "{said}");
     assert!(said.contains("not tried: "), "{said}");
     // Every evaluation fails: that is no verdict.
     let trap = json!({ "before": "trap" }).to_string();

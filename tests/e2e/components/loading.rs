@@ -52,7 +52,7 @@ fn a_file_too_large_to_be_one_is_not_read() {
     file.as_file().set_len(200 << 20).unwrap();
     let said = refusal("sql-access", file.path());
     assert!(
-        said.contains("it has 209715200 bytes, more than the 67108864"),
+        said.contains("it has 209715200 bytes; at most 67108864 are allowed"),
         "{said}"
     );
 }

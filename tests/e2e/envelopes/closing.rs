@@ -106,7 +106,7 @@ async fn a_success_is_measured_by_the_newest_run_of_each_test_command() {
     );
     assert_eq!(closed["report"]["parts"][0]["label"], "inner");
     let summary = closed["summary"].as_str().unwrap().replace(&part, "env_2");
-    let line = "Child envelopes: env_2 \"inner\" as interrupted (its enclosing envelope was closed), 0 mutations, 1 test run, 0 observed edits.";
+    let line = "Child envelopes: env_2 \"inner\" as interrupted (its parent envelope was closed), 0 mutations, 1 test run, 0 observed edits.";
     assert!(summary.contains(line), "{summary}");
 
     let id = fresh().await;

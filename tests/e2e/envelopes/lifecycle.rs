@@ -304,7 +304,7 @@ async fn parts_are_over_for_everybody_with_the_time_of_the_envelope_around_them(
         );
         let told = place.run(&["ledger", "report", id]);
         let told = String::from_utf8(told.stdout).unwrap();
-        let end = "closed as interrupted: the time of an enclosing envelope ran out.";
+        let end = "closed as interrupted: the time of a parent envelope ran out.";
         assert!(told.lines().nth(1).unwrap().ends_with(end), "{told}");
     }
     let listed = session.ok("envelope_list", json!({"state": "OPEN"})).await;

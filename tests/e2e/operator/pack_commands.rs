@@ -61,7 +61,7 @@ fn what_cannot_be_a_pack_says_why_and_is_not_run() {
     let output = place.run(&["packs", "inspect", path(large.path())]);
     let said = text(&output.stderr);
     assert!(
-        said.contains("it has 209715200 bytes, more than the 67108864"),
+        said.contains("it has 209715200 bytes; at most 67108864 are allowed"),
         "{said}"
     );
 

@@ -57,7 +57,7 @@ fn a_policy_shows_what_it_judges_and_wants_before_it_is_added() {
         assert!(manifest["config_schema"]["properties"]["calls"].is_object());
         for line in [
             "kind      policy",
-            "judges    calls before they run",
+            "evaluates calls before they run",
             "grants.ledger = true",
             "Length of the time window in seconds",
             seen["sha256"].as_str().unwrap(),

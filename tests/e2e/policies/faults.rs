@@ -208,7 +208,7 @@ async fn one_that_cannot_be_loaded_denies_what_it_would_judge() {
     );
     for (source, why) in [
         (describe_trap, "it does not describe itself"),
-        (of(&large), "it has 209715200 bytes, more than the 67108864"),
+        (of(&large), "it has 209715200 bytes; at most 67108864 are allowed"),
         (of(&newer), "needs host API 0.9.0, but this host has 0.1.0"),
         (of(&strange), "imports interfaces that this host does not provide"),
         (

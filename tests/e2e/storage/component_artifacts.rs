@@ -107,16 +107,16 @@ async fn too_large_too_much_and_too_many_are_refused_and_the_rest_is_kept() {
     .await;
     assert_eq!(
         said[0],
-        "artifact is too large: 1048577 bytes, but at most 1048576 are allowed"
+        "artifact is too large: 1048577 bytes; at most 1048576 are allowed"
     );
     assert_eq!(rows(&place), ["log 9", "log 1048576"]);
     let said = keep(&session, "artifact_limits_write", json!({"sizes": vec![mib; 9]})).await;
     let why =
-        "artifact is too large: 9437184 bytes in all artifacts of the call, but at most 8388608 are allowed";
+        "artifact is too large: 9437184 bytes in all artifacts of the call; at most 8388608 are allowed";
     assert_eq!(said[8], why);
     assert_eq!(rows(&place).len(), 10);
     let said = keep(&session, "artifact_limits_write", json!({"sizes": vec![1; 33]})).await;
-    assert_eq!(said[32], "the call already has 32 artifacts, the maximum");
+    assert_eq!(said[32], "the call already has 32 artifacts; at most 32 are allowed");
     assert_eq!(rows(&place).len(), 42);
     let said = keep(&session, "artifact_limits_read", json!({"sizes": [1]})).await;
     assert_eq!(said, ["this tool is read-only"]);

@@ -68,11 +68,11 @@ async fn an_event_that_is_too_large_or_malformed_is_refused() {
         log += &format!("{} {}\n", refusal["code"], refusal["message"]);
     }
     expect![[r#"
-        "LEDGER_EVENT_INVALID" "the event is not well-formed: event-type is a dotted name in lower case"
-        "LEDGER_EVENT_INVALID" "the event is not well-formed: a fingerprint is 64 hex digits in lower case"
-        "LEDGER_EVENT_INVALID" "the event is too large: one name, in bytes: 501 exceeds the maximum of 500"
-        "LEDGER_EVENT_INVALID" "the event is too large: changed entities of a call: 1001 exceeds the maximum of 1000"
-        "LEDGER_EVENT_INVALID" "the event is too large: events of a call: 101 exceeds the maximum of 100"
+        "LEDGER_EVENT_INVALID" "the event is not well-formed: event-type must be a dotted name in lower case"
+        "LEDGER_EVENT_INVALID" "the event is not well-formed: a fingerprint must be 64 hex digits in lower case"
+        "LEDGER_EVENT_INVALID" "the event is too large: one name, in bytes: 501; at most 500 are allowed"
+        "LEDGER_EVENT_INVALID" "the event is too large: changed entities of a call: 1001; at most 1000 are allowed"
+        "LEDGER_EVENT_INVALID" "the event is too large: events of a call: 101; at most 100 are allowed"
     "#]]
     .assert_eq(&log);
     session.close().await;

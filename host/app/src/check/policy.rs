@@ -94,18 +94,21 @@ fn conclude(name: &str, phase: Phase, report: &mut Report) {
         .count();
     report.judged = Some(judged);
     if judged == 0 {
-        let nothing = Finding::new(name, "the policy judged no call, so its verdicts were not tested");
-        report.problem(nothing.remedy("pass --settings with which the policy judges calls"));
+        let nothing = Finding::new(
+            name,
+            "the policy evaluated no call, so its verdicts were not tested",
+        );
+        report.problem(nothing.remedy("pass --settings with which the policy evaluates calls"));
         return;
     }
     let is_let_through = |called: &Called| called.outcome == LET_THROUGH;
     if phase != Phase::Request && !report.calls.iter().any(is_let_through) {
-        let none = Finding::new("results", "no call passed the policy, so no result was judged");
+        let none = Finding::new("results", "no call passed the policy, so no result was evaluated");
         report.untried(none.remedy("pass --settings with which the policy lets a call pass"));
     }
     let others = Finding::new(
         "other calls",
-        "the test calls used only the host's own tools; calls that run programs were not judged",
+        "the test calls used only the host's own tools; calls that run programs were not evaluated",
     );
     report.untried(
         others.remedy("write cases for these calls, and run the cases with `tollgate policies test`"),
@@ -172,7 +175,7 @@ fn judged(
 }
 
 fn failed(name: &str, tool: &str, err: &ToolError) -> Finding {
-    let failed = Finding::new(name, format!("the policy did not judge {tool}: {}", err.message));
+    let failed = Finding::new(name, format!("the policy did not evaluate {tool}: {}", err.message));
     failed.remedy("`--log tollgate=debug` shows what happened")
 }
 

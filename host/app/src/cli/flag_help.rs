@@ -69,7 +69,7 @@ mod tests {
         (
             &["policies backtest"],
             "tools",
-            "recorded calls that are judged again",
+            "recorded calls to evaluate again",
         ),
         (
             &["clients add", "clients print", "healthcheck"],

@@ -322,7 +322,7 @@ fn log_state(catalog: &Catalog) {
     }
     for unloaded in catalog.policies().failures() {
         tracing::error!(
-            "{unloaded}; until it loads, the calls that it judges are refused (with fail_open = true they pass)"
+            "{unloaded}; until it loads, the calls that it evaluates are refused (with fail_open = true they pass)"
         );
     }
     for change in catalog.changes() {

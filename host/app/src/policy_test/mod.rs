@@ -45,7 +45,7 @@ impl End {
     fn look(self) -> anyhow::Result<()> {
         anyhow::ensure!(
             Instant::now() < self.at,
-            "the policy did not finish within {} s; give it fewer calls to judge, or more time with --time",
+            "the policy did not finish within {} s; give it fewer calls, or more time with --time",
             self.time.as_secs()
         );
         Ok(())

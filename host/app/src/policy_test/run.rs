@@ -119,7 +119,7 @@ fn with_history(services: CallServices, policy: &Policy, case: &Case, end: End) 
             if let Err(fault) = answer.said {
                 let tool = &past.request.tool;
                 anyhow::bail!(
-                    "case {:?}: the policy could not judge the call of {tool} in `history`: {}",
+                    "case {:?}: the policy could not evaluate the call of {tool} in `history`: {}",
                     case.name,
                     fault.detail
                 );

@@ -51,7 +51,7 @@ impl Example {
             HypotheticalVerdict::Deny { code, message } => format!("deny {code}: {message}"),
             HypotheticalVerdict::Amend { places } => format!("amend {}", places.join(", ")),
             HypotheticalVerdict::Ask { message } => format!("ask: {message}"),
-            HypotheticalVerdict::Fail { cause } => format!("not judge: {cause}"),
+            HypotheticalVerdict::Fail { cause } => format!("fail: {cause}"),
         }
     }
 }

@@ -19,7 +19,7 @@ const PROCESS_WORDS: &[(&str, &str)] = &[("git", "git access"), ("tests", "the r
 pub fn problems(wants: &[Want]) -> Vec<String> {
     if wants.len() > MAX_WANTS {
         return vec![format!(
-            "it has {} requests (`wants`), more than {MAX_WANTS}",
+            "it has {} requests (`wants`); at most {MAX_WANTS} are allowed",
             wants.len()
         )];
     }

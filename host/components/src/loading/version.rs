@@ -37,7 +37,7 @@ pub enum NotAPack {
     #[error("it is a core module, not a component; build it for wasm32-wasip2")]
     CoreModule,
     /// Too many bytes.
-    #[error("it has {0} bytes, more than the {MAX_SIZE} that are accepted")]
+    #[error("it has {0} bytes; at most {MAX_SIZE} are allowed")]
     TooLarge(u64),
     /// Does not have the expected export.
     #[error("it does not export tollgate:host/{0}; export the world `{1}`")]

@@ -60,7 +60,7 @@ impl Manifest {
         }
         if said.tools.len() > MAX_TOOLS {
             problems.push(format!(
-                "it has {} tools, more than {MAX_TOOLS}",
+                "it has {} tools; at most {MAX_TOOLS} are allowed",
                 said.tools.len()
             ));
         }

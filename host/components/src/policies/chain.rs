@@ -438,7 +438,7 @@ impl Denied {
             cause = fault.cause.phrase(),
             detail = fault.detail,
             fail_open = member.fail_open,
-            "a policy did not judge a call"
+            "a policy did not evaluate a call"
         );
         Denied {
             policy: policy.to_owned(),

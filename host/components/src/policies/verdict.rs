@@ -69,7 +69,7 @@ impl Cause {
             Cause::Deadline => "ran out of time",
             Cause::Memory => "exceeded its memory limit",
             Cause::Crash => "crashed",
-            Cause::CannotJudge => "could not judge the call",
+            Cause::CannotJudge => "could not evaluate the call",
             Cause::BadAmendment => "changed the arguments to values that the tool does not accept",
             Cause::Host => "could not be called, because the host failed",
         }

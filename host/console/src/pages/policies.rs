@@ -46,11 +46,11 @@ pub(crate) async fn show(State(console): State<Arc<Console>>, Extension(viewer):
         refreshes: false,
         waiting,
         body: html! {
-            (layout::title("Policies", "Policies judge calls before they run, and results before they are returned. Figures of the last 14 days."))
+            (layout::title("Policies", "Policies evaluate calls before they run, and results before they are returned. Figures of the last 14 days."))
             section.card aria-labelledby="policies-title" {
                 header { h2 #policies-title { "Verdicts" } }
                 @if configured.is_empty() && lines.is_empty() {
-                    (layout::empty("No policy judges calls.", "tollgate policies add NAME adds one; tollgate policies list shows those built in."))
+                    (layout::empty("No policy is configured.", "tollgate policies add NAME adds one; tollgate policies list shows those built in."))
                 } @else { (table(&configured, &lines, &days)) }
                 (parts::counted_from(counted_from))
             }
@@ -98,8 +98,8 @@ fn table(configured: &[PolicyRow], lines: &Lines, days: &[String]) -> Markup {
     html! {
         div.scroll { table.figures {
             thead { tr {
-                th scope="col" { "Policy" } th scope="col" { "Mode" } th scope="col" { "Judges" }
-                th.ms scope="col" { "Judged" } th.ms scope="col" { "Denied" } th.ms scope="col" { "Asked" } th.ms scope="col" { "Failed" }
+                th scope="col" { "Policy" } th scope="col" { "Mode" } th scope="col" { "Evaluates" }
+                th.ms scope="col" { "Evaluated" } th.ms scope="col" { "Denied" } th.ms scope="col" { "Asked" } th.ms scope="col" { "Failed" }
                 th.ms scope="col" { "Median" } th.ms scope="col" { "p99" } th scope="col" { "Denied, 14 days" }
             } }
             tbody {

@@ -57,7 +57,7 @@ impl Collector for Vitals {
     fn encode(&self, mut encoder: DescriptorEncoder<'_>) -> fmt::Result {
         let encoder = &mut encoder;
         let denials = by_policy(&self.denials);
-        let help = "Verdicts of policies that refused a call, including failures to judge.";
+        let help = "Verdicts of policies that refused a call, including failures to evaluate.";
         counters(encoder, "tollgate_policy_denials", help, "policy", denials)?;
         let instances = by_policy(&self.instances);
         let help = "Instances of policies that were created in advance and wait for calls.";

@@ -245,7 +245,10 @@ fn call<T: Tool>(cx: &CoreCx<'_>, arguments: &str) -> Result<Reply, CoreError> {
     let tool: T = serde_json::from_str(arguments).map_err(|err| {
         ToolError::new(
             "INVALID_ARGUMENTS",
-            format!("the arguments do not fit {}: {err}", T::NAME),
+            format!(
+                "the arguments of {} do not match the tool's input schema: {err}",
+                T::NAME
+            ),
         )
     })?;
     let output = tool.run(cx)?;

@@ -132,10 +132,10 @@ impl Runtime {
 }
 
 fn panicked(op_id: &str) -> Failure {
-    tracing::error!(op_id, "the host panicked while a call was judged");
+    tracing::error!(op_id, "the host panicked while a call was evaluated");
     Failure::host(ToolError::new(
         "HOST_FAILED",
-        "the host failed while the call was judged; nothing was changed",
+        "the host failed while the call was evaluated; nothing was changed",
     ))
 }
 

@@ -77,7 +77,10 @@ impl approvals::Host for View<'_> {
     ) -> Result<bool, ApprovalError> {
         let answer = self.answer(status, by, note)?;
         if key.is_empty() || key.len() > MAX_KEY {
-            return Err(ApprovalError::Invalid(format!("a key has 1 to {MAX_KEY} bytes")));
+            return Err(ApprovalError::Invalid(format!(
+                "the key has {} bytes, but must have 1 to {MAX_KEY}",
+                key.len()
+            )));
         }
         let component = self.namespace.pack();
         if let Some(sitting) = self.judging()? {
@@ -189,7 +192,7 @@ impl View<'_> {
             Status::Withdrawn => ApprovalStatus::Withdrawn,
             Status::Pending | Status::Expired => {
                 return Err(ApprovalError::Invalid(
-                    "a decision is approved, rejected or withdrawn".to_owned(),
+                    "a decision must be approved, rejected or withdrawn".to_owned(),
                 ));
             }
         };

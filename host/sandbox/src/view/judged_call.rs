@@ -39,7 +39,7 @@ impl judged_call::Host for View<'_> {
     fn bind_question(&mut self, key: String) -> wasmtime::Result<Result<(), String>> {
         let Some(judged) = &self.facts.judged else {
             return Ok(Err(
-                "only a policy that judges a call can ask a question".to_owned()
+                "only a policy that evaluates a call can ask a question".to_owned()
             ));
         };
         Ok(check_key(&key)
@@ -50,7 +50,7 @@ impl judged_call::Host for View<'_> {
     fn propose(&mut self, arguments: String) -> wasmtime::Result<Result<(), String>> {
         let Some(judged) = &self.facts.judged else {
             return Ok(Err(
-                "only a policy that judges a call can propose arguments".to_owned()
+                "only a policy that evaluates a call can propose arguments".to_owned()
             ));
         };
         if arguments.len() > MAX_ARGUMENTS {

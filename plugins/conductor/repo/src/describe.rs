@@ -102,7 +102,7 @@ pub enum Fault {
     },
     /// Longer than [`MAX_DESCRIPTION`].
     #[error(
-        "the description of {} has {length} characters, but at most {MAX_DESCRIPTION} are allowed",
+        "the description of {} has {length} characters; at most {MAX_DESCRIPTION} are allowed",
         path::show(path)
     )]
     TooLong {

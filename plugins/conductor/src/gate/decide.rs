@@ -40,7 +40,7 @@ pub(crate) fn unmet(gate: &Gate, said: &Said<'_>, facts: &Facts) -> Option<Strin
         Gate::ChangedFilesMinimum(min) => with_git(facts, |git| {
             let count = git.changed.iter().filter(|change| !change.undone).count();
             (count < *min as usize)
-                .then(|| format!("{} changed, but the minimum is {min}", counted(count, "file")))
+                .then(|| format!("{} changed; at least {min} must change", counted(count, "file")))
         }),
         Gate::FileExists(paths) => existence(facts, paths, true),
         Gate::FileNotExists(paths) => existence(facts, paths, false),
@@ -59,12 +59,12 @@ pub(crate) fn unmet(gate: &Gate, said: &Said<'_>, facts: &Facts) -> Option<Strin
         Gate::DiffMaxLines(max) => with_all(facts, |git| {
             let lines = sum(git, |change| change.most.max(change.lines));
             (lines > u64::from(*max))
-                .then(|| format!("{} changed, but the maximum is {max}", counted(lines, "line")))
+                .then(|| format!("{} changed; at most {max} may change", counted(lines, "line")))
         }),
         Gate::DiffMinLines(min) => with_git(facts, |git| {
             let lines = sum(git, |change| change.lines);
             (lines < u64::from(*min))
-                .then(|| format!("{} changed, but the minimum is {min}", counted(lines, "line")))
+                .then(|| format!("{} changed; at least {min} must change", counted(lines, "line")))
         }),
         Gate::CommitExists => with_git(facts, |git| match said.commit {
             Some(hash) => commit::fault(git, hash, said.evidence, &facts.rules),

@@ -78,10 +78,10 @@ impl Gate {
                 format!("`{}` succeeds and prints something that matches /{regex}/", shell(command))
             }
             Gate::JsonSchemaValid(Source::File(path), _) => {
-                format!("{path} is JSON that fits the step's schema")
+                format!("{path} is JSON that matches the step's schema")
             }
             Gate::JsonSchemaValid(Source::Evidence(key), _) => {
-                format!("the evidence {key} fits the step's schema")
+                format!("the evidence {key} matches the step's schema")
             }
             Gate::HumanApproval => "a person has approved the step with step_approve before you submit".to_owned(),
         }

@@ -196,7 +196,7 @@ fn none_holds() {
         gate file_lacks: out.json contains something that matches /[a-z]/
         gate reachable: no entry point leads to a
         gate no_uncommitted_changes: not committed: "secret/0\n", "secret/1\n", "secret/2\n", "secret/3\n", "secret/4\n", "secret/5\n", "secret/6\n", "secret/7\n", "secret/8\n", "secret/9\n", "secret/10\n", "secret/11\n"
-        gate diff_max_lines: 12 lines changed, but the maximum is 10
+        gate diff_max_lines: 12 lines changed; at most 10 may change
         diff_min_lines: holds
         gate commit_exists: commit abcdef1 is not part of the current branch
         gate command_exit_0: `pytest`: it ended with exit code 1: 1 failed
@@ -221,7 +221,7 @@ fn none_holds() {
         gate criteria_checklist_complete: criteria_checklist is not true for c1, c2
         changed_files_allowlist: holds
         forbid_paths: holds
-        gate changed_files_minimum: 0 files changed, but the minimum is 2
+        gate changed_files_minimum: 0 files changed; at least 2 must change
         gate file_exists: a does not exist; b does not exist
         file_not_exists: holds
         gate file_contains: out.json does not contain "["
@@ -229,7 +229,7 @@ fn none_holds() {
         gate reachable: no entry point leads to a
         no_uncommitted_changes: holds
         diff_max_lines: holds
-        gate diff_min_lines: 0 lines changed, but the minimum is 5
+        gate diff_min_lines: 0 lines changed; at least 5 must change
         gate commit_exists: commit abcdef1 is not in the repository
         gate command_exit_0: `pytest`: it was killed: 
         gate command_output_contains: `pytest`: it was killed: 

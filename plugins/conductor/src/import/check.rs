@@ -107,7 +107,7 @@ fn check_steps(bundle: &Bundle, refusals: &mut Refusals) {
     let startable = bundle.job.status != Status::Ready || !steps.is_empty();
     if !in_order || !fits || !startable {
         let fault = format!(
-            "the steps' statuses do not fit a job that is {}",
+            "the steps' statuses do not match a job that is {}",
             bundle.job.status
         );
         refusals.add(Reason::Bundle(fault));

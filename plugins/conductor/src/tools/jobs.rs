@@ -119,7 +119,7 @@ impl Tool for JobGet {
         let wanted = self.attempts.unwrap_or(0);
         if wanted > 20 {
             return Err(
-                Reason::argument("attempts", format!("is {wanted}, but at most 20 are shown")).into(),
+                Reason::argument("attempts", format!("is {wanted}; at most 20 are allowed")).into(),
             );
         }
         let job = find_job(&cx.db, &self.job_id)?;

@@ -52,7 +52,7 @@ fn blocks_that_are_too_large_are_refused_and_nothing_is_lost() {
         json!({"block_type": "OUTPUT", "content": "x".repeat(5 << 20)}),
     );
     expect![
-        "INVALID_ARGUMENTS: content has 5242880 characters, more than the allowed 262144; and 1 more reason"
+        "INVALID_ARGUMENTS: content has 5242880 characters; at most 262144 are allowed; and 1 more reason"
     ]
     .assert_eq(&huge.unwrap_err().to_string());
     for _ in 0..8 {
@@ -62,7 +62,7 @@ fn blocks_that_are_too_large_are_refused_and_nothing_is_lost() {
         "context_add_block",
         json!({"block_type": "OUTPUT", "content": "one more"}),
     );
-    expect!["INVALID_ARGUMENTS: content has 2097160 bytes together with the job's other blocks, more than the allowed 2097152"]
+    expect!["INVALID_ARGUMENTS: content has 2097160 bytes together with the job's other blocks; at most 2097152 are allowed"]
         .assert_eq(&full.unwrap_err().to_string());
     let found = bench.reply("context_search", json!({"query": "one"}));
     assert_eq!(found["total"], 0);

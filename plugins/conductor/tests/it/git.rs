@@ -56,8 +56,8 @@ fn gates_on_changes_see_what_git_sees() {
         json!({"commit_hash": commit["commit_hash"], "evidence": {"notes": "n", "changed_files": ["./src/a.py"]}}),
     );
     expect![[r#"
-        false ["gate changed_files_minimum: 0 files changed, but the minimum is 1","gate diff_min_lines: 0 lines changed, but the minimum is 2","gate commit_exists: commit_hash is missing"] null null
-        false ["gate changed_files_allowlist: changed outside of src/**: a.txt","gate forbid_paths: these must not change: src/deep/x.lock","gate diff_max_lines: 7 lines changed, but the maximum is 5","gate no_uncommitted_changes: not committed: a.txt, src/deep/x.lock","gate commit_exists: commit 0123456 is not in the repository","changed_files lists files that Git does not show as changed: ghost.py"] ["changed, but not in changed_files: src/deep/x.lock"] null
+        false ["gate changed_files_minimum: 0 files changed; at least 1 must change","gate diff_min_lines: 0 lines changed; at least 2 must change","gate commit_exists: commit_hash is missing"] null null
+        false ["gate changed_files_allowlist: changed outside of src/**: a.txt","gate forbid_paths: these must not change: src/deep/x.lock","gate diff_max_lines: 7 lines changed; at most 5 may change","gate no_uncommitted_changes: not committed: a.txt, src/deep/x.lock","gate commit_exists: commit 0123456 is not in the repository","changed_files lists files that Git does not show as changed: ghost.py"] ["changed, but not in changed_files: src/deep/x.lock"] null
         false ["gate no_uncommitted_changes: not committed: src/a.py","gate commit_exists: commit OLD was there before the step began"] ["changed, but not in changed_files: src/a.py"] null
         "S1: add a\n" ["src/a.py"]
         true [] null null
@@ -163,7 +163,7 @@ fn what_was_there_before_the_step_is_not_its_change() {
         ok files=[{"path":"new.txt","lines":1,"new":true}] total=1 lines=1
         true [] ["changed, but not in changed_files: new.txt"] null
         ok files=[] total=0
-        false ["gate changed_files_minimum: 0 files changed, but the minimum is 1"] null null
+        false ["gate changed_files_minimum: 0 files changed; at least 1 must change"] null null
         ok files=[{"path":"new.txt","lines":2,"new":false}] total=1
         true [] ["changed, but not in changed_files: new.txt"] null
     "#]]
@@ -439,7 +439,7 @@ fn before_the_first_commit_everything_is_new() {
         err NOT_FOUND: there is no commit HEAD
           - NOT_FOUND: there is no commit HEAD
         ok files=[{"path":"a.txt","lines":2,"new":true}]
-        false ["gate changed_files_minimum: 0 files changed, but the minimum is 1"] null null
+        false ["gate changed_files_minimum: 0 files changed; at least 1 must change"] null null
         ok files=[{"path":"new.txt","lines":2,"new":true}]
         true [] ["changed, but not in changed_files: new.txt"] null
     "#]]

@@ -123,7 +123,7 @@ fn a_bug_is_not_fixed_by_its_test_or_by_a_note() {
     bench.write("notes.md", "x\n");
     let reply = report(&bench, &[], json!(null), false);
     assert!(
-        reasons(&reply).contains("1 line changed, but the maximum is 0"),
+        reasons(&reply).contains("1 line changed; at most 0 may change"),
         "{reply}"
     );
     std::fs::remove_file(bench.path("notes.md")).unwrap();

@@ -215,7 +215,7 @@ fn checkpoints_count_as_steps() {
         .unwrap_err();
     assert_eq!(
         refused.message,
-        "steps has 120 steps with their checkpoints, more than the allowed 100"
+        "steps has 120 steps with their checkpoints; at most 100 are allowed"
     );
     let chain = bench.reply("plan_propose_steps", json!({"steps": &steps[..80]}));
     assert_eq!(chain["steps"].as_array().unwrap().len(), 96);
@@ -421,7 +421,7 @@ fn obvious_forms_are_understood() {
     expect![[r#"
         ok step.required_evidence={"changed_files":"array","speed":"string","tests_passed":"boolean"}
         ok stored=2
-        err INVALID_ARGUMENTS: the arguments do not fit plan_set_risks: unknown field `risc`, expected `risk` or `mitigation` at line 1 column 17
+        err INVALID_ARGUMENTS: the arguments of plan_set_risks do not match the tool's input schema: unknown field `risc`, expected `risk` or `mitigation` at line 1 column 17
         ok stored=["constraints","unknowns","architecture","risks"]
         ok plan.risks=[{"risk":"slow"}] plan.unknowns=["who"]
     "#]].assert_eq(&log);

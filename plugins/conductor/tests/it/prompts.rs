@@ -150,7 +150,7 @@ fn the_prompts_for_people_say_where_a_job_stands() {
         Plan this job: Export reports / Call conductor_init with a title, this goal, and repo_root if there is a repository.
         Continue planning the job JOB (PLANNING): Export reports as CSV / Call conductor_next_questions with this job_id.
         INVALID_ARGUMENTS: goal is blank
-        INVALID_ARGUMENTS: the arguments do not fit plan_job: missing field `goal` at line 1 column 2
+        INVALID_ARGUMENTS: the arguments do not match the prompt plan_job: missing field `goal` at line 1 column 2
         Execute the job JOB, "Export" (0 steps, PLANNING): Export reports as CSV / The job is not ready: tell the user, and continue only after job_set_ready accepts it.
         Execute the job JOB, "Export" (1 steps, READY): Export reports as CSV / Call job_start, then job_next_step_prompt.
         Execute the job JOB, "Export" (1 steps, PAUSED): Export reports as CSV / The job is paused: tell the user why (job_get), and call job_resume only when they say so. Step 1 of 1 is next: S1, one.

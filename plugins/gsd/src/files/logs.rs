@@ -186,7 +186,7 @@ impl fmt::Display for Damage {
             Damage::Edited { event, .. } => {
                 write!(
                     f,
-                    "was edited: its hash does not fit its command and arguments ({event})"
+                    "was edited: its hash does not match its command and arguments ({event})"
                 )
             }
         }

@@ -110,7 +110,7 @@ fn a_damaged_line_is_named_and_can_be_restored_or_set_aside() {
     let whole = read(&origin, EVENTS);
     let edited = whole.replacen("Do.", "Did.", 1);
     std::fs::write(clone.path().join(EVENTS), &edited).unwrap();
-    let message = "line 3 of .gsd/event-log.jsonl was edited: its hash does not fit its command and arguments \
+    let message = "line 3 of .gsd/event-log.jsonl was edited: its hash does not match its command and arguments \
                    (plan-task of M01/S01/T01 at 2026-01-01T00:00:03.000Z)";
     for line in ["plan M09", "gsd_import"] {
         let err = refusal(&session, line);

@@ -79,7 +79,7 @@ fn ten_thousand_tasks_in_a_slice() {
     assert!(
         err.blockers
             .iter()
-            .any(|blocker| blocker.message == "tasks has 10000 entries, more than the allowed 999"),
+            .any(|blocker| blocker.message == "tasks has 10000 entries; at most 999 are allowed"),
         "{:?}",
         err.blockers.first()
     );

@@ -162,14 +162,14 @@ fn arguments_of_the_wrong_shape_are_refused_by_name() {
         task_create nonsense
         "#,
         expect![[r#"
-            err INVALID_ARGUMENTS: the arguments do not fit task_get: missing field `task_id` at line 1 column 2
-            err INVALID_ARGUMENTS: the arguments do not fit task_get: unknown field `verbose`, expected one of `task_id`, `include_events_limit`, `include_spec_markdown`, `actor`, `actor_role` at line 1 column 30
-            err INVALID_ARGUMENTS: the arguments do not fit task_get: invalid type: integer `1`, expected a string at line 1 column 13
-            err INVALID_ARGUMENTS: the arguments do not fit task_list: `done` is not one of spec_draft, spec_review, execution_ready, executing, spec_gate, quality_gate, awaiting_approval, ready_to_resume, completed, failed, circuit_open at line 1 column 17
-            err INVALID_ARGUMENTS: the arguments do not fit task_start_attempt: `spec_gate` is not one of executing at line 1 column 41
-            err INVALID_ARGUMENTS: the arguments do not fit task_request_approval: `approved` is not one of pending at line 1 column 138
-            err INVALID_ARGUMENTS: the arguments do not fit task_create: invalid length 0, expected struct TaskCreate with 8 elements at line 1 column 2
-            err INVALID_ARGUMENTS: the arguments do not fit task_create: expected ident at line 1 column 2
+            err INVALID_ARGUMENTS: the arguments of task_get do not match the tool's input schema: missing field `task_id` at line 1 column 2
+            err INVALID_ARGUMENTS: the arguments of task_get do not match the tool's input schema: unknown field `verbose`, expected one of `task_id`, `include_events_limit`, `include_spec_markdown`, `actor`, `actor_role` at line 1 column 30
+            err INVALID_ARGUMENTS: the arguments of task_get do not match the tool's input schema: invalid type: integer `1`, expected a string at line 1 column 13
+            err INVALID_ARGUMENTS: the arguments of task_list do not match the tool's input schema: `done` is not one of spec_draft, spec_review, execution_ready, executing, spec_gate, quality_gate, awaiting_approval, ready_to_resume, completed, failed, circuit_open at line 1 column 17
+            err INVALID_ARGUMENTS: the arguments of task_start_attempt do not match the tool's input schema: `spec_gate` is not one of executing at line 1 column 41
+            err INVALID_ARGUMENTS: the arguments of task_request_approval do not match the tool's input schema: `approved` is not one of pending at line 1 column 138
+            err INVALID_ARGUMENTS: the arguments of task_create do not match the tool's input schema: invalid length 0, expected struct TaskCreate with 8 elements at line 1 column 2
+            err INVALID_ARGUMENTS: the arguments of task_create do not match the tool's input schema: expected ident at line 1 column 2
         "#]],
     );
 }

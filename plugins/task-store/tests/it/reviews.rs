@@ -91,7 +91,7 @@ fn findings_are_kept_and_checked() {
             err INVALID_ARGUMENTS: findings[0].message is blank; and 1 more reason -> task_recover {"task_id":"tsk_1"}
               - INVALID_ARGUMENTS (findings[0].message): findings[0].message is blank
               - INVALID_ARGUMENTS (findings[1].file): findings[1].file is blank
-            err INVALID_ARGUMENTS: the arguments do not fit task_append_review: missing field `message` at line 1 column 152
+            err INVALID_ARGUMENTS: the arguments of task_append_review do not match the tool's input schema: missing field `message` at line 1 column 152
             ok {"events":[{"id":7,"event_id":7,"task_id":"tsk_1","attempt_id":"att_1","event_type":"attempt.finished","actor":"hand","actor_role":"executor","payload":{"before":{"status":"running"},"after":{"id":"att_1","attempt_id":"att_1","task_id":"tsk_1","ordinal":1,"phase":"executing","runtime":"local","executor_kind":"builder","status":"succeeded","escalate":false,"started_at":"2026-01-01T00:00:05.000Z","finished_at":"2026-01-01T00:00:07.000Z"}},"created_at":"2026-01-01T00:00:07.000Z"},{"id":8,"event_id":8,"task_id":"tsk_1","attempt_id":"att_1","event_type":"review.appended","actor":"eye","actor_role":"quality_reviewer","payload":{"after":{"id":"rev_2","review_id":"rev_2","task_id":"tsk_1","attempt_id":"att_1","review_type":"quality","reviewer_ref":"eye","verdict":"blocked","summary":"no","finding_count":2,"spec_revision":1,"created_at":"2026-01-01T00:00:08.000Z","findings":[{"severity":"critical","message":"it panics","file":"a.rs","line":3},{"severity":"minor","message":"a typo","artifact_uri":"out.diff"}]}},"created_at":"2026-01-01T00:00:08.000Z"}],"has_more":false}
         "#]],
     );

@@ -99,7 +99,7 @@ fn a_forbidden_call_says_who_may() {
               - ROLE_FORBIDDEN (actor_role): orchestrator may not call task_resolve_approval
             err ROLE_FORBIDDEN: human may not call task_record_checkpoint {"role":"human","tool":"task_record_checkpoint","allowed_roles":["orchestrator","executor","spec_reviewer","quality_reviewer","gateway"]} -> task_list {}
               - ROLE_FORBIDDEN (actor_role): human may not call task_record_checkpoint
-            err INVALID_ARGUMENTS: the arguments do not fit task_get: `nobody` is not one of orchestrator, executor, spec_reviewer, quality_reviewer, gateway, human at line 1 column 44
+            err INVALID_ARGUMENTS: the arguments of task_get do not match the tool's input schema: `nobody` is not one of orchestrator, executor, spec_reviewer, quality_reviewer, gateway, human at line 1 column 44
         "#]],
     );
 }

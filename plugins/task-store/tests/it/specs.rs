@@ -50,12 +50,12 @@ fn inputs_are_bounded_and_no_scalars() {
         (deep, "spec.inputs is nested deeper than 16 levels"),
         (
             json!(vec!["x"; 101]),
-            "spec.inputs has 101 entries, more than the allowed 100",
+            "spec.inputs has 101 entries; at most 100 are allowed",
         ),
         (json!([""]), "spec.inputs[0] is blank"),
         (
             json!({"a": "x".repeat(70_000)}),
-            "spec has 70012 bytes, more than the allowed 65536",
+            "spec has 70012 bytes; at most 65536 are allowed",
         ),
     ] {
         let err = refusal(&session, &create(&json!({"inputs": inputs})));

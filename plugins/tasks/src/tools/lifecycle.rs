@@ -184,7 +184,7 @@ impl CloseTask {
     fn patch(&self, write: &mut Write<'_>, task: &str) -> Result<(), ToolError> {
         if self.patches.len() > MAX_OPERATIONS {
             let fault = format!(
-                "has {} entries, more than the allowed {MAX_OPERATIONS}",
+                "has {} entries; at most {MAX_OPERATIONS} are allowed",
                 self.patches.len()
             );
             return Err(Reason::input("patches", fault).into());

@@ -86,7 +86,7 @@ impl Move {
                 let fault = format!("is {}, which is the moved step or below it", parent.path);
                 refusals.add(Reason::input("parent_step", fault));
             } else if parent.path.steps.len() + height(&write.scope, &step.record.id)? > MAX_DEPTH {
-                let fault = format!("would nest steps deeper than {MAX_DEPTH}, the maximum");
+                let fault = format!("would nest steps more than {MAX_DEPTH} levels deep");
                 refusals.add(Reason::input("parent_step", fault));
             }
         }

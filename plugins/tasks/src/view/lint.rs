@@ -330,7 +330,7 @@ impl Linter<'_> {
                 None => self.call("tasks_next", json!({})),
             };
             let target = stalest.as_deref().unwrap_or(&head.id);
-            let message = format!("{active} tasks are ACTIVE, more than {limit}");
+            let message = format!("{active} tasks are ACTIVE; at most {limit} are recommended");
             self.add("ACTIVE_LIMIT_EXCEEDED", Severity::Warning, target, message, patch);
         }
         Ok(())

@@ -269,7 +269,7 @@ impl<'a> Write<'a> {
         let body = serde_json::to_string(record).map_err(|_| DbError::Internal)?;
         if body.len() > MAX_RECORD_BYTES {
             let fault = format!(
-                "is too large: {} {} has {} bytes, more than the allowed {MAX_RECORD_BYTES}",
+                "is too large: {} {} has {} bytes; at most {MAX_RECORD_BYTES} are allowed",
                 T::KIND,
                 columns.id,
                 body.len()

@@ -15,7 +15,7 @@ fn too_many_steps_leave_nothing() {
     )
     .unwrap_err();
     assert_eq!(err.code, "INVALID_ARGUMENTS");
-    assert_eq!(err.message, "steps has 10000 entries, more than the allowed 500");
+    assert_eq!(err.message, "steps has 10000 entries; at most 500 are allowed");
     assert_eq!(
         ok(&session, r#"radar {"task": "TASK-001"}"#)["progress"]["total"],
         3
@@ -40,7 +40,7 @@ fn large_and_blank_texts_are_refused() {
     let err = call_tool(&session, "tasks_note", note).unwrap_err();
     assert_eq!(
         err.message,
-        "note has 1000000 characters, more than the allowed 16000"
+        "note has 1000000 characters; at most 16000 are allowed"
     );
     for note in ["", "  \n"] {
         let err = call_tool(&session, "tasks_note", json!({"task": "TASK-001", "note": note})).unwrap_err();

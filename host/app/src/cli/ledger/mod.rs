@@ -121,7 +121,7 @@ struct Shown {
     /// Show all verdicts of policies, including those that pass
     #[arg(long)]
     verdicts: bool,
-    /// Only operations that this policy judged, with all of its verdicts
+    /// Only operations that this policy evaluated, with all of its verdicts
     #[arg(long, value_name = "NAME")]
     policy: Option<String>,
 }

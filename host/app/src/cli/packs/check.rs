@@ -20,7 +20,8 @@ const MAX_ARGUMENTS_CHARS: usize = 60;
 
 /// Runs the component in a temporary data directory, with everything that it requests, and with copies of the
 /// directories that `--workspace` names. Each tool and prompt is called with arguments generated from its schema: with
-/// as few as possible, and with all. Each resource is read and each list of values is requested. A policy judges calls.
+/// as few as possible, and with all. Each resource is read and each list of values is requested. A policy evaluates
+/// calls.
 #[derive(Debug, Args)]
 pub(in crate::cli) struct Check {
     /// The component, a pack or a policy: a file, the name of a built-in one, https://…, or oci://HOST/NAME:TAG
@@ -122,7 +123,7 @@ fn tell(report: &Report) -> String {
         (problems, notes) => format!("{}, {}", counted(problems, "problem"), counted(notes, "note")),
     };
     let judged = report.judged.map_or_else(String::new, |judged| {
-        format!("judged {judged} of {}; ", counted(report.calls.len(), "call"))
+        format!("evaluated {judged} of {}; ", counted(report.calls.len(), "call"))
     });
     format!(
         "{what}, {} bytes, sha256 {}\n{calls}{judged}{verdict}{}",

@@ -151,7 +151,7 @@ pub(in crate::cli) fn tell(inspection: &Inspection, workspaces: &[String]) -> St
                 Phase::Response => "results",
                 Phase::Both => "calls before they run, and results",
             };
-            lines.push(field("judges", judges));
+            lines.push(field("evaluates", judges));
             lines.push(tables(&manifest.migrations));
             lines.push(wants(inspection, workspaces));
             let schema = manifest.config_schema.as_ref();

@@ -21,7 +21,8 @@ use crate::cli::packs::{accept, tell};
 use crate::cli::{self, Global, file, out};
 
 /// A policy asks for grants, and you give them. If a grant is missing or the policy would not load with
-/// these settings, nothing is changed. Running servers load the policy by themselves, and from then on it judges.
+/// these settings, nothing is changed. Running servers load the policy by themselves, and the policy then evaluates
+/// calls.
 #[derive(Debug, Args)]
 pub(in crate::cli) struct Add {
     #[command(flatten)]

@@ -22,8 +22,8 @@ const RECORDING_ADVICE: &str =
     "To record arguments from now on, which may hold secrets: [artifacts] enabled = true, arguments = true";
 
 /// Nothing in the data directory is changed, and hosts may keep running. The policy sees only calls whose arguments
-/// were recorded: [artifacts] enabled = true and arguments = true, and results = true for policies that judge results.
-/// Both may hold secrets, and are off unless you switch them on.
+/// were recorded: [artifacts] enabled = true and arguments = true, and results = true for policies that evaluate
+/// results. Both may hold secrets, and are off unless you switch them on.
 #[derive(Debug, Args)]
 pub(in crate::cli) struct Backtest {
     /// A component, or the name of a policy that is built in or configured; a configured one has its settings
@@ -175,7 +175,7 @@ fn notes(replay: &Replay) -> Vec<String> {
     }
     if replay.without_result > 0 {
         notes.push(format!(
-            "For {}, only the request was judged: the result was not recorded, or does not come from the tool.",
+            "For {}, only the request was evaluated: the result was not recorded, or does not come from the tool.",
             counted(replay.without_result, "call")
         ));
     }
@@ -188,7 +188,7 @@ fn notes(replay: &Replay) -> Vec<String> {
     }
     if replay.not_judged > 0 {
         notes.push(format!(
-            "Not replayed: {} to tools or in phases that the policy does not judge.",
+            "Not replayed: {} to tools or in phases that the policy does not evaluate.",
             counted(replay.not_judged, "call")
         ));
     }

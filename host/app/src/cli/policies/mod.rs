@@ -20,11 +20,11 @@ pub(super) use add::try_out;
 
 #[derive(Debug, Subcommand)]
 pub(super) enum Policies {
-    /// Show the policies in the order in which they judge, the tools that each judges, and why any did not load
+    /// Show the policies in the order in which they evaluate calls, the tools of each, and why any did not load
     List,
     /// Show a component and the grants that it asks for, without adding it
     Inspect(Inspect),
-    /// Let a policy judge calls in a temporary host, and report all problems
+    /// Let a policy evaluate calls in a temporary host, and report all problems
     Check(Check),
     /// Add a policy to the configuration, with the grants that you give it
     Add(add::Add),
@@ -36,7 +36,7 @@ pub(super) enum Policies {
     Remove(remove::Remove),
     /// Test a policy on cases from a file
     Test(test::Test),
-    /// Show how a policy would have judged recorded calls
+    /// Show how a policy would have evaluated recorded calls
     Backtest(backtest::Backtest),
 }
 

@@ -778,12 +778,12 @@ pub(in crate::config) const KEYS: &[Key] = &[
     table(
         "policies",
         Kind::Names,
-        "Policies, which judge calls (docs/policies.md). Without any, no call is judged.",
+        "Policies, which evaluate calls (docs/policies.md). Without any, no call is evaluated.",
     ),
     table(
         "policies.*",
         Kind::Table,
-        "One policy. `tollgate policies list` shows the order, and which tools each policy judges.",
+        "One policy. `tollgate policies list` shows the order, and the tools whose calls each policy evaluates.",
     ),
     open(
         "policies.*.source",
@@ -809,26 +809,26 @@ pub(in crate::config) const KEYS: &[Key] = &[
         "policies.*.fail_open",
         Kind::Bool,
         "false",
-        "Let calls pass that the policy cannot judge.",
+        "Let calls pass that the policy cannot evaluate.",
     ),
     key(
         "policies.*.phase",
         Kind::OneOf(&["request", "response", "both"]),
         "\"both\"",
-        "Part of a call that the policy judges.",
+        "Part of a call that the policy evaluates.",
     ),
     open(
         "policies.*.tools",
         Kind::Globs,
         "every tool",
         "[\"task_*\"]",
-        "Globs of the tools that the policy judges.",
+        "Globs of the tools whose calls the policy evaluates.",
     ),
     key(
         "policies.*.order",
         Kind::Count(1_000_000),
         "100",
-        "Place in the chain. Policies with lower numbers judge first.",
+        "Place in the chain. Policies with lower numbers come first.",
     ),
     table(
         "policies.*.grants",

@@ -76,7 +76,7 @@ pub(super) fn tell(judged: &Judged) -> String {
         ("ask", true) => "would have asked about",
         ("amend", false) => "changed",
         ("amend", true) => "would have changed",
-        _ => "could not judge",
+        _ => "could not evaluate",
     };
     let codes = match judged.codes.is_empty() {
         true => String::new(),

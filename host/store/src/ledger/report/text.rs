@@ -161,7 +161,7 @@ fn how(state: State) -> &'static str {
 /// Reason for an end by time, in words.
 fn over(closed_by: &str) -> &str {
     match closed_by {
-        "PARENT_CLOSED" => "the time of an enclosing envelope ran out",
+        "PARENT_CLOSED" => "the time of a parent envelope ran out",
         other => reason(other),
     }
 }
@@ -228,7 +228,7 @@ fn reason(closed_by: &str) -> &str {
         "DISCONNECTED" => "its client disconnected",
         "HOST_GONE" => "its host process ended",
         "HOST_STOPPED" => "its host was stopped",
-        "PARENT_CLOSED" => "its enclosing envelope was closed",
+        "PARENT_CLOSED" => "its parent envelope was closed",
         other => other,
     }
 }

@@ -153,6 +153,6 @@ fn every_fault_of_a_description_is_named() {
         the description of src/a.py is empty
         the description of src/b.py only repeats its name
         the description of src/c.py has more than one line
-        the description of src/c.py has 310 characters, but at most 200 are allowed"#]]
+        the description of src/c.py has 310 characters; at most 200 are allowed"#]]
     .assert_eq(&faults.join("\n"));
 }

@@ -417,7 +417,7 @@ fn an_envelope_whose_time_is_over_is_not_open() {
         (
             State::ClosedInterrupted,
             "PARENT_CLOSED",
-            "closed as interrupted: the time of an enclosing envelope ran out. at most 600 s.",
+            "closed as interrupted: the time of a parent envelope ran out. at most 600 s.",
         ),
     ] {
         envelope.standing.state = state;
@@ -456,7 +456,7 @@ fn calls_of_another_workspace_and_parts_and_circles_are_named() {
         "failure ffffffffffff 2 times over 3 mutations, by test_run",
         "failure ffffffffffff 2 times over 1 mutation in js, by test_run",
         "js returned to an earlier state 2 times, the last time after 2 edits",
-        "env_2 as interrupted (its enclosing envelope was closed), 0 mutations, 1 test run, 0 observed edits",
+        "env_2 as interrupted (its parent envelope was closed), 0 mutations, 1 test run, 0 observed edits",
     ] {
         assert!(text.contains(line), "{line}: {text}");
     }
