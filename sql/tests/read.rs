@@ -501,10 +501,10 @@ fn all_that_is_wrong_with_one_statement_is_told() {
         2 shop_a: the function nothing is not allowed
         2 shop_a: the function sleep is not allowed
         2 shop_a: columns of a key have no ASC or DESC
-        2 shop_a: the one option of a table is append_only = true, and it stays
+        2 shop_a: the only option of a table is append_only = true, which cannot be changed
         4 core_x: no such table or no access
         4 other_i: no such table or no access
-        4 core_x: an index is over columns
+        4 core_x: an index takes columns, not expressions
         4 core_x: `rowid` is not one of your columns
         4 core_x: the function random is not allowed
         5 core_x: no such table or no access

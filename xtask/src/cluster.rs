@@ -203,7 +203,7 @@ impl Cluster {
         }
         let slowest = killed.slowest.max(restarted.slowest);
         told.push(format!(
-            "{} of {LIMIT} allowed changes made over a kill",
+            "{} of {LIMIT} allowed changes made during a kill",
             counted[1]
         ));
         told.push(format!(

@@ -166,7 +166,7 @@ function pause() {
   }
   isPaused = !isPaused;
   button.setAttribute("aria-pressed", String(isPaused));
-  button.firstChild.textContent = isPaused ? "Go on" : "Pause";
+  button.firstChild.textContent = isPaused ? "Resume" : "Pause";
   if (isPaused) {
     held = [];
     say("held", "paused");

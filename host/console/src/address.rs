@@ -23,7 +23,7 @@ impl<S: Send + Sync> FromRequestParts<S> for Name {
 
 /// Page for an unknown address.
 pub(crate) async fn missing() -> Response {
-    nothing("This page does not exist", "Nothing is at this address.")
+    nothing("This page does not exist", "No page exists at this address.")
 }
 
 /// Page about something that does not exist.

@@ -67,7 +67,7 @@ pub(super) fn read(said: wit::Asking, granted: &Granted) -> Option<Asking> {
             .as_ref()
             .is_some_and(|state| state.len() > MAX_STATE)
     {
-        tracing::warn!("a component asks too many questions or remembers too much, so its refusal is final");
+        tracing::warn!("a component asks too many questions or stores too much, so its refusal is final");
         return None;
     }
     let questions = said.questions.into_iter();

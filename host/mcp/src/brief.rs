@@ -252,7 +252,7 @@ mod tests {
                 "answers": { "type": "object", "description": "Answers by key.", "x-brief": true,
                     "properties": { "goal": { "type": "string" } } },
                 "name": { "type": "string", "description": "The title under its old name.", "deprecated": true },
-                "envelope_id": { "type": "string", "description": "The envelope this call belongs to." },
+                "envelope_id": { "type": "string", "description": "Envelope id from envelope_open." },
             },
             "required": ["title"],
         }));

@@ -45,7 +45,7 @@ pub fn changes(old: &Description, new: &Description) -> Vec<Change> {
         })
     };
     if old.kind != new.kind {
-        say("component", format!("was a {}, is a {}", old.kind, new.kind));
+        say("component", format!("was a {}, is now a {}", old.kind, new.kind));
     }
     if old.name != new.name {
         say(
@@ -138,7 +138,7 @@ fn properties(old: &BTreeMap<&'static str, Value>, new: &BTreeMap<&'static str, 
     let say = |key: &str| {
         let (was, is) = (show(old.get(key)), show(new.get(key)));
         match (was.len() + is.len(), old.get(key), new.get(key)) {
-            (0..=60, ..) => vec![format!("{key} was {was}, is {is}")],
+            (0..=60, ..) => vec![format!("{key} was {was}, is now {is}")],
             (_, Some(Value::Object(was)), Some(Value::Object(is))) => members(key, was, is),
             _ => vec![format!("{key} is now {is}")],
         }
@@ -284,7 +284,7 @@ mod tests {
             grants: requests grants.process = ["git"]
             grants: no longer requests grants.ledger = true
             tool hello_greet: description is now Greets, in a way that takes more words to describe than fit on a line.
-            tool hello_greet: effect was read, is run
+            tool hello_greet: effect was read, is now run
             tool hello_new�[2J: is new, with the effect write
             tool hello_new�[2J: description: Writes.
             tool hello_gone: was removed

@@ -59,7 +59,7 @@ static QUESTIONS: &[Question] = &[
         "repo_exists",
         false,
         "Is there a repository already?",
-        "An existing one has conventions and code that must not break.",
+        "An existing repository has conventions and code that must not break.",
     ),
     question(
         1,
@@ -171,7 +171,7 @@ static QUESTIONS: &[Question] = &[
         "failure_modes",
         false,
         "In which ways, up to ten, can this plan fail?",
-        "Each likely one becomes a gate, a risk or a remediation prompt.",
+        "Each likely failure becomes a gate, a risk or a remediation prompt.",
     ),
     question(
         5,
@@ -185,7 +185,7 @@ static QUESTIONS: &[Question] = &[
         "smallest_proof",
         false,
         "What is the smallest demonstration that proves the result?",
-        "It becomes an early step.",
+        "The demonstration becomes an early step.",
     ),
     question(
         5,
@@ -199,7 +199,7 @@ static QUESTIONS: &[Question] = &[
         "steps",
         true,
         "Which steps lead to the deliverables? Propose them with plan_propose_steps.",
-        "Each is atomic, verifiable, backed by evidence, and repairable.",
+        "Each step is atomic, verifiable, backed by evidence, and repairable.",
     ),
     question(
         5,

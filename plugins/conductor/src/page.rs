@@ -62,7 +62,7 @@ pub(crate) fn combined(refusals: &mut Refusals, cursor: Option<&Cursor>, offset:
 pub(crate) fn unknown(refusals: &mut Refusals) {
     refusals.add(Reason::argument(
         "cursor",
-        "is not a next_cursor of this list; leave it out to begin with the first page",
+        "is not a next_cursor of this list; omit it to start with the first page",
     ));
 }
 

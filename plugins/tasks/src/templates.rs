@@ -27,7 +27,7 @@ const PRINCIPAL: &[Line] = &[
     (
         "Frame the problem",
         "Goal, non-goals, constraints and risks are written down",
-        "The owner has confirmed them",
+        "The owner has confirmed these points",
     ),
     (
         "Compare designs",
@@ -46,12 +46,12 @@ const PRINCIPAL: &[Line] = &[
     ),
     (
         "Prove it",
-        "Security, performance and documentation were looked at",
+        "Security, performance and documentation were reviewed",
         "Evidence is attached for each",
     ),
     (
         "Release and look back",
-        "It is in use, and what was learned is written down",
+        "The change is in use, and its lessons are written down",
         "The release was checked after it went out",
     ),
 ];
@@ -73,7 +73,7 @@ const BUG_FIX: &[Line] = &[
     ),
     (
         "Guard against its return",
-        "Similar places were looked at",
+        "Similar code was checked",
         "The whole test suite passes",
     ),
 ];
@@ -81,7 +81,7 @@ const REFACTOR: &[Line] = &[
     (
         "Pin the behaviour",
         "Tests describe what must not change",
-        "They pass before the first change",
+        "The tests pass before the first change",
     ),
     (
         "Change the structure in small steps",
@@ -112,13 +112,13 @@ const RELEASE: &[Line] = &[
     ),
     (
         "Publish",
-        "It is published and can be installed",
+        "The release is published and can be installed",
         "A fresh installation works",
     ),
     (
         "Watch",
         "Nothing unexpected happened after it went out",
-        "Reports since then were read",
+        "Reports since the release were read",
     ),
 ];
 

@@ -352,7 +352,7 @@ impl Printer<'_> {
             return other("string_agg takes a text and a separator, without DISTINCT");
         };
         if !over.is_empty() && !tree.order_by.is_empty() {
-            return other("string_agg with OVER has its order in the window");
+            return other("the order of string_agg with OVER belongs in the window");
         }
         let text = self.text(text, "string_agg")?;
         let between = self.text(between, "string_agg")?;

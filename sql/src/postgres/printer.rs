@@ -135,7 +135,7 @@ impl<'a> Printer<'a> {
             // Nothing more can be inferred, so anything missing in the next pass is an error.
             self.last = !self.learned;
         }
-        super::difference::other("the kinds of its parameters depend on each other")
+        super::difference::other("the types of its parameters depend on each other")
     }
 
     /// Prints for the checks only and discards the text, so that its parameters do not count.

@@ -309,7 +309,7 @@ impl Printer<'_> {
                 .and_then(|place| results.get(place.wrapping_sub(1)))
             {
                 Some(Item::One { value, .. }) => Ok(value.clone()),
-                _ => other("GROUP BY counts the results, and names no *"),
+                _ => other("a number in GROUP BY must be the position of a result other than *"),
             },
             Expr::Column { table: None, name } if self.column(None, &name.folded()).is_err() => {
                 let named = results.iter().find_map(|item| match item {
@@ -413,9 +413,7 @@ impl Printer<'_> {
                 _ => None,
             };
             let Some(place) = place else {
-                return other(
-                    "queries that are combined are ordered by the names and places of their results",
-                );
+                return other("combined queries are ordered by names or positions of their results");
             };
             terms.push(directed((place + 1).to_string(), term, columns[place].nullable));
         }
@@ -445,7 +443,9 @@ pub(super) fn by(word: &str, terms: &[String]) -> String {
 fn ordinal(digits: &str, width: usize) -> Result<usize> {
     match digits.parse::<usize>() {
         Ok(place) if (1..=width).contains(&place) => Ok(place - 1),
-        _ => other(format!("ORDER BY counts the results: 1 to {width}")),
+        _ => other(format!(
+            "a number in ORDER BY must be the position of a result, 1 to {width}"
+        )),
     }
 }
 

@@ -21,7 +21,7 @@ impl Printer<'_> {
                 .and_then(|over| match functions::find(tree.name).map(|entry| entry.used) {
                     Some(Use::Window) => self.of_window(tree, &over),
                     _ if !tree.order_by.is_empty() => {
-                        other("an aggregate with OVER has its order in the window")
+                        other("the order of an aggregate with OVER belongs in the window")
                     }
                     _ => self.call(tree, &over),
                 });
@@ -54,7 +54,7 @@ impl Printer<'_> {
         );
         if let Some(frame) = frame {
             if frame.unit == Unit::Groups && order_by.is_empty() {
-                return other("GROUPS counts rows of the same place in an ORDER BY of the window");
+                return other("GROUPS needs an ORDER BY in the window");
             }
             sql.push_str(&frame_of(frame)?);
         }

@@ -121,7 +121,7 @@ fn rename(columns: &mut [Out], table: &Cte) -> Result<()> {
         return Ok(());
     }
     if table.columns.len() != columns.len() {
-        return other("a table of WITH has as many names as columns");
+        return other("a table of WITH must have as many names as columns");
     }
     for (column, name) in columns.iter_mut().zip(&table.columns) {
         column.name = Some(name.folded());

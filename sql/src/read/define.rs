@@ -115,7 +115,7 @@ fn create_table(parsed: ParsedTable, context: &mut Context<'_>) -> Result<Create
     let option = match parsed.table_options {
         CreateTableOptions::None => Ok(false),
         CreateTableOptions::With(options) => append_only(options),
-        _ => not_allowed("the one option of a table is WITH (append_only = true)"),
+        _ => not_allowed("the only option of a table is WITH (append_only = true)"),
     };
     Ok(CreateTable {
         table,
@@ -130,7 +130,7 @@ fn create_table(parsed: ParsedTable, context: &mut Context<'_>) -> Result<Create
 fn append_only(options: Vec<SqlOption>) -> Result<bool, Refusal> {
     let mut options = options.into_iter();
     let (Some(SqlOption::KeyValue { key, value }), None) = (options.next(), options.next()) else {
-        return not_allowed("the one option of a table is append_only = true");
+        return not_allowed("the only option of a table is append_only = true");
     };
     let yes = matches!(
         value,
@@ -140,7 +140,7 @@ fn append_only(options: Vec<SqlOption>) -> Result<bool, Refusal> {
         })
     );
     if name(key)?.as_str() != "append_only" || !yes {
-        return not_allowed("the one option of a table is append_only = true, and it stays");
+        return not_allowed("the only option of a table is append_only = true, which cannot be changed");
     }
     Ok(true)
 }
@@ -289,7 +289,7 @@ fn index_column(parsed: IndexColumn, _context: &mut Context<'_>) -> Result<(Name
     )?;
     match expr {
         ParsedExpr::Identifier(column) => Ok((column_name(column)?, direction(sort)?)),
-        _ => not_allowed("an index is over columns"),
+        _ => not_allowed("an index takes columns, not expressions"),
     }
 }
 

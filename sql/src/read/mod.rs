@@ -32,7 +32,7 @@ const STATEMENTS: &str = "a statement is SELECT, INSERT (with ON CONFLICT … DO
 /// List of allowed statements of a migration, for messages.
 const DEFINITIONS: &str = "a migration has CREATE TABLE, CREATE INDEX, ALTER TABLE (ADD COLUMN, RENAME COLUMN, \
                            RENAME TO, DROP COLUMN, SET (append_only = true)), DROP TABLE, DROP INDEX, INSERT, \
-                           UPDATE and DELETE; rows are kept from changes by WITH (append_only = true), not by \
+                           UPDATE and DELETE; to keep rows unchanged, use WITH (append_only = true), not \
                            triggers";
 
 /// Owner of the text.
@@ -295,7 +295,7 @@ fn name(ident: Ident) -> Result<Name, Refusal> {
         .all(|letter| letter.is_ascii_alphanumeric() || letter == b'_')
         && value.bytes().next().is_some_and(|first| !first.is_ascii_digit());
     if !fits || value.len() > crate::MAX_NAME || !matches!(quote_style, None | Some('"')) {
-        return not_allowed("names are of ASCII letters, digits and `_`, at most 63");
+        return not_allowed("names consist of at most 63 ASCII letters, digits and `_`");
     }
     Ok(Name(value))
 }

@@ -244,7 +244,7 @@ impl<'a> Lexer<'a> {
             .next()
             .is_some_and(is_part_of_a_name)
         {
-            return not_allowed(format!("`{number}` goes on with a letter; numbers are decimal"));
+            return not_allowed(format!("`{number}` is followed by a letter; numbers are decimal"));
         }
         self.at += length;
         Ok(Token::Number(number, false))

@@ -137,7 +137,7 @@ impl Agent {
             let now = answer.header(HOST);
             ensure!(
                 now == Some(&session.host),
-                "a session of host {} was led to host {now:?}",
+                "a session of host {} was routed to host {now:?}",
                 session.host
             );
         }

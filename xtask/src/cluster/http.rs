@@ -91,7 +91,7 @@ fn parse(answer: &[u8]) -> anyhow::Result<Answer> {
     ) {
         (Some("chunked"), _) => chunks(rest)?,
         (_, Some(length)) => {
-            ensure!(rest.len() == length.parse::<usize>()?, "the answer breaks off");
+            ensure!(rest.len() == length.parse::<usize>()?, "the answer ends too early");
             rest.to_vec()
         }
         _ => rest.to_vec(),
@@ -104,14 +104,14 @@ fn chunks(mut rest: &[u8]) -> anyhow::Result<Vec<u8>> {
     let mut body = Vec::new();
     loop {
         let line = rest.windows(2).position(|two| two == b"\r\n");
-        let line = line.context("the answer breaks off")?;
+        let line = line.context("the answer ends too early")?;
         let (size, after) = rest.split_at(line);
         let size = usize::from_str_radix(std::str::from_utf8(size)?.trim(), 16)?;
         if size == 0 {
             return Ok(body);
         }
         let Some(chunk) = after.get(2..2 + size) else {
-            bail!("the answer breaks off");
+            bail!("the answer ends too early");
         };
         body.extend_from_slice(chunk);
         rest = after.get(2 + size + 2..).unwrap_or_default();

@@ -78,7 +78,7 @@ pub(super) async fn through(
             None => return Ok(outcome),
         }
     }
-    anyhow::bail!("{tool} asked for input {MAX_ROUNDS} times, so the call was given up")
+    anyhow::bail!("{tool} asked for input {MAX_ROUNDS} times, so the call was aborted")
 }
 
 /// Calls a tool over its own gate, and prints the result.

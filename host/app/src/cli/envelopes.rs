@@ -51,7 +51,7 @@ struct Open {
     /// Maximum number of test runs
     #[arg(long, value_name = "N")]
     max_test_runs: Option<u32>,
-    /// Maximum number of edits of the work tree that no call made
+    /// Maximum number of work-tree edits that no call made
     #[arg(long, value_name = "N")]
     max_edits: Option<u32>,
 }

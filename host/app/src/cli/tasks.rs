@@ -119,7 +119,7 @@ impl One {
         if global.json {
             out::print_json(&json!({"task_id": self.id, "cancelled": is_open}));
         } else if is_open {
-            out::print(&format!("asked to cancel: {} of {}", self.id, found.task.tool));
+            out::print(&format!("cancel requested: {} of {}", self.id, found.task.tool));
         } else {
             out::print(&format!(
                 "already ended: {} is {}",

@@ -111,7 +111,7 @@ fn offer_envelope(spec: &mut ToolSpec) -> bool {
     if effect != Effect::Read {
         properties.insert(
             ENVELOPE_ARGUMENT.to_owned(),
-            json!({"type": "string", "description": "The envelope this call belongs to."}),
+            json!({"type": "string", "description": "Envelope id from envelope_open."}),
         );
     }
     true

@@ -176,7 +176,7 @@ pub fn missing_grants(table: &str, wants: &[Want], grants: &Grants, trust: Trust
         .into_iter()
         .map(|missing| {
             format!(
-                "the request to {} is not granted; to grant it, set `{}` in [{table}]",
+                "the request to {} is not granted; to grant the request, set `{}` in [{table}]",
                 missing.what, missing.line
             )
         })

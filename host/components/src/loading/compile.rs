@@ -175,7 +175,8 @@ pub fn run_child(flags: &Flags) -> anyhow::Result<()> {
         return keep(home, hash, settings);
     }
     if flags.with_parent {
-        set_parent_process_death_signal(Some(Signal::KILL)).context("cannot end with its parent")?;
+        set_parent_process_death_signal(Some(Signal::KILL))
+            .context("cannot make the compiler end with its parent process")?;
     }
     confine::limit()?;
     let component = input()?;

@@ -85,7 +85,7 @@ fn body(
                 div { b { (layout::number(tests)) } span { "with failing tests" } }
                 div { b { (read.tools.len()) } span { "tools" } }
             }
-            @if calls == 0 { (layout::empty("No call in this time.", "")) }
+            @if calls == 0 { (layout::empty("No calls in this period.", "")) }
             @else { (charts::bars(&bars, &format!("{} over {chosen}, {failed} refused or failed", counted(calls, "call")), ("refused or failed", "calls"))) }
             (parts::counted_from(counted_from))
         }

@@ -280,7 +280,7 @@ fn addresses_of_report() -> Value {
             "path": "envelopes/{envelope_id}/report.txt",
             "name": "envelope_report",
             "title": "Report on an envelope",
-            "description": "What happened in an envelope, as text for people.",
+            "description": "Steps, refusals and changes of an envelope, as text for people.",
             "mime_type": "text/plain",
             "listed": true,
         },
@@ -288,7 +288,7 @@ fn addresses_of_report() -> Value {
             "path": "envelopes/{envelope_id}/report.json",
             "name": "envelope_report_json",
             "title": "Report on an envelope, for programs",
-            "description": "What happened in an envelope: steps, refusals, changes, counters.",
+            "description": "Steps, refusals, changes and counters of an envelope.",
             "mime_type": "application/json",
         },
     ])

@@ -39,7 +39,7 @@ fn addresses() -> Value {
             "path": "jobs/{job_id}.md{?part}",
             "name": "job",
             "title": "Job",
-            "description": "A job with everything recorded about it, to read.",
+            "description": "A job with everything recorded about it, as Markdown.",
             "mime_type": "text/markdown",
             "arguments": {"format": "md"},
             "listed": true,

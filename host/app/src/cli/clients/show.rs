@@ -77,13 +77,14 @@ fn describe(entry: &Result<Entry, String>) -> String {
     }
 }
 
-/// Exit code 1 if a client sees nothing.
+/// The exit code is 1 if a client sees no tools.
 #[derive(Debug, Args)]
 pub(in crate::cli) struct Check {
     /// Clients to check [default: those that have an entry]
     #[arg(value_name = "CLIENT")]
     clients: Vec<Client>,
-    /// Entries of the project in the current directory. Start only what you trust: it may name any program
+    /// Entries of the project in the current directory. Check only entries that you trust; an entry may start any
+    /// program
     #[arg(long)]
     project: bool,
 }

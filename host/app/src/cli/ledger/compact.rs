@@ -34,7 +34,7 @@ impl Compact {
             if global.json {
                 out::print_json(&json!({ "dry_run": true, "free_bytes": free }));
             } else {
-                out::print(&format!("{} KiB are free in the file", free >> 10));
+                out::print(&format!("{} KiB of the file can be freed", free >> 10));
             }
             return Ok(ExitCode::SUCCESS);
         }
@@ -47,7 +47,7 @@ impl Compact {
         // The new file is written twice: to temporary files, and to the log beside the database.
         ensure!(
             room > used * 2 + RESERVED_BYTES,
-            "the disk has {} MiB free, and rewriting the database takes up to {}; free space first",
+            "the disk has {} MiB free, and rewriting the database needs up to {}; free space first",
             room >> 20,
             (used * 2 + RESERVED_BYTES) >> 20
         );

@@ -16,8 +16,8 @@ use tollgate_sdk::Timestamp;
 
 use crate::cli::{self, Global, file, out, registry};
 
-/// Publishes a pack or a policy in an OCI registry, in the layout of the CNCF, which `wkg` and `oras` read. Its grants
-/// are those it asks for. An existing tag is not moved.
+/// Publishes a pack or a policy in an OCI registry, in the layout of the CNCF, which `wkg` and `oras` read. The
+/// published grants are those that the component asks for. An existing tag is not moved.
 #[derive(Debug, Args)]
 pub(in crate::cli) struct Publish {
     /// The component's file

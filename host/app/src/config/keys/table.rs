@@ -439,7 +439,7 @@ pub(in crate::config) const KEYS: &[Key] = &[
         Kind::Count(100_000),
         "no limit",
         "200",
-        "Maximum number of edits of work trees within the window that no call made, including edits between envelopes.",
+        "Maximum number of work-tree edits within the window that no call made, including edits between envelopes.",
     ),
     table("ledger", Kind::Table, "The ledger, in which each call has a row."),
     key(
@@ -586,7 +586,7 @@ pub(in crate::config) const KEYS: &[Key] = &[
     table(
         "workspaces.*",
         Kind::Table,
-        "One directory, under a name of your choice.",
+        "Settings of one workspace, under a name of your choice.",
     ),
     required(
         "workspaces.*.path",
@@ -859,7 +859,7 @@ pub(in crate::config) const KEYS: &[Key] = &[
     table(
         "policies.*.limits",
         Kind::Table,
-        "Limits of one verdict, and of the policy's storage.",
+        "Limits of one evaluation, and of the policy's storage.",
     ),
     key(
         "policies.*.limits.memory_mib",
@@ -877,7 +877,7 @@ pub(in crate::config) const KEYS: &[Key] = &[
         "policies.*.limits.time_ms",
         Kind::Count(10_000),
         "50",
-        "Time limit for one verdict, in milliseconds of processor time.",
+        "Time limit for one evaluation, in milliseconds of processor time.",
     ),
     open(
         "policies.*.config",
