@@ -237,9 +237,9 @@ impl From<ProcessError> for ToolError {
         let (code, remediation) = match &err {
             ProcessError::Denied(_) => (
                 "PROCESS_DENIED",
-                "If the message does not name a key, ask the operator to allow git with git = \"read\" or git = \
-                 \"write\" in [workspaces.NAME], a test with tests.default = [\"cargo\", \"test\"] there, and a \
-                 program with grants.process = [\"make\"] in [packs.PACK].",
+                "If the message does not name a key, ask the operator to allow the program. For git, set git = \
+                 \"read\" or git = \"write\" in [workspaces.NAME]. For a test, set tests.default = [\"cargo\", \
+                 \"test\"] there. For another program, set grants.process = [\"make\"] in [packs.PACK].",
             ),
             ProcessError::UnknownWorkspace(_) => ("WORKSPACE_UNKNOWN", crate::workspace::UNKNOWN_REMEDIATION),
             ProcessError::Invalid(_) => ("PROCESS_INVALID", "Send shorter arguments without NUL."),

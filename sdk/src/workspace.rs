@@ -251,8 +251,8 @@ impl From<WorkspaceError> for ToolError {
             WorkspaceError::Denied(_) => (
                 "WORKSPACE_DENIED",
                 "Use a relative path inside the workspace. To write elsewhere, ask the operator to allow the \
-                 directory, for example with write = [\"docs/\"] in [workspaces.NAME], and to grant the workspace with \
-                 grants.workspaces.",
+                 directory, for example with write = [\"docs/\"] in [workspaces.NAME]. The pack also needs the \
+                 workspace in grants.workspaces.",
             ),
             WorkspaceError::NotFound(_) => (
                 "FILE_NOT_FOUND",

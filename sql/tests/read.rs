@@ -500,7 +500,7 @@ fn all_that_is_wrong_with_one_statement_is_told() {
         2 other_t: no such table or no access
         2 shop_a: the function nothing is not allowed
         2 shop_a: the function sleep is not allowed
-        2 shop_a: columns of a key have no ASC or DESC
+        2 shop_a: columns of a key cannot have ASC or DESC
         2 shop_a: the only option of a table is append_only = true, which cannot be changed
         4 core_x: no such table or no access
         4 other_i: no such table or no access
@@ -555,7 +555,7 @@ fn what_the_parser_does_not_understand_is_told_in_plain_words() {
     }
     expect_test::expect![[r#"
         CREATE TABLE shop_a
-          1 shop_a: a table has columns
+          1 shop_a: a table must have columns
         CREATE TABLE shop_a (a TEXT
           1 shop_a: the statement ends where `,` or `)` after a column is expected
         CREATE TABLE shop_a (a TEXT b)

@@ -126,7 +126,7 @@ fn manifest(listed: &Value) -> Value {
             "data_dir": {
                 "type": "directory",
                 "title": "Data directory",
-                "description": "Where tasks, plans and the ledger live.",
+                "description": "Directory of tasks, plans and the ledger.",
                 "required": true,
                 "default": data,
             },

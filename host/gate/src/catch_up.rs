@@ -14,7 +14,7 @@ impl Gate {
     pub async fn catch_up(&self) {
         let taken = self.host.take_over(|left| self.renderer(left).is_some());
         let taken = taken.unwrap_or_else(|err| {
-            tracing::warn!(%err, "cannot determine which files a stopped host had still to write");
+            tracing::warn!(%err, "cannot determine which files a stopped host had not yet written");
             Default::default()
         });
         for left in taken {

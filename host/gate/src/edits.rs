@@ -30,8 +30,8 @@ pub(super) fn unseen(session: &Session, pending: &PendingOperation) -> StoreResu
         ),
     )
     .remediation(
-        "Remove the cause named in the message, so that Git can read the work tree, or report to your owner that it \
-         cannot be inspected.",
+        "Remove the cause named in the message, so that Git can read the work tree. Otherwise report to your owner \
+         that the work tree cannot be inspected.",
     )
     .context("limit", limit);
     if let Some(envelope) = &pending.operation.envelope_id {

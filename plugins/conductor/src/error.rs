@@ -171,8 +171,8 @@ impl tollgate_kit::Reason for Reason {
             Reason::Git(GitFault::NothingToCommit) => "Name paths that git_status shows as changed.",
             Reason::Git(GitFault::Path { .. }) => "Name paths inside the repository, relative to its root.",
             Reason::Git(GitFault::Filters(_)) => {
-                "Ask a person to move the filters that are needed to their own configuration (git config --global) and \
-                 to remove the others, or ask the operator to accept the filters with git_config in [workspaces.NAME], \
+                "Ask a person to move the needed filters to their own configuration (git config --global) and to \
+                 remove the others. Or ask the operator to accept the filters with git_config in [workspaces.NAME], \
                  for example git_config = [\"filter.lfs.*\"]."
             }
             Reason::Git(GitFault::TooMuch { .. }) => {

@@ -320,8 +320,8 @@ fn git_unsound(facts: &Facts) -> Vec<String> {
         let is_bytecode = |path: &String| path.contains("__pycache__/");
         let way = match git.planted.iter().all(is_bytecode) {
             true => {
-                "remove these files; Python was started with an option that makes it write bytecode (-E or -I), so \
-                 register the command without it, or let a person ignore __pycache__/ before the job starts"
+                "remove these files; Python wrote bytecode because of the option -E or -I: register the command \
+                 without this option, or let a person ignore __pycache__/ before the job starts"
             }
             false => "remove these files, and what writes them",
         };

@@ -80,7 +80,7 @@ impl Catalog {
             return other(format!("an index, a key or a CHECK needs the column `{column}`"));
         }
         if relation.fields.len() == 1 {
-            return other("a table has columns");
+            return other("a table must have columns");
         }
         if let Some(relation) = self.tables.get_mut(table) {
             relation.fields.retain(|field| field.name != column);

@@ -213,7 +213,7 @@ impl Printer<'_> {
         let mut nullable = false;
         for column in columns {
             if column.len() != trees.len() {
-                return other("rows that are compared have the same number of values");
+                return other("compared rows must have the same number of values");
             }
             let common = self.common(&column, what, true)?;
             nullable |= common.nullable;

@@ -80,7 +80,7 @@ impl Printer<'_> {
         if let (Expr::Text(pattern), Some(escape)) = (pattern, escape)
             && ends_in(pattern, escape)
         {
-            return other("a pattern of LIKE ends in its ESCAPE character");
+            return other("a LIKE pattern cannot end with its ESCAPE character");
         }
         if matches!(escape, Some('%' | '_')) {
             return other("ESCAPE takes a character other than % and _");
@@ -103,7 +103,7 @@ impl Printer<'_> {
         let values = values.collect::<Result<Vec<_>>>()?;
         let (sql, columns) = self.query(query)?;
         if columns.len() != values.len() {
-            return other("a query after IN has as many columns as there are values before it");
+            return other("a query after IN must have as many columns as there are values before it");
         }
         let mut nullable = false;
         let (mut before, mut after) = (Vec::new(), Vec::new());

@@ -150,7 +150,7 @@ impl Printer<'_> {
         let rows: Vec<&[Printed]> = shapes.iter().flat_map(Shape::rows).collect();
         let width = rows.first().map_or(0, |row| row.len());
         if rows.iter().any(|row| row.len() != width) {
-            return other("queries that are combined, and rows of VALUES, have the same number of columns");
+            return other("combined queries, and rows of VALUES, must have the same number of columns");
         }
         let columns = (0..width).map(|place| {
             let column: Vec<Printed> = rows.iter().map(|row| row[place].clone()).collect();

@@ -48,7 +48,7 @@ impl Relation {
         match rule {
             TableRule::PrimaryKey(columns) => {
                 if !self.key.is_empty() {
-                    return other("a table has one PRIMARY KEY");
+                    return other("a table can have only one PRIMARY KEY");
                 }
                 self.key = columns.iter().map(Name::folded).collect();
                 self.unique.push(self.key.clone());

@@ -193,7 +193,7 @@ impl Printer<'_> {
                 recursion.named += 1;
                 if recursion.level != Some(depth) || recursion.named > 1 {
                     return other(
-                        "a table of WITH RECURSIVE names itself once, in the FROM of its second query",
+                        "a table of WITH RECURSIVE must name itself once, in the FROM of its second query",
                     );
                 }
             }

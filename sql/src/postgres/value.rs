@@ -56,8 +56,8 @@ pub fn bind<'a>(parameter: &Parameter, value: Datum<'a>) -> Result<Datum<'a>, Mi
         // SQLite does not store the sign of zero.
         (Kind::Real, Datum::Real(value)) => return Ok(Datum::Real(value + 0.0)),
         (Kind::Text, Datum::Text(text)) if text.contains('\0') => "a text with a NUL character",
-        (Kind::Text, Datum::Text(text)) if text.len() > MAX_VALUE => "a text above 1,000,000 bytes",
-        (Kind::Blob, Datum::Blob(bytes)) if bytes.len() > MAX_VALUE => "a blob above 1,000,000 bytes",
+        (Kind::Text, Datum::Text(text)) if text.len() > MAX_VALUE => "a text of more than 1,000,000 bytes",
+        (Kind::Blob, Datum::Blob(bytes)) if bytes.len() > MAX_VALUE => "a blob of more than 1,000,000 bytes",
         (Kind::Integer, value @ Datum::Integer(_))
         | (Kind::Text, value @ Datum::Text(_))
         | (Kind::Blob, value @ Datum::Blob(_)) => return Ok(value),

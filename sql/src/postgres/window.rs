@@ -134,6 +134,6 @@ fn bound(bound: &Bound, range: bool) -> Result<String> {
         None => Ok(format!("UNBOUNDED {side}")),
         Some(_) if range => other("RANGE cannot take a number of rows; write ROWS or GROUPS"),
         Some(Expr::Number(digits)) if digits.parse::<i64>().is_ok() => Ok(format!("{digits} {side}")),
-        Some(_) => other("a frame's bounds are literal numbers"),
+        Some(_) => other("a frame's bounds must be literal numbers"),
     }
 }

@@ -27,7 +27,7 @@ impl Printer<'_> {
         let alias = self.fresh('s');
         let _ = write!(sql, "INSERT INTO {} AS {alias}", self.catalog.name(&table));
         match rows {
-            None if !columns.is_empty() => return other("DEFAULT VALUES has no columns before it"),
+            None if !columns.is_empty() => return other("DEFAULT VALUES cannot follow a list of columns"),
             None => sql.push_str(" DEFAULT VALUES"),
             Some(rows) => {
                 let columns: Vec<String> = fields.iter().map(|field| format!("\"{}\"", field.name)).collect();
@@ -272,8 +272,7 @@ impl Printer<'_> {
                 Ok(format!("({}) = ({rows} LIMIT 1)", columns.join(", ")))
             }
             _ => other(
-                "several columns are set to the same number of values in parentheses, or to a query with that many \
-                 columns",
+                "set several columns to the same number of values in parentheses, or to a query with that many columns",
             ),
         }
     }

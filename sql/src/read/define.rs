@@ -50,7 +50,7 @@ pub(super) fn definition(parsed: Parsed, context: &mut Context<'_>) -> Result<De
             let odd = cascade || restrict || purge || temporary || table.is_some() || names.len() != 1;
             context.note(none(
                 odd,
-                "this form of DROP (one name, without CASCADE, RESTRICT and TEMPORARY, is)",
+                "DROP of several names, or with CASCADE, RESTRICT or TEMPORARY,",
             ))?;
             let Some(dropped) = names.pop() else {
                 return not_allowed("DROP takes a name");
@@ -102,7 +102,7 @@ fn create_table(parsed: ParsedTable, context: &mut Context<'_>) -> Result<Create
     let columns = parsed.columns.into_iter().map(|parsed| column(parsed, context));
     let columns = columns.collect::<Result<Vec<_>, _>>()?;
     if columns.is_empty() {
-        context.note(not_allowed("a table has columns"))?;
+        context.note(not_allowed("a table must have columns"))?;
     }
     let constraints = parsed.constraints.into_iter().map(|parsed| {
         let read = constraint(parsed, context);
@@ -267,7 +267,7 @@ fn key(columns: Vec<IndexColumn>, context: &mut Context<'_>) -> Result<Vec<Name>
         .into_iter()
         .map(|column| match index_column(column, context)? {
             (name, Direction::Unsaid) => Ok(name),
-            _ => not_allowed("columns of a key have no ASC or DESC"),
+            _ => not_allowed("columns of a key cannot have ASC or DESC"),
         });
     columns.collect()
 }
@@ -285,7 +285,7 @@ fn index_column(parsed: IndexColumn, _context: &mut Context<'_>) -> Result<(Name
     let OrderByOptions { sort, nulls_first } = options;
     none(
         operator_class.is_some() || with_fill.is_some() || nulls_first.is_some(),
-        "anything after an index's column but ASC and DESC",
+        "anything but ASC and DESC after an index's column",
     )?;
     match expr {
         ParsedExpr::Identifier(column) => Ok((column_name(column)?, direction(sort)?)),
@@ -374,7 +374,7 @@ fn create_index(parsed: ParsedIndex, context: &mut Context<'_>) -> Result<Create
     let table = context.own(table_name)?;
     let index = match name {
         Some(name) => context.own(name),
-        None => not_allowed("an index has a name"),
+        None => not_allowed("an index must have a name"),
     };
     let index = context.or_else(index, || Name(String::new()))?;
     context.note(width(columns.len()))?;

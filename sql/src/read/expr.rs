@@ -42,7 +42,7 @@ fn convert(parsed: Parsed, context: &mut Context<'_>) -> Result<Expr, Refusal> {
         },
         Parsed::CompoundIdentifier(parts) => {
             let parts: [_; 2] = parts.try_into().map_err(|_| {
-                Refusal::NotAllowed("a column has at most its table's name before it".to_owned())
+                Refusal::NotAllowed("only the table's name may precede a column's name".to_owned())
             })?;
             let [table, column] = parts;
             Expr::Column {
@@ -208,7 +208,7 @@ fn bytes(digits: &str) -> Result<Vec<u8>, Refusal> {
     });
     bytes
         .collect::<Option<Vec<u8>>>()
-        .ok_or_else(|| Refusal::NotAllowed("a blob is pairs of hexadecimal digits".to_owned()))
+        .ok_or_else(|| Refusal::NotAllowed("a blob must consist of pairs of hexadecimal digits".to_owned()))
 }
 
 /// Number that both engines read as written.
@@ -324,7 +324,7 @@ fn compared(parsed: Parsed, context: &mut Context<'_>) -> Result<Box<Expr>, Refu
         other => is_said(other),
     };
     if torn {
-        return not_allowed("what follows IS DISTINCT FROM needs parentheses");
+        return not_allowed("the operand after IS DISTINCT FROM needs parentheses");
     }
     boxed(parsed, context)
 }
@@ -449,7 +449,7 @@ fn arguments(parsed: Vec<FunctionArg>, context: &mut Context<'_>) -> Result<Vec<
         )
         | FunctionArg::Named { .. }
         | FunctionArg::ExprNamed { .. } => {
-            not_allowed("arguments of functions are values; * is count's alone")
+            not_allowed("arguments of functions are values; only count accepts *")
         }
     });
     arguments.collect()
@@ -467,7 +467,7 @@ fn clause_order(
             }
             _ => {
                 return not_allowed(
-                    "inside a function's parentheses there are values, DISTINCT and ORDER BY",
+                    "a function's parentheses may contain only values, DISTINCT and ORDER BY",
                 );
             }
         }
@@ -490,7 +490,7 @@ fn fits(entry: &functions::Entry, function: &Function) -> Result<(), Refusal> {
     let aggregate = entry.used == Use::Aggregate || (entry.used == Use::Both && count == 1);
     let over = function.over.is_some();
     if over && !aggregate && entry.used != Use::Window {
-        return not_allowed(format!("{} has no OVER", entry.name));
+        return not_allowed(format!("{} cannot have OVER", entry.name));
     }
     if !over && entry.used == Use::Window {
         return not_allowed(format!("{} needs OVER", entry.name));

@@ -53,7 +53,7 @@ pub(super) fn parts(parsed: ParsedQuery) -> Result<Parts, Refusal> {
         format_clause,
         pipe_operators,
     } = parsed;
-    none(fetch.is_some(), "FETCH (LIMIT is)")?;
+    none(fetch.is_some(), "FETCH (use LIMIT)")?;
     none(!locks.is_empty() || for_clause.is_some(), "FOR")?;
     none(
         settings.is_some() || format_clause.is_some(),
@@ -223,7 +223,7 @@ fn part(parsed: SetExpr, context: &mut Context<'_>) -> Result<Part, Refusal> {
             "queries are combined from the left, without parentheses; INTERSECT after UNION or EXCEPT needs \
              a subquery in FROM",
         ),
-        _ => not_allowed("inside a statement there are queries: SELECT and VALUES"),
+        _ => not_allowed("a query inside a statement must be SELECT or VALUES"),
     }
 }
 
@@ -321,7 +321,7 @@ fn item(parsed: SelectItem, context: &mut Context<'_>) -> Result<Item, Refusal> 
         }
         SelectItem::QualifiedWildcard(SelectItemQualifiedWildcardKind::Expr(_), _)
         | SelectItem::ExprWithAliases { .. } => {
-            return not_allowed("a result is an expression with an alias or without, * or a table's *");
+            return not_allowed("a result is an expression with or without an alias, * or a table's *");
         }
     })
 }
@@ -425,7 +425,7 @@ fn place(parsed: TableFactor, context: &mut Context<'_>) -> Result<FromItem, Ref
                 || json_path.is_some()
                 || sample.is_some()
                 || !index_hints.is_empty();
-            none(more, "anything after a table but its alias")?;
+            none(more, "anything but an alias after a table")?;
             let name = known(table, context)?;
             Ok(FromItem::Table {
                 name,

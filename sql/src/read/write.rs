@@ -86,7 +86,7 @@ fn insert(parsed: ParsedInsert, with: Option<With>, context: &mut Context<'_>) -
         multi_table_else_clause,
     } = parsed;
     let replaces = or.is_some() || ignore || replace_into || overwrite;
-    none(replaces, "INSERT OR … (ON CONFLICT … DO NOTHING or DO UPDATE is)")?;
+    none(replaces, "INSERT OR … (use ON CONFLICT … DO NOTHING or DO UPDATE)")?;
     let more = !optimizer_hints.is_empty()
         || !into
         || !assignments.is_empty()
@@ -150,7 +150,7 @@ fn conflict(parsed: OnInsert, table: &Name, context: &mut Context<'_>) -> Result
         action,
     }) = parsed
     else {
-        return not_allowed("ON DUPLICATE KEY is not allowed; ON CONFLICT (…) DO UPDATE is");
+        return not_allowed("ON DUPLICATE KEY is not allowed; use ON CONFLICT (…) DO UPDATE");
     };
     let columns = match conflict_target {
         None => Vec::new(),
@@ -300,6 +300,6 @@ fn target(
         || json_path.is_some()
         || sample.is_some()
         || !index_hints.is_empty();
-    none(more, "anything after a table but its alias")?;
+    none(more, "anything but an alias after a table")?;
     Ok((context.changed(table, verb)?, said.map(alias).transpose()?))
 }

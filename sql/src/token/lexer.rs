@@ -213,7 +213,7 @@ impl<'a> Lexer<'a> {
         self.at += 1;
         let digits = self.quoted('\'')?;
         if digits.len() % 2 == 1 || !digits.bytes().all(|digit| digit.is_ascii_hexdigit()) {
-            return not_allowed("between the quotes of x'…' are pairs of hexadecimal digits");
+            return not_allowed("x'…' must contain pairs of hexadecimal digits");
         }
         Ok(Token::HexStringLiteral(digits))
     }

@@ -144,7 +144,7 @@ impl List {
                         line.name.clone(),
                         line.scopes.to_string(),
                         if line.is_over(now) {
-                            format!("{end}, over")
+                            format!("{end}, expired")
                         } else {
                             end
                         },

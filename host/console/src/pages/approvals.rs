@@ -291,7 +291,7 @@ fn whole(console: &Console, viewer: &Viewer, request: &Request, now_ms: i64, mos
                     @if is_cut {
                         p.hint {
                             "Only the beginning is shown. "
-                            @if most < MAX_DETAIL { a href=(href(&one.approval.id)) { "More of it" } } @else { "tollgate approvals show prints all of it." }
+                            @if most < MAX_DETAIL { a href=(href(&one.approval.id)) { "Show more" } } @else { "tollgate approvals show prints all of it." }
                         }
                     }
                 }
@@ -328,7 +328,7 @@ fn form(console: &Console, viewer: &Viewer, one: &StoredApproval) -> Markup {
                 // nothing.
                 button type="submit" disabled hidden {}
                 label for=(format!("note-{}", path_part(id))) { "Note" }
-                input id=(format!("note-{}", path_part(id))) name="note" maxlength=(MAX_NOTE) autocomplete="off" placeholder="why (optional)";
+                input id=(format!("note-{}", path_part(id))) name="note" maxlength=(MAX_NOTE) autocomplete="off" placeholder="reason (optional)";
                 div.buttons {
                     button.primary type="submit" name="decision" value="approve" { "Approve" }
                     button type="submit" name="decision" value="reject" { "Reject" }

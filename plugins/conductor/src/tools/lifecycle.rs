@@ -249,8 +249,8 @@ impl Tool for JobPause {
     }
 }
 
-/// Resume a paused job. A person must agree if a step used up its submissions, whose counts then restart, or if a
-/// registered test command is not the agreed one. Fails if the job is not PAUSED. Then call job_next_step_prompt.
+/// Resume a paused job. A person must agree if a registered test command changed, or if a step used up its
+/// submissions, whose count then restarts. Fails if the job is not PAUSED. Then call job_next_step_prompt.
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 #[schemars(extend("x-workspace" = super::workspace(), "x-scope" = super::scope()))]

@@ -92,8 +92,8 @@ impl ListEvents {
     }
 }
 
-/// List the audit log of changes, refusals and warnings with caller and reason, oldest first, and the gsd calls that
-/// the host refused in that time. To read on, pass `cursor`.
+/// List the audit log, oldest first: changes, refusals and warnings with caller and reason. Includes the gsd calls
+/// that the host refused in that time. To read on, pass `cursor`.
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(transparent)]
 // Pages follow numbers that changes in several workspaces take at the same time.

@@ -89,7 +89,7 @@ fn open_used(global: &Global) -> anyhow::Result<Opened> {
     let is_used = data_dir.exists() && global.has_database(&config, &DataDir::existing(&data_dir)?)?;
     anyhow::ensure!(
         is_used,
-        "there is no ledger in {}; no host has ever used this directory; --data-dir names another directory",
+        "there is no ledger in {}; no host has ever used this directory; name another directory with --data-dir",
         data_dir.display()
     );
     if let Some(server) = global.server(&config)? {

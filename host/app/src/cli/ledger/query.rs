@@ -56,7 +56,7 @@ impl Query {
                 .map(|operation| cells(operation, &tasks, &self.shown))
                 .collect();
             out::print(&out::table(COLUMN_TITLES, &rows));
-            tell_none(rows.is_empty(), "operation fits", &opened.data);
+            tell_none(rows.is_empty(), "matching operation", &opened.data);
         }
         Ok(ExitCode::SUCCESS)
     }

@@ -1,5 +1,5 @@
 // A freeze: denies changes, except by listed actors. The settings are the keys of `[policies.my-policy.config]`, and `before`
-// judges a call before it runs.
+// evaluates a call before it runs.
 import { definePolicy, deny, pass } from "@tollgate/sdk";
 import { of } from "@tollgate/sdk/zod";
 import { z } from "zod";

@@ -1,6 +1,6 @@
 """A freeze: denies changes, except by listed actors.
 
-A policy is its settings: the annotated attributes are the keys of `[policies.my-policy.config]`, and `before` judges a call
+A policy is its settings: the annotated attributes are the keys of `[policies.my-policy.config]`, and `before` evaluates a call
 before it runs.
 """
 
