@@ -77,7 +77,8 @@ impl<R: Reason> Refusals<R> {
     /// Checks that there are at most `max` items of a kind.
     pub fn at_most(&mut self, field: &str, count: usize, max: usize, what: &str) {
         if count > max {
-            self.fault(field, format!("has {count} {what}; at most {max} are allowed"));
+            let verb = if max == 1 { "is" } else { "are" };
+            self.fault(field, format!("has {count} {what}; at most {max} {verb} allowed"));
         }
     }
 
@@ -247,7 +248,7 @@ mod tests {
             limit is 0, not within 1 to 200
             fine
             data has 7 bytes; at most 6 are allowed
-            paths has 2 paths; at most 1 are allowed
+            paths has 2 paths; at most 1 is allowed
         "#]]
         .assert_eq(&log.concat());
     }

@@ -14,7 +14,7 @@ export function of(type) {
 
 function check(schema, path) {
   const bad = SEVERAL.find((key) => key in schema);
-  if (bad) throw new TypeError(`${path || "the type"} needs ${bad} in JSON Schema, which many clients do not take; use one type`);
+  if (bad) throw new TypeError(`${path || "the type"} needs ${bad} in JSON Schema, which many clients do not support; use one type`);
   for (const [name, member] of Object.entries(schema.properties ?? {})) check(member, path ? `${path}.${name}` : name);
   if (typeof schema.items === "object") check(schema.items, `${path}[]`);
 }

@@ -139,7 +139,7 @@ def _apart(annotation: Any) -> tuple[Any, list[Any]]:
         elif origin in (Union, types.UnionType):
             kinds = [kind for kind in typing.get_args(annotation) if kind is not type(None)]
             if len(kinds) != 1:
-                raise TypeError(f"{annotation} has several types, which many clients do not take; use one")
+                raise TypeError(f"{annotation} has several types, which many clients do not support; use one")
             annotation = kinds[0]
         else:
             return annotation, notes

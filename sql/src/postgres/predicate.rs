@@ -45,7 +45,7 @@ impl Printer<'_> {
 
     pub(super) fn in_list(&mut self, value: &Expr, list: &[Expr], not: bool) -> Result<Printed> {
         if list.is_empty() || matches!(value, Expr::Row(_)) {
-            return other("IN takes a list of values; to compare rows, use a query: (a, b) IN (VALUES (1, 2))");
+            return other("IN takes a list of values; compare rows with a query: (a, b) IN (VALUES (1, 2))");
         }
         let all: Vec<&Expr> = [value].into_iter().chain(list).collect();
         let mut common = self.compared(&all, "IN")?;

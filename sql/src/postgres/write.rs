@@ -272,7 +272,8 @@ impl Printer<'_> {
                 Ok(format!("({}) = ({rows} LIMIT 1)", columns.join(", ")))
             }
             _ => other(
-                "set several columns to the same number of values in parentheses, or to a query with that many columns",
+                "set several columns to the same number of values in parentheses, or to a query with that many \
+                 columns",
             ),
         }
     }

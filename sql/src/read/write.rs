@@ -86,7 +86,7 @@ fn insert(parsed: ParsedInsert, with: Option<With>, context: &mut Context<'_>) -
         multi_table_else_clause,
     } = parsed;
     let replaces = or.is_some() || ignore || replace_into || overwrite;
-    none(replaces, "INSERT OR … (use ON CONFLICT … DO NOTHING or DO UPDATE)")?;
+    none(replaces, "INSERT OR (use ON CONFLICT … DO NOTHING or DO UPDATE)")?;
     let more = !optimizer_hints.is_empty()
         || !into
         || !assignments.is_empty()

@@ -322,7 +322,8 @@ fn what_misbehaves_is_told_at_once() {
         let settings = json!({ "before": deed }).to_string();
         let policy_faults = problems("policy-faults", &["--settings", &settings]);
         assert!(
-            policy_faults.contains("the policy did not evaluate envelope_list") && policy_faults.contains(cause),
+            policy_faults.contains("the policy did not evaluate envelope_list")
+                && policy_faults.contains(cause),
             "{policy_faults}"
         );
     }
