@@ -70,7 +70,7 @@ impl PendingOperation {
         let known = watch.known_at_closing(database, closing).unwrap_or_else(|err| {
             tracing::warn!(
                 op_id = self.operation.op_id,
-                "work trees are not checked before envelopes are closed: {err:#}"
+                "cannot check work trees before envelopes are closed: {err:#}"
             );
             Vec::new()
         });

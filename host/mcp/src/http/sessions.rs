@@ -191,7 +191,7 @@ impl Sessions {
             let id = self.dispensable(&holder)?;
             tracing::debug!(session = &*id, %holder, "a session ends to make room for another identity");
             if let Err(err) = self.close(&id).await {
-                tracing::debug!(%err, "a session that was to make room had already ended");
+                tracing::debug!(%err, "the session to end for another identity had already ended");
             }
         }
         None

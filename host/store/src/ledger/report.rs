@@ -328,7 +328,7 @@ fn size_of_diff(stats: &Value) -> Option<String> {
         many => format!("{many} files"),
     };
     let cut = match stats.get("cut").and_then(Value::as_bool) {
-        Some(true) => ", and more that is not counted",
+        Some(true) => ", and lines that were not counted",
         _ => "",
     };
     Some(format!("{files}, +{more} -{less}{cut}"))
