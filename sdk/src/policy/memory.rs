@@ -158,11 +158,9 @@ impl MemoryChange {
                 "the text has {} bytes; at most {MAX_TEXT} are allowed",
                 text.len()
             ))),
-            MemoryChange::Add { amount, .. } if !(-MAX_NUMBER..=MAX_NUMBER).contains(amount) => {
-                Err(MemoryError::Invalid(format!(
-                    "{amount} is not within -{MAX_NUMBER} to {MAX_NUMBER}"
-                )))
-            }
+            MemoryChange::Add { amount, .. } if !(-MAX_NUMBER..=MAX_NUMBER).contains(amount) => Err(
+                MemoryError::Invalid(format!("{amount} is not within -{MAX_NUMBER} to {MAX_NUMBER}")),
+            ),
             _ => Ok(()),
         }
     }

@@ -116,7 +116,10 @@ async fn too_large_too_much_and_too_many_are_refused_and_the_rest_is_kept() {
     assert_eq!(said[8], why);
     assert_eq!(rows(&place).len(), 10);
     let said = keep(&session, "artifact_limits_write", json!({"sizes": vec![1; 33]})).await;
-    assert_eq!(said[32], "the call already has 32 artifacts; at most 32 are allowed");
+    assert_eq!(
+        said[32],
+        "the call already has 32 artifacts; at most 32 are allowed"
+    );
     assert_eq!(rows(&place).len(), 42);
     let said = keep(&session, "artifact_limits_read", json!({"sizes": [1]})).await;
     assert_eq!(said, ["this tool is read-only"]);

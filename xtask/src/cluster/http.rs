@@ -91,7 +91,10 @@ fn parse(answer: &[u8]) -> anyhow::Result<Answer> {
     ) {
         (Some("chunked"), _) => chunks(rest)?,
         (_, Some(length)) => {
-            ensure!(rest.len() == length.parse::<usize>()?, "the answer ends too early");
+            ensure!(
+                rest.len() == length.parse::<usize>()?,
+                "the answer ends too early"
+            );
             rest.to_vec()
         }
         _ => rest.to_vec(),

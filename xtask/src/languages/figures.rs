@@ -60,7 +60,9 @@ pub(super) fn measure(tollgate: Option<&Path>) -> anyhow::Result<()> {
     }
     let mut verdicts = verdicts_us(&tollgate, &all, &work)?;
     for one in &mut all {
-        let costs = verdicts.get_mut(one.policy).context("a policy evaluated nothing")?;
+        let costs = verdicts
+            .get_mut(one.policy)
+            .context("a policy evaluated nothing")?;
         ensure!(
             costs.len() == CALLS,
             "{} evaluated {} calls",

@@ -175,7 +175,10 @@ fn judged(
 }
 
 fn failed(name: &str, tool: &str, err: &ToolError) -> Finding {
-    let failed = Finding::new(name, format!("the policy did not evaluate {tool}: {}", err.message));
+    let failed = Finding::new(
+        name,
+        format!("the policy did not evaluate {tool}: {}", err.message),
+    );
     failed.remedy("`--log tollgate=debug` shows what happened")
 }
 

@@ -120,7 +120,9 @@ fn check_parent(cx: &CoreCx<'_>, parent: &str) -> Result<(), CoreError> {
         "LIMIT_INVALID",
         format!("envelope {parent} is nested {around} levels deep; at most {MAX_DEPTH} are allowed"),
     );
-    Err(error.remediation("Pass a less deeply nested envelope as the parent.").into())
+    Err(error
+        .remediation("Pass a less deeply nested envelope as the parent.")
+        .into())
 }
 
 /// End of a detached envelope by the wall clock, which survives restarts.

@@ -118,9 +118,7 @@ impl Tool for JobGet {
     fn run(self, cx: &Cx<'_>) -> Result<JobView, ToolError> {
         let wanted = self.attempts.unwrap_or(0);
         if wanted > 20 {
-            return Err(
-                Reason::argument("attempts", format!("is {wanted}; at most 20 are allowed")).into(),
-            );
+            return Err(Reason::argument("attempts", format!("is {wanted}; at most 20 are allowed")).into());
         }
         let job = find_job(&cx.db, &self.job_id)?;
         let steps = step::all(&cx.db, &job.id)?;

@@ -37,7 +37,14 @@ pub(super) async fn run(global: &Global) -> anyhow::Result<ExitCode> {
         }
         out::print(&out::table(
             &[
-                "POLICY", "ORDER", "MODE", "PHASE", "EVALUATES", "SOURCE", "SHA-256", "SUMMARY",
+                "POLICY",
+                "ORDER",
+                "MODE",
+                "PHASE",
+                "EVALUATES",
+                "SOURCE",
+                "SHA-256",
+                "SUMMARY",
             ],
             &rows,
         ));
