@@ -54,7 +54,7 @@ pub(super) fn limit() -> anyhow::Result<()> {
     set_dumpable_behavior(DumpableBehavior::NotDumpable)
         .context("cannot protect the process from other processes")?;
     set(Resource::As, ADDRESS_SPACE_BYTES).context("cannot limit memory")?;
-    set(Resource::Cpu, CPU_SECONDS).context("cannot limit processor time")?;
+    set(Resource::Cpu, CPU_SECONDS).context("cannot limit CPU time")?;
     set(Resource::Core, 0).context("cannot disable core dumps")?;
     set(Resource::Fsize, 0).context("cannot limit file writes")
 }

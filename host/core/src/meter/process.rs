@@ -24,7 +24,7 @@ impl Collector for Process {
     fn encode(&self, mut encoder: DescriptorEncoder<'_>) -> fmt::Result {
         let encoder = &mut encoder;
         if let Some(nanos) = cpu_nanos() {
-            let help = "Processor time of user and system together.";
+            let help = "CPU time of user and system together.";
             counter(encoder, "process_cpu_seconds", help, seconds(nanos, 1e9))?;
         }
         if let Some(millis) = started_ms().and_then(|ms| u64::try_from(ms).ok()) {

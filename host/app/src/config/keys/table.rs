@@ -877,7 +877,7 @@ pub(in crate::config) const KEYS: &[Key] = &[
         "policies.*.limits.time_ms",
         Kind::Count(10_000),
         "50",
-        "Time limit for one evaluation, in milliseconds of processor time.",
+        "Time limit for one evaluation, in milliseconds of CPU time.",
     ),
     open(
         "policies.*.config",
