@@ -39,7 +39,7 @@ fn a_newcomer_gets_what_the_page_says() {
         rest = &rest[at + sentence.len()..];
     }
     assert_eq!(said.matches("\"remediation\"").count(), announced.len(), "{said}");
-    let status = block("", "`gsd_status` prints, after the reopening:");
+    let status = block("", "After the milestone was reopened, `gsd_status` prints:");
     assert!(said.contains(status), "{said}");
     // The reason reaches who starts the task, and the file that people read.
     let started = &said[said.find(status).unwrap() + status.len()..];
