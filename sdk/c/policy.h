@@ -763,9 +763,9 @@ typedef struct tollgate_host_memory_error_t {
   } val;
 } tollgate_host_memory_error_t;
 
-// Only a policy that judges a call has a memory.
+// Only a policy that evaluates a call has a memory.
 #define TOLLGATE_HOST_MEMORY_ERROR_DENIED 0
-// A key, text or number has an invalid value, or too many entries are changed for one judged call.
+// A key, text or number has an invalid value, or too many entries are changed for one evaluated call.
 #define TOLLGATE_HOST_MEMORY_ERROR_INVALID 1
 // The memory and the tables of the policy together have reached this storage quota in bytes.
 #define TOLLGATE_HOST_MEMORY_ERROR_FULL 2
@@ -1059,7 +1059,7 @@ typedef tollgate_host_component_migration_t exports_tollgate_host_judge_migratio
 
 typedef tollgate_host_component_next_call_t exports_tollgate_host_judge_next_call_t;
 
-// Phases of a call that a policy judges.
+// Phases of a call that a policy evaluates.
 typedef uint8_t exports_tollgate_host_judge_phase_t;
 
 // Call, before it runs.
@@ -1084,7 +1084,7 @@ typedef struct exports_tollgate_host_judge_manifest_t {
   policy_string_t   name;
   policy_string_t   version;
   policy_string_t   summary;
-  // Phases that the policy judges. The policy is not called for others.
+  // Phases that the policy evaluates. The policy is not called for others.
   exports_tollgate_host_judge_phase_t   phase;
   exports_tollgate_host_judge_list_want_t   wants;
   exports_tollgate_host_judge_list_migration_t   migrations;
@@ -1110,7 +1110,7 @@ typedef struct {
   size_t len;
 } exports_tollgate_host_judge_list_note_t;
 
-// A call to judge.
+// A call to evaluate.
 typedef struct exports_tollgate_host_judge_request_t {
   policy_string_t   op_id;
   policy_string_t   pack;
@@ -1137,7 +1137,7 @@ typedef struct exports_tollgate_host_judge_request_t {
   policy_string_t   settings;
 } exports_tollgate_host_judge_request_t;
 
-// Outcome of a judged call.
+// Outcome of an evaluated call.
 typedef struct exports_tollgate_host_judge_outcome_t {
   bool   success;
   policy_option_string_t   error_code;
@@ -1282,7 +1282,7 @@ extern bool tollgate_host_ledger_changed_since(policy_string_t *workspace, uint6
 // Returns past operations of all packs, oldest first by default, if granted.
 // 
 // A policy also gets the calls inside a call, after that call and with its `seq`, `op-id` and outcome. While a
-// policy judges a call inside another call, the calls of the same request that were already judged are returned as
+// policy evaluates a call inside another call, the calls of the same request that were already evaluated are returned as
 // the newest operations, with `seq` 0 and `success` true.
 extern bool tollgate_host_ledger_query(tollgate_host_ledger_filter_t *filter, tollgate_host_ledger_list_operation_t *ret, tollgate_host_ledger_error_t *err);
 // Like `query`, without the calls inside calls.
@@ -1293,22 +1293,22 @@ extern bool tollgate_host_ledger_find(policy_string_t *op_id, tollgate_host_ledg
 // Compares the work tree of a workspace with the one in which an operation ran, if granted. The result has no
 // data about an operation that `find` does not return.
 extern bool tollgate_host_ledger_compare_work_tree(policy_string_t *op_id, policy_string_t *workspace, tollgate_host_ledger_tested_tree_t *ret, tollgate_host_ledger_error_t *err);
-// Takes a single-use permit, such as an approval, for the call that a policy judges in `before-call`. Returns
+// Takes a single-use permit, such as an approval, for the call that a policy evaluates in `before-call`. Returns
 // false if another call holds the permit, including another call inside the same batch.
 // 
 // The key is taken in the commit that admits the call. If another call was faster, this one is refused and does
 // not run. The call holds the key until `until`, in milliseconds since 1970 UTC. A call that is refused or fails
 // releases the key, except a `read` or `run` call that was cut short or whose result was denied, a `run` call that
 // has begun a side effect, and a `write` call that keeps rows that it changed. Keys have 1 to 200 bytes, and each
-// policy has separate keys; at most 16 per judged call.
+// policy has separate keys; at most 16 per evaluated call.
 extern bool tollgate_host_ledger_take_once(policy_string_t *key, int64_t until, bool *ret, tollgate_host_ledger_error_t *err);
-// Takes a slot for the call that a policy judges in `before-call`. Returns none if a slot is free. Otherwise
+// Takes a slot for the call that a policy evaluates in `before-call`. Returns none if a slot is free. Otherwise
 // returns the milliseconds until one is free, and the policy denies the call. Calls inside the same call count as
 // well.
 // 
 // The slot is taken in the commit that admits the call, and held from then on. If other calls took all slots in
 // between, the call is refused with the slot's code and does not run. Keys are separate for each policy as with
-// `take-once`; at most 16 per judged call.
+// `take-once`; at most 16 per evaluated call.
 extern bool tollgate_host_ledger_take_slot(tollgate_host_ledger_slot_t *slot, policy_option_u64_t *ret, tollgate_host_ledger_error_t *err);
 
 // Imported Functions from `tollgate:host/approvals@0.1.0`
@@ -1337,7 +1337,7 @@ extern bool tollgate_host_memory_add(policy_string_t *key, int64_t amount, int64
 extern bool tollgate_host_memory_forget(policy_string_t *key, tollgate_host_memory_error_t *err);
 
 // Imported Functions from `tollgate:host/judged-call@0.1.0`
-// Returns the JSON Schema of the arguments that the judged tool takes. None if the tool is not known, as in a
+// Returns the JSON Schema of the arguments that the called tool takes. None if the tool is not known, as in a
 // replay of calls of a removed pack.
 extern bool tollgate_host_judged_call_input_schema(policy_string_t *ret);
 // Searches operations like `ledger.query`, and can also filter by error code. Requires the same grant.

@@ -1077,7 +1077,7 @@ typedef struct exports_tollgate_host_pack_tool_t {
   // True if the tool reaches beyond this host.
   bool   open_world;
   // For a tool that runs other tools of its pack: the argument that lists these calls, an array of objects with
-  // `tool` and `args`. The gate judges and counts each of these calls under its own name before the batch runs.
+  // `tool` and `args`. The gate evaluates and counts each of these calls under its own name before the batch runs.
   tool_pack_option_string_t   members;
   // JSON Schema of the arguments: an inlined object without `$ref`.
   tool_pack_string_t   input_schema;
@@ -1370,7 +1370,7 @@ extern bool tollgate_host_ledger_changed_since(tool_pack_string_t *workspace, ui
 // Returns past operations of all packs, oldest first by default, if granted.
 // 
 // A policy also gets the calls inside a call, after that call and with its `seq`, `op-id` and outcome. While a
-// policy judges a call inside another call, the calls of the same request that were already judged are returned as
+// policy evaluates a call inside another call, the calls of the same request that were already evaluated are returned as
 // the newest operations, with `seq` 0 and `success` true.
 extern bool tollgate_host_ledger_query(tollgate_host_ledger_filter_t *filter, tollgate_host_ledger_list_operation_t *ret, tollgate_host_ledger_error_t *err);
 // Like `query`, without the calls inside calls.
@@ -1381,22 +1381,22 @@ extern bool tollgate_host_ledger_find(tool_pack_string_t *op_id, tollgate_host_l
 // Compares the work tree of a workspace with the one in which an operation ran, if granted. The result has no
 // data about an operation that `find` does not return.
 extern bool tollgate_host_ledger_compare_work_tree(tool_pack_string_t *op_id, tool_pack_string_t *workspace, tollgate_host_ledger_tested_tree_t *ret, tollgate_host_ledger_error_t *err);
-// Takes a single-use permit, such as an approval, for the call that a policy judges in `before-call`. Returns
+// Takes a single-use permit, such as an approval, for the call that a policy evaluates in `before-call`. Returns
 // false if another call holds the permit, including another call inside the same batch.
 // 
 // The key is taken in the commit that admits the call. If another call was faster, this one is refused and does
 // not run. The call holds the key until `until`, in milliseconds since 1970 UTC. A call that is refused or fails
 // releases the key, except a `read` or `run` call that was cut short or whose result was denied, a `run` call that
 // has begun a side effect, and a `write` call that keeps rows that it changed. Keys have 1 to 200 bytes, and each
-// policy has separate keys; at most 16 per judged call.
+// policy has separate keys; at most 16 per evaluated call.
 extern bool tollgate_host_ledger_take_once(tool_pack_string_t *key, int64_t until, bool *ret, tollgate_host_ledger_error_t *err);
-// Takes a slot for the call that a policy judges in `before-call`. Returns none if a slot is free. Otherwise
+// Takes a slot for the call that a policy evaluates in `before-call`. Returns none if a slot is free. Otherwise
 // returns the milliseconds until one is free, and the policy denies the call. Calls inside the same call count as
 // well.
 // 
 // The slot is taken in the commit that admits the call, and held from then on. If other calls took all slots in
 // between, the call is refused with the slot's code and does not run. Keys are separate for each policy as with
-// `take-once`; at most 16 per judged call.
+// `take-once`; at most 16 per evaluated call.
 extern bool tollgate_host_ledger_take_slot(tollgate_host_ledger_slot_t *slot, tool_pack_option_u64_t *ret, tollgate_host_ledger_error_t *err);
 
 // Imported Functions from `tollgate:host/approvals@0.1.0`

@@ -110,7 +110,7 @@ enum Task {
     },
     /// Fuzz the code that reads untrusted input
     Fuzz(fuzz::Fuzz),
-    /// Build the policies `rego` and `cedar`, publish them to a local registry, and judge calls with them in a host
+    /// Build the policies `rego` and `cedar`, publish them to a local registry, and evaluate calls with them in a host
     Engines,
     /// Build components from JavaScript, Python and C, and test them in the host
     Languages(languages::Languages),

@@ -117,7 +117,7 @@ export function definePack(definition: {
   prompts?: Tool[];
 }): Pack;
 
-/** A call to judge. */
+/** A call to evaluate. */
 export interface Request {
   opId: string;
   pack: string;
@@ -140,7 +140,7 @@ export interface Request {
   recordedActor?: string;
 }
 
-/** Outcome of a judged call. */
+/** Outcome of an evaluated call. */
 export interface Outcome {
   success: boolean;
   errorCode?: string;
@@ -205,9 +205,9 @@ export function definePolicy<S extends Schema<any> | Json>(definition: {
   after?(request: Request, outcome: Outcome, settings: Value<S>): Review;
 }): Policy;
 
-/** Leaves a note for later policies, and for the judgement of the result. */
+/** Leaves a note for later policies, and for the evaluation of the result. */
 export function note(key: string, value: string): void;
-/** JSON Schema of the arguments that the judged tool takes. */
+/** JSON Schema of the arguments that the called tool takes. */
 export function inputSchema(): Json | undefined;
 
 /** A statement that failed. Its effects are rolled back. */
@@ -236,7 +236,7 @@ export interface Entry {
   until?: number;
 }
 
-/** Memory of a policy over all calls that it judges. What is remembered commits with the judged call's row. */
+/** Memory of a policy over all calls that it evaluates. What is remembered commits with the evaluated call's row. */
 export const memory: {
   get(key: string): Entry | undefined;
   list(prefix?: string, after?: string, limit?: number): Entry[];

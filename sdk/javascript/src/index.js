@@ -147,10 +147,10 @@ function verdict(said) {
 
 let notes = [];
 
-/** Leaves a note for later policies, and for the judgement of the result. */
+/** Leaves a note for later policies, and for the evaluation of the result. */
 export const note = (key, value) => void notes.push({ key, value });
 
-/** JSON Schema of the arguments that the judged tool takes. */
+/** JSON Schema of the arguments that the called tool takes. */
 export function inputSchema() {
   const text = host.current.inputSchema();
   return text === undefined ? undefined : JSON.parse(text);

@@ -17,7 +17,7 @@ export class Session {
   faults(): string[];
 }
 
-/** A call to judge, with what tests leave out. */
+/** A call to evaluate, with what tests leave out. */
 export interface Asked {
   tool: string;
   arguments: Json;

@@ -204,7 +204,7 @@ function ofPrompt({ description, input }) {
   return description ? bare : ["the prompt has no description", ...bare];
 }
 
-/** A call to judge, with what tests leave out. */
+/** A call to evaluate, with what tests leave out. */
 export function request(tool, args = {}, more = {}) {
   return { tool, arguments: args, effect: "write", ...more };
 }
@@ -218,12 +218,12 @@ export class Judge {
     return judge;
   }
 
-  /** Judges a call: `{ verdict, notes }`. Throws what a component would say if it cannot judge. */
+  /** Evaluates a call: `{ verdict, notes }`. Throws what a component would say if it cannot evaluate the call. */
   before(asked) {
     return this.judged("read", asked, (request) => this.policy.beforeCall(request));
   }
 
-  /** Judges a result. */
+  /** Evaluates a result. */
   after(asked, outcome) {
     const seen = { success: true, durationMs: 0n, ...outcome, body: JSON.stringify(outcome.body ?? null) };
     return this.judged(asked.effect, asked, (request) => this.policy.afterCall(request, seen));

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from .policy import Policy, Request
 
 notes: list[tuple[str, str]] = []
-"""Notes of the policy that judges now."""
+"""Notes of the policy that evaluates now."""
 
 _KINDS = {
     "workspace-read": "WorkspaceRead",

@@ -107,7 +107,7 @@ class Db:
 
 
 class Memory:
-    """Memory of a policy over all calls that it judges. What is remembered commits with the judged call's row."""
+    """Memory of a policy over all calls that it evaluates. What is remembered commits with the evaluated call's row."""
 
     def get(self, key: str) -> Entry | None:
         """Entry of a key."""

@@ -1,4 +1,4 @@
-"""Policies: a class with settings, and `before` and `after`, which judge calls."""
+"""Policies: a class with settings, and `before` and `after`, which evaluate calls."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ Effect = Literal["read", "write", "run"]
 
 @dataclass(frozen=True)
 class Request:
-    """A call to judge."""
+    """A call to evaluate."""
 
     tool: str
     arguments: dict[str, Any] = field(default_factory=dict)
@@ -63,7 +63,7 @@ def _is_like_identity(name: str) -> bool:
 
 @dataclass(frozen=True)
 class Outcome:
-    """Outcome of a judged call."""
+    """Outcome of an evaluated call."""
 
     success: bool = True
     body: Any = None
@@ -161,11 +161,11 @@ class Policy:
         return []
 
     def before(self, request: Request) -> Verdict:
-        """Judges a call before it runs. Storage is a snapshot."""
+        """Evaluates a call before it runs. Storage is a snapshot."""
         return Pass()
 
     def after(self, request: Request, outcome: Outcome) -> Review:
-        """Judges a result before it leaves. After a `write` call, storage commits with the call."""
+        """Evaluates a result before it leaves. After a `write` call, storage commits with the call."""
         return Pass()
 
     @classmethod
@@ -196,12 +196,12 @@ def _problem(mistake: Mistake) -> Problem:
 
 
 def note(key: str, value: str) -> None:
-    """Leaves a note for later policies, and for the judgement of the result."""
+    """Leaves a note for later policies, and for the evaluation of the result."""
     bindings.notes.append((key, value))
 
 
 def input_schema() -> dict[str, Any] | None:
-    """JSON Schema of the arguments that the judged tool takes."""
+    """JSON Schema of the arguments that the called tool takes."""
     text = host.current.input_schema()
     return None if text is None else json.loads(text)
 

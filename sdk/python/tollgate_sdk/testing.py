@@ -257,12 +257,12 @@ class Judge:
         policy.configured(settings)
 
     def before(self, request: Request) -> Judged:
-        """Judges a call. Raises `CannotJudge`."""
+        """Evaluates a call. Raises `CannotJudge`."""
         said, notes = self._judged("read", lambda asked: self._exported.before_call(asked), request)
         return Judged(self._verdict(said), notes)
 
     def after(self, request: Request, outcome: Outcome) -> Judged:
-        """Judges a result. Raises `CannotJudge`."""
+        """Evaluates a result. Raises `CannotJudge`."""
         seen = SimpleNamespace(
             success=outcome.success,
             body=json.dumps(outcome.body),

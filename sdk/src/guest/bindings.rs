@@ -1736,7 +1736,7 @@ pub mod tollgate {
             /// Units reserved until they are committed. Dropping the resource returns all of them, and so does the end
             /// of the call or of its host.
             ///
-            /// In a policy's `before-call`, used units are taken by the judged call, in the commit that admits it.
+            /// In a policy's `before-call`, used units are taken by the evaluated call, in the commit that admits it.
             ///
             /// In a `write` tool, used units are part of the call's own transaction: a tool error rolls them back. In a
             /// `run` tool, a commit outside a storage transaction is durable at once; a commit inside one commits with
@@ -3632,7 +3632,7 @@ pub mod tollgate {
             /// Returns past operations of all packs, oldest first by default, if granted.
             ///
             /// A policy also gets the calls inside a call, after that call and with its `seq`, `op-id` and outcome. While a
-            /// policy judges a call inside another call, the calls of the same request that were already judged are returned as
+            /// policy evaluates a call inside another call, the calls of the same request that were already evaluated are returned as
             /// the newest operations, with `seq` 0 and `success` true.
             #[allow(async_fn_in_trait)]
             pub fn query(
@@ -5530,14 +5530,14 @@ pub mod tollgate {
                 }
             }
             #[allow(unused_unsafe, clippy::all)]
-            /// Takes a single-use permit, such as an approval, for the call that a policy judges in `before-call`. Returns
+            /// Takes a single-use permit, such as an approval, for the call that a policy evaluates in `before-call`. Returns
             /// false if another call holds the permit, including another call inside the same batch.
             ///
             /// The key is taken in the commit that admits the call. If another call was faster, this one is refused and does
             /// not run. The call holds the key until `until`, in milliseconds since 1970 UTC. A call that is refused or fails
             /// releases the key, except a `read` or `run` call that was cut short or whose result was denied, a `run` call that
             /// has begun a side effect, and a `write` call that keeps rows that it changed. Keys have 1 to 200 bytes, and each
-            /// policy has separate keys; at most 16 per judged call.
+            /// policy has separate keys; at most 16 per evaluated call.
             #[allow(async_fn_in_trait)]
             pub fn take_once(
                 key: &str,
@@ -5644,13 +5644,13 @@ pub mod tollgate {
                 }
             }
             #[allow(unused_unsafe, clippy::all)]
-            /// Takes a slot for the call that a policy judges in `before-call`. Returns none if a slot is free. Otherwise
+            /// Takes a slot for the call that a policy evaluates in `before-call`. Returns none if a slot is free. Otherwise
             /// returns the milliseconds until one is free, and the policy denies the call. Calls inside the same call count as
             /// well.
             ///
             /// The slot is taken in the commit that admits the call, and held from then on. If other calls took all slots in
             /// between, the call is refused with the slot's code and does not run. Keys are separate for each policy as with
-            /// `take-once`; at most 16 per judged call.
+            /// `take-once`; at most 16 per evaluated call.
             #[allow(async_fn_in_trait)]
             pub fn take_slot(
                 slot: &Slot,
@@ -5836,8 +5836,8 @@ pub mod tollgate {
         /// asked: `approval_list`, `approval_resolve`, and `tollgate approvals` on the command line.
         ///
         /// In a `write` tool a request commits with the call, and a tool error rolls the request back. In a `run` tool a
-        /// request commits with the open transaction, or at once. A policy judges on a snapshot. A request that the policy
-        /// makes in `before-call` is stored in the commit that contains the record of the judged call, even if the call is
+        /// request commits with the open transaction, or at once. A policy evaluates calls on a snapshot. A request that the policy
+        /// makes in `before-call` is stored in the commit that contains the record of the evaluated call, even if the call is
         /// denied. If another policy denies the call without asking, the request is not stored.
         #[allow(dead_code, async_fn_in_trait, unused_imports, clippy::all)]
         pub mod approvals {
@@ -10007,7 +10007,7 @@ pub mod exports {
                     /// True if the tool reaches beyond this host.
                     pub open_world: bool,
                     /// For a tool that runs other tools of its pack: the argument that lists these calls, an array of objects with
-                    /// `tool` and `args`. The gate judges and counts each of these calls under its own name before the batch runs.
+                    /// `tool` and `args`. The gate evaluates and counts each of these calls under its own name before the batch runs.
                     pub members: ::core::option::Option<_rt::String>,
                     /// JSON Schema of the arguments: an inlined object without `$ref`.
                     pub input_schema: _rt::String,

@@ -31,11 +31,11 @@ use crate::guest::bindings::tollgate::host::log as __with_name7;
 #[allow(dead_code, clippy::all)]
 pub mod tollgate {
     pub mod host {
-        /// Memory of a policy, over all calls that it judges.
+        /// Memory of a policy, over all calls that it evaluates.
         ///
         /// For calls of every effect, the entries that a policy stores in `before-call` and `after-call` are committed with the
-        /// row of the judged call, whatever the outcome: also if the call is denied, fails or is cancelled. If the policy fails
-        /// to judge, nothing is stored. A policy in audit mode has a separate memory, which does not affect enforced verdicts.
+        /// row of the evaluated call, whatever the outcome: also if the call is denied, fails or is cancelled. If the policy fails
+        /// to evaluate, nothing is stored. A policy in audit mode has a separate memory, which does not affect enforced verdicts.
         ///
         /// Reads see the commits before the call, and entries that were stored earlier in the same request.
         #[allow(dead_code, async_fn_in_trait, unused_imports, clippy::all)]
@@ -71,9 +71,9 @@ pub mod tollgate {
             /// Reason why a request failed.
             #[derive(Clone)]
             pub enum Error {
-                /// Only a policy that judges a call has a memory.
+                /// Only a policy that evaluates a call has a memory.
                 Denied,
-                /// A key, text or number has an invalid value, or too many entries are changed for one judged call.
+                /// A key, text or number has an invalid value, or too many entries are changed for one evaluated call.
                 Invalid(_rt::String),
                 /// The memory and the tables of the policy together have reached this storage quota in bytes.
                 Full(u64),
@@ -760,7 +760,7 @@ pub mod tollgate {
                 }
             }
         }
-        /// More about the call that a policy judges, and about its question.
+        /// More about the call that a policy evaluates, and about its question.
         #[allow(dead_code, async_fn_in_trait, unused_imports, clippy::all)]
         pub mod judged_call {
             #[used]
@@ -813,7 +813,7 @@ pub mod tollgate {
                 }
             }
             #[allow(unused_unsafe, clippy::all)]
-            /// Returns the JSON Schema of the arguments that the judged tool takes. None if the tool is not known, as in a
+            /// Returns the JSON Schema of the arguments that the called tool takes. None if the tool is not known, as in a
             /// replay of calls of a removed pack.
             #[allow(async_fn_in_trait)]
             pub fn input_schema() -> ::core::option::Option<_rt::String> {
@@ -1732,7 +1732,7 @@ pub mod exports {
                 pub type Want = super::super::super::super::__with_name2::Want;
                 pub type Migration = super::super::super::super::__with_name2::Migration;
                 pub type NextCall = super::super::super::super::__with_name2::NextCall;
-                /// Phases of a call that a policy judges.
+                /// Phases of a call that a policy evaluates.
                 #[repr(u8)]
                 #[derive(Clone, Copy, Eq, Ord, PartialEq, PartialOrd)]
                 pub enum Phase {
@@ -1775,7 +1775,7 @@ pub mod exports {
                     pub name: _rt::String,
                     pub version: _rt::String,
                     pub summary: _rt::String,
-                    /// Phases that the policy judges. The policy is not called for others.
+                    /// Phases that the policy evaluates. The policy is not called for others.
                     pub phase: Phase,
                     pub wants: _rt::Vec<Want>,
                     pub migrations: _rt::Vec<Migration>,
@@ -1833,7 +1833,7 @@ pub mod exports {
                             .finish()
                     }
                 }
-                /// A call to judge.
+                /// A call to evaluate.
                 #[derive(Clone)]
                 pub struct Request {
                     pub op_id: _rt::String,
@@ -1882,7 +1882,7 @@ pub mod exports {
                             .finish()
                     }
                 }
-                /// Outcome of a judged call.
+                /// Outcome of an evaluated call.
                 #[derive(Clone)]
                 pub struct Outcome {
                     pub success: bool,
@@ -3705,13 +3705,13 @@ pub mod exports {
                     fn configure(
                         settings: _rt::String,
                     ) -> ::core::result::Result<(), _rt::Vec<Problem>>;
-                    /// Judges a call before the call is admitted. An error contains the reason why the call could not be judged, and
+                    /// Evaluates a call before it is admitted. An error contains the reason why the call could not be evaluated, and
                     /// counts as a crash: the call is denied unless the operator configured the policy to fail open.
                     #[allow(async_fn_in_trait)]
                     fn before_call(
                         request: Request,
                     ) -> ::core::result::Result<(Verdict, _rt::Vec<Note>), _rt::String>;
-                    /// Judges a result before it is committed. An error counts as in `before-call`.
+                    /// Evaluates a result before it is committed. An error counts as in `before-call`.
                     #[allow(async_fn_in_trait)]
                     fn after_call(
                         request: Request,

@@ -38,7 +38,7 @@ pub(in crate::cli) struct Check {
 }
 
 impl Check {
-    /// Exit code 1 if there are problems, or if it is a policy and judged nothing.
+    /// Exit code 1 if there are problems, or if it is a policy and evaluated no call.
     pub(in crate::cli) async fn run(self, global: &Global) -> anyhow::Result<ExitCode> {
         let (bytes, mut fetched) = component::look_at(global, &self.component).await?;
         fetched.as_mut().map_or(Ok(()), registry::judge)?;

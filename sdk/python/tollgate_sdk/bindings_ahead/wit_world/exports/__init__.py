@@ -32,7 +32,7 @@ class Judge(Protocol):
     @abstractmethod
     def before_call(self, request: judge.Request) -> Tuple[judge.Verdict, List[judge.Note]]:
         """
-        Judges a call before the call is admitted. An error contains the reason why the call could not be judged, and
+        Evaluates a call before it is admitted. An error contains the reason why the call could not be evaluated, and
         counts as a crash: the call is denied unless the operator configured the policy to fail open.
         
         Raises: `componentize_py_types.Err(wit_world.imports.str)`
@@ -42,7 +42,7 @@ class Judge(Protocol):
     @abstractmethod
     def after_call(self, request: judge.Request, outcome: judge.Outcome) -> Tuple[judge.Review, List[judge.Note]]:
         """
-        Judges a result before it is committed. An error counts as in `before-call`.
+        Evaluates a result before it is committed. An error counts as in `before-call`.
         
         Raises: `componentize_py_types.Err(wit_world.imports.str)`
         """

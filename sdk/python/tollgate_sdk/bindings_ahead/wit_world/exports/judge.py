@@ -19,7 +19,7 @@ from ..imports import component
 
 class Phase(Enum):
     """
-    Phases of a call that a policy judges.
+    Phases of a call that a policy evaluates.
     """
     REQUEST = 0
     RESPONSE = 1
@@ -57,7 +57,7 @@ class Note:
 @dataclass
 class Request:
     """
-    A call to judge.
+    A call to evaluate.
     """
     op_id: str
     pack: str
@@ -76,7 +76,7 @@ class Request:
 @dataclass
 class Outcome:
     """
-    Outcome of a judged call.
+    Outcome of an evaluated call.
     """
     success: bool
     error_code: Optional[str]

@@ -5,8 +5,8 @@ Decisions that a component waits for. People see all requests in one list and an
 asked: `approval_list`, `approval_resolve`, and `tollgate approvals` on the command line.
 
 In a `write` tool a request commits with the call, and a tool error rolls the request back. In a `run` tool a
-request commits with the open transaction, or at once. A policy judges on a snapshot. A request that the policy
-makes in `before-call` is stored in the commit that contains the record of the judged call, even if the call is
+request commits with the open transaction, or at once. A policy evaluates calls on a snapshot. A request that the policy
+makes in `before-call` is stored in the commit that contains the record of the evaluated call, even if the call is
 denied. If another policy denies the call without asking, the request is not stored.
 """
 from typing import TypeVar, Generic, Union, Optional, Protocol, Tuple, List, Any, Self, Callable

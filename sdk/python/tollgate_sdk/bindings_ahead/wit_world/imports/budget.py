@@ -73,7 +73,7 @@ class Reservation:
     Units reserved until they are committed. Dropping the resource returns all of them, and so does the end
     of the call or of its host.
     
-    In a policy's `before-call`, used units are taken by the judged call, in the commit that admits it.
+    In a policy's `before-call`, used units are taken by the evaluated call, in the commit that admits it.
     
     In a `write` tool, used units are part of the call's own transaction: a tool error rolls them back. In a
     `run` tool, a commit outside a storage transaction is durable at once; a commit inside one commits with

@@ -219,7 +219,7 @@ def query(filter: Filter) -> List[Operation]:
     Returns past operations of all packs, oldest first by default, if granted.
     
     A policy also gets the calls inside a call, after that call and with its `seq`, `op-id` and outcome. While a
-    policy judges a call inside another call, the calls of the same request that were already judged are returned as
+    policy evaluates a call inside another call, the calls of the same request that were already evaluated are returned as
     the newest operations, with `seq` 0 and `success` true.
     
     Raises: `componentize_py_types.Err(wit_world.imports.ledger.Error)`
@@ -250,27 +250,27 @@ def compare_work_tree(op_id: str, workspace: str) -> TestedTree:
     raise NotImplementedError
 def take_once(key: str, until: int) -> bool:
     """
-    Takes a single-use permit, such as an approval, for the call that a policy judges in `before-call`. Returns
+    Takes a single-use permit, such as an approval, for the call that a policy evaluates in `before-call`. Returns
     false if another call holds the permit, including another call inside the same batch.
     
     The key is taken in the commit that admits the call. If another call was faster, this one is refused and does
     not run. The call holds the key until `until`, in milliseconds since 1970 UTC. A call that is refused or fails
     releases the key, except a `read` or `run` call that was cut short or whose result was denied, a `run` call that
     has begun a side effect, and a `write` call that keeps rows that it changed. Keys have 1 to 200 bytes, and each
-    policy has separate keys; at most 16 per judged call.
+    policy has separate keys; at most 16 per evaluated call.
     
     Raises: `componentize_py_types.Err(wit_world.imports.ledger.Error)`
     """
     raise NotImplementedError
 def take_slot(slot: Slot) -> Optional[int]:
     """
-    Takes a slot for the call that a policy judges in `before-call`. Returns none if a slot is free. Otherwise
+    Takes a slot for the call that a policy evaluates in `before-call`. Returns none if a slot is free. Otherwise
     returns the milliseconds until one is free, and the policy denies the call. Calls inside the same call count as
     well.
     
     The slot is taken in the commit that admits the call, and held from then on. If other calls took all slots in
     between, the call is refused with the slot's code and does not run. Keys are separate for each policy as with
-    `take-once`; at most 16 per judged call.
+    `take-once`; at most 16 per evaluated call.
     
     Raises: `componentize_py_types.Err(wit_world.imports.ledger.Error)`
     """
