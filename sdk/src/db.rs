@@ -3,6 +3,7 @@
 use thiserror::Error;
 
 use crate::Host;
+use crate::canonical::json_text;
 use crate::host::Transaction;
 
 /// An SQL value.
@@ -368,7 +369,7 @@ small_integers!(i64, i32, u32, u16, u8);
 /// JSON objects and arrays are stored in TEXT columns.
 impl ToValue for serde_json::Value {
     fn to_value(&self) -> Value {
-        Value::Text(self.to_string())
+        Value::Text(json_text(self))
     }
 }
 

@@ -45,20 +45,30 @@ impl Timestamp {
 
 impl fmt::Display for Timestamp {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let days = self.0.div_euclid(DAY_MS);
-        let (year, month, day) = date_of(days);
+        let (year, month, day) = date_of(self.0.div_euclid(DAY_MS));
         if year.abs() > LAST_YEAR {
             return write!(f, "{}ms", self.0);
         }
-        let sign = if year < 0 { "-" } else { "" };
         let ms = self.0.rem_euclid(DAY_MS);
-        let (hour, minute, second) = (ms / 3_600_000, ms / 60_000 % 60, ms / 1_000 % 60);
-        write!(
-            f,
-            "{sign}{:04}-{month:02}-{day:02}T{hour:02}:{minute:02}:{second:02}.{:03}Z",
-            year.abs(),
-            ms % 1_000
-        )
+        // Written digit by digit, because a call formats several instants and padding by `write!` is much slower.
+        let mut text = *b"-0000-00-00T00:00:00.000Z";
+        put(&mut text[1..5], year.abs());
+        put(&mut text[6..8], month);
+        put(&mut text[9..11], day);
+        put(&mut text[12..14], ms / 3_600_000);
+        put(&mut text[15..17], ms / 60_000 % 60);
+        put(&mut text[18..20], ms / 1_000 % 60);
+        put(&mut text[21..24], ms % 1_000);
+        let text = &text[usize::from(year >= 0)..];
+        f.write_str(std::str::from_utf8(text).map_err(|_| fmt::Error)?)
+    }
+}
+
+/// Writes the last decimal digits of a number into a place.
+fn put(place: &mut [u8], mut number: i64) {
+    for digit in place.iter_mut().rev() {
+        *digit = b'0' + u8::try_from(number % 10).unwrap_or_default();
+        number /= 10;
     }
 }
 

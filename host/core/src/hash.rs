@@ -5,10 +5,12 @@ use sha2::{Digest, Sha256};
 /// Bytes as lower-case hex.
 pub fn hex(bytes: &[u8]) -> String {
     let digit = |half: u8| char::from(if half < 10 { b'0' + half } else { b'a' + half - 10 });
-    bytes
-        .iter()
-        .flat_map(|byte| [digit(byte >> 4), digit(byte & 0xf)])
-        .collect()
+    let mut text = String::with_capacity(2 * bytes.len());
+    for byte in bytes {
+        text.push(digit(byte >> 4));
+        text.push(digit(byte & 0xf));
+    }
+    text
 }
 
 /// Bytes of a hex text. `None` unless the text encodes exactly `N` bytes.

@@ -9,6 +9,7 @@ use std::borrow::Cow;
 use std::pin::Pin;
 use std::task::{Context, Poll, ready};
 
+use memchr::{memchr, memchr2};
 use serde::Deserialize;
 use serde_json::value::RawValue;
 use serde_json::{Map, Value, json};
@@ -155,7 +156,7 @@ fn well_formed<'a>(message: &'a [u8], problems: &mut Vec<String>) -> Cow<'a, str
 fn lone_surrogates(text: &[u8]) -> Vec<usize> {
     let mut lone = Vec::new();
     let mut at = 0;
-    while let Some(found) = text[at..].iter().position(|byte| *byte == b'\\') {
+    while let Some(found) = memchr(b'\\', &text[at..]) {
         at += found;
         match (escaped_unit(text, at), escaped_unit(text, at + 6)) {
             (Some(0xd800..=0xdbff), Some(0xdc00..=0xdfff)) => at += 12,
@@ -182,10 +183,11 @@ fn escaped_unit(text: &[u8], at: usize) -> Option<u16> {
 /// Deepest nesting of objects and arrays.
 fn depth(text: &str) -> usize {
     let (mut depth, mut deepest) = (0_usize, 0);
-    let mut bytes = text.bytes();
-    while let Some(byte) = bytes.next() {
+    let mut rest = text.as_bytes();
+    while let Some((byte, after)) = rest.split_first() {
+        rest = after;
         match byte {
-            b'"' => skip_string(&mut bytes),
+            b'"' => rest = after_string(after),
             b'{' | b'[' => {
                 depth += 1;
                 deepest = deepest.max(depth);
@@ -197,16 +199,16 @@ fn depth(text: &str) -> usize {
     deepest
 }
 
-fn skip_string(bytes: &mut impl Iterator<Item = u8>) {
-    while let Some(byte) = bytes.next() {
-        match byte {
-            b'"' => return,
-            b'\\' => {
-                bytes.next();
-            }
-            _ => {}
+/// Text after a string whose first quote was read.
+fn after_string(mut text: &[u8]) -> &[u8] {
+    while let Some(at) = memchr2(b'"', b'\\', text) {
+        if text[at] == b'"' {
+            return &text[at + 1..];
         }
+        // A backslash and the character after it.
+        text = text.get(at + 2..).unwrap_or_default();
     }
+    &[]
 }
 
 /// Reader of lines that [sanitizes](sanitize) each line where necessary.
@@ -245,7 +247,7 @@ impl<R> Sanitized<R> {
         let Some(mut rest) = self.chunk.get(..length) else {
             return;
         };
-        while let Some(end) = rest.iter().position(|byte| *byte == b'\n') {
+        while let Some(end) = memchr(b'\n', rest) {
             let (line, tail) = rest.split_at(end);
             rest = &tail[1..];
             self.partial.extend_from_slice(line);

@@ -48,8 +48,7 @@ impl<R: Reason> Refusals<R> {
     /// Checks that text has no invisible characters, and none that change how the rest is displayed. Line breaks and
     /// tabs are allowed.
     pub fn printable(&mut self, field: &str, text: &str) {
-        let is_hidden = |c: &char| is_unprintable(*c) && !matches!(c, '\n' | '\r' | '\t');
-        if let Some(hidden) = text.chars().find(is_hidden) {
+        if let Some(hidden) = unprintable(text, &['\n', '\r', '\t']) {
             self.hidden(field, hidden);
         }
     }
@@ -68,7 +67,7 @@ impl<R: Reason> Refusals<R> {
     pub fn one_line(&mut self, field: &str, text: &str, max: usize) {
         if text.contains(LINE_BREAKS) {
             self.fault(field, "has a line break");
-        } else if let Some(hidden) = text.chars().find(|c| is_unprintable(*c)) {
+        } else if let Some(hidden) = unprintable(text, &[]) {
             self.hidden(field, hidden);
         }
         self.characters(field, text, max);
@@ -107,6 +106,13 @@ impl<R: Reason> Refusals<R> {
 
 /// Characters that end a line.
 const LINE_BREAKS: [char; 4] = ['\n', '\r', '\u{2028}', '\u{2029}'];
+
+/// First unprintable character of a text that is not allowed.
+fn unprintable(text: &str, allowed: &[char]) -> Option<char> {
+    // Most characters are plain ASCII, which is quick to see.
+    let is_hidden = |c: &char| !matches!(c, ' '..='~') && is_unprintable(*c) && !allowed.contains(c);
+    text.chars().find(is_hidden)
+}
 
 /// Returns whether a character is a control character, a line separator, a change of text direction, or a byte order
 /// mark.
