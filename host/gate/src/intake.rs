@@ -92,6 +92,8 @@ pub(super) struct Intake {
     jobs: Receiver<Job>,
     /// Messages from lanes, if there are any.
     idle: Receiver<Idle>,
+    /// True for a writer with lanes.
+    has_lanes: bool,
     /// Lanes that became idle since the last check.
     heard: Vec<Idle>,
     /// True if jobs that were put back cannot begin before something changes.
@@ -119,6 +121,7 @@ impl Intake {
         Intake {
             jobs,
             idle: never(),
+            has_lanes: false,
             heard: Vec::new(),
             is_blocked: false,
             turns: Turns::new(u64::MAX, u64::MAX),
@@ -137,6 +140,7 @@ impl Intake {
     pub(super) fn with_lanes(jobs: Receiver<Job>, idle: Receiver<Idle>) -> Intake {
         Intake {
             idle,
+            has_lanes: true,
             ..Intake::new(jobs)
         }
     }
@@ -165,6 +169,12 @@ impl Intake {
 
     /// Waits for a job, for an idle lane, or for the time of another attempt.
     fn wait(&mut self, is_blocked: bool) -> Option<()> {
+        if !self.has_lanes && self.again_at.is_none() {
+            // Waiting for one channel begins with a short spin, which saves most sleeps. Waiting for several does not.
+            let job = self.jobs.recv().ok()?;
+            self.take_in(job);
+            return Some(());
+        }
         let again = self.again_at.map_or_else(never, crossbeam_channel::at);
         select_biased! {
             recv(self.idle) -> idle => self.heard.extend(idle),

@@ -31,7 +31,8 @@ pub async fn serve(handler: Handler) -> anyhow::Result<()> {
     });
     let _leaving = AbortOnDropHandle::new(leaving);
     let begun = tokio::select! {
-        begun = handler.serve(lines) => begun,
+        // On the heap, because the library moves the future of a request several times.
+        begun = handler.into_dyn().serve(lines) => begun,
         () = &mut stopped => return Ok(()),
     };
     let service = match begun {
