@@ -178,13 +178,16 @@ fn find(name: &str, access: GitAccess) -> Result<&'static Subcommand, String> {
             names.join(", ")
         ));
     };
-    match (subcommand.effect, access) {
-        (Effect::Read, _) | (_, GitAccess::Write) => Ok(subcommand),
-        _ => Err(format!(
-            "`git {name}` writes, but git may only read here; set `git = \"write\"` in [workspaces.NAME], for a pack that \
-             requests it"
-        )),
-    }
+    let reason = match (subcommand.effect, access) {
+        (_, GitAccess::Write) => return Ok(subcommand),
+        (Effect::Read, GitAccess::Read) if !options::PERSONAL.contains(&name) => return Ok(subcommand),
+        (Effect::Read, GitAccess::Read) => "shows the committer",
+        _ => "writes",
+    };
+    Err(format!(
+        "`git {name}` {reason}, but git may only read here; set `git = \"write\"` in [workspaces.NAME], for a pack that \
+         requests it"
+    ))
 }
 
 /// Index of the subcommand, after harmless options.

@@ -125,6 +125,9 @@ pub(super) const CONVERTING: &[&str] = &[
 /// Variables that `var` may print. Others are settings and names of programs.
 pub(super) const IDENTITIES: &[&str] = &["GIT_AUTHOR_IDENT", "GIT_COMMITTER_IDENT"];
 
+/// Reading subcommands that require write access, because they show the name and e-mail address of the operator.
+pub(super) const PERSONAL: &[&str] = &["var"];
+
 /// Finds a subcommand that packs may run.
 pub(super) fn find(name: &str) -> Option<&'static Subcommand> {
     SUBCOMMANDS.iter().find(|subcommand| subcommand.name == name)
@@ -341,7 +344,7 @@ pub(super) const SUBCOMMANDS: &[Subcommand] = &[
             ],
         )
     },
-    // Only the variables in IDENTITIES.
+    // Only the variables in IDENTITIES, and only with write access.
     reads("var", Positional::Revisions, &[]),
     reads("version", Positional::Nothing, &["--build-options"]),
     writes(

@@ -131,9 +131,11 @@ fn options_that_are_not_listed_are_refused() {
         rev-parse --verify --quiet --end-of-options HEAD^{commit}
           git rev-parse --verify --quiet --end-of-options HEAD^{commit} Nothing
         var GIT_COMMITTER_IDENT
-          git var GIT_COMMITTER_IDENT Nothing
+          no: `git var` shows the committer, but git may only read here; set `git = "writ
+          when writing: git var GIT_COMMITTER_IDENT Nothing
         var GIT_EDITOR
-          no: `git var` may only print GIT_AUTHOR_IDENT or GIT_COMMITTER_IDENT
+          no: `git var` shows the committer, but git may only read here; set `git = "writ
+          when writing: no: `git var` may only print GIT_AUTHOR_IDENT or GIT_COMMITTER_IDENT
         for-each-ref --sort=signature
           no: the field `signature` is not one of the fields that packs may print: refnam
         for-each-ref --format=%(refname)%(signature)
