@@ -302,11 +302,14 @@ fn blocker(place: usize, err: &ToolError) -> Blocker {
     }
 }
 
-/// Refusal of a batch in which every operation failed, with the results that a reply would have.
+/// Refusal of a batch in which every operation failed, with the results that a reply would have. Only the blockers
+/// suggest calls, because the host removes from them the calls that the caller cannot make.
 fn nothing_succeeded(refused: Vec<Blocker>, results: &[Outcome]) -> ToolError {
     let mut err = crate::error::refusal(Reason::NothingSucceeded, None);
     err.next_call = refused.iter().find_map(|blocker| blocker.next_call.clone());
-    err.blockers(refused).context("results", json!(results))
+    let mut results = json!(results);
+    without_calls(&mut results);
+    err.blockers(refused).context("results", results)
 }
 
 /// Takes the suggested calls out of results that a later write follows, because that write may have made them wrong.
