@@ -235,13 +235,8 @@ impl<'a> Conversation<'a> {
     }
 
     /// Answers to the latest questions, for the gate.
-    fn answered(&mut self, mut responses: InputResponses) -> Answers {
-        let asked = std::mem::take(&mut self.kept.asked);
-        let said = asked.into_iter().filter_map(|(key, who)| {
-            let response = responses.remove(&key)?;
-            Some((key, (who, response)))
-        });
-        let said: BTreeMap<String, (Who, Value)> = said.collect();
+    fn answered(&mut self, responses: InputResponses) -> Answers {
+        let said = valid(std::mem::take(&mut self.kept.asked), responses);
         let consent = match self.kept.open.take() {
             Some(about) => {
                 let consent = read(said).pop().map(|said| Consent::to(about, &said));
@@ -302,6 +297,16 @@ impl<'a> Conversation<'a> {
     }
 }
 
+/// Results of a client that are answers to these questions. Others would only enlarge the state that the client keeps.
+fn valid(asked: BTreeMap<String, Who>, mut responses: InputResponses) -> BTreeMap<String, (Who, Value)> {
+    let said = asked.into_iter().filter_map(|(key, who)| {
+        let response = responses.remove(&key)?;
+        let is_valid = elicitation_form::answer(who, &key, response.clone()).is_some();
+        is_valid.then_some((key, (who, response)))
+    });
+    said.collect()
+}
+
 /// Answers from a client's results, by key. Invalid results are ignored.
 fn read(said: BTreeMap<String, (Who, Value)>) -> Vec<Answer> {
     let answers = said.into_iter();
@@ -326,4 +331,36 @@ fn subject(
         context.meta.get(ENVELOPE),
     ]);
     hash::sha256_hex(all.to_string().as_bytes())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_answers_to_the_questions_are_kept() {
+        let roots = json!({"roots": [{"uri": "file:///a"}]});
+        let long = json!({"type": "text", "text": "x".repeat(100 << 10)});
+        let mut responses = InputResponses::new();
+        for (key, response) in [
+            ("folders", roots.clone()),
+            ("more", json!({"role": "assistant", "content": long})),
+            ("name", json!({"content": {"name": "Ada"}})),
+            ("unasked", roots.clone()),
+        ] {
+            responses.insert(key.to_owned(), response);
+        }
+        let asked = [
+            ("folders", Who::Roots),
+            ("missing", Who::User),
+            ("more", Who::Model),
+            ("name", Who::User),
+        ];
+        let asked = asked.map(|(key, who)| (key.to_owned(), who));
+        let kept = valid(BTreeMap::from(asked), responses);
+        assert_eq!(
+            kept,
+            BTreeMap::from([("folders".to_owned(), (Who::Roots, roots))])
+        );
+    }
 }
