@@ -124,9 +124,13 @@ pub(super) fn conclude(
             }
             reply
         }),
-        // A guest's own error about being cut short adds nothing.
-        Ok(Err(_)) if call.effect == Effect::Run && deadline.is_cancelled() => {
+        // A guest's own error about being cut short adds nothing, and must not give permits back.
+        Ok(Err(_)) if call.effect != Effect::Write && deadline.is_cancelled() => {
             Err(cancelled(call, Changed::by(call, state)))
+        }
+        Ok(Err(err)) if call.effect != Effect::Write && err.asking.is_none() && is_late(deadline) => {
+            let failure = late(call, Changed::by(call, state));
+            Err(failure.map(|error| error.context("pack", pack.manifest.name.as_str())))
         }
         Ok(Err(err)) if err.keep_rows && call.effect == Effect::Write => Ok(Reply {
             deferred_writes: std::mem::take(&mut state.deferred_writes).into(),
@@ -146,6 +150,11 @@ pub(super) fn conclude(
         },
         ..Ended::of(result)
     }
+}
+
+/// True if the time of the call itself is up, not only that of a transaction.
+fn is_late(deadline: &Deadline) -> bool {
+    deadline.is_over() && !deadline.is_narrowed()
 }
 
 /// Trap, interruption or limit as the caller sees it. The log has the full error.

@@ -200,6 +200,7 @@ async fn a_read_uses_up_its_approval_unless_its_tool_fails_or_does_not_run() {
     for (tool, arguments, code, is_back) in [
         ("call_limits_answer", &nothing, "SECRET_IN_RESULT", false),
         ("call_limits_spin", &nothing, "DEADLINE_EXCEEDED", false),
+        ("call_limits_spin_in_sql", &nothing, "DEADLINE_EXCEEDED", false),
         ("call_limits_recurse", &nothing, "STACK_OVERFLOW", false),
         ("task_get", &json!({"task_id": "tsk_none"}), "NOT_FOUND", true),
     ] {
