@@ -96,7 +96,7 @@ impl Overtaken {
     /// End of a call that did not run.
     pub(super) fn settled(self) -> Settled {
         let is_overtaken = self.refusal.code == PERMIT_USED;
-        let mut settled = Settled::failed(Failure::refused(self.refusal));
+        let mut settled = Settled::not_begun(Failure::refused(self.refusal));
         settled.is_overtaken = is_overtaken;
         settled.verdicts.extend(self.verdict);
         settled
@@ -354,6 +354,13 @@ mod tests {
                 assert!(ends.iter().all(|end| gives_back(Effect::Write, end)));
             }
         }
+    }
+
+    #[test]
+    fn a_call_that_was_overtaken_has_begun_nothing() {
+        let settled = Overtaken::by_one("once").settled();
+        assert!(settled.is_overtaken);
+        assert_eq!(settled.begun, Begun::Nothing);
     }
 
     #[test]

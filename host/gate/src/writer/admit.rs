@@ -4,6 +4,7 @@ use tollgate_core::envelope::Charge;
 use tollgate_store::storage::{Admission, Cause, StoreResult};
 
 use super::Writer;
+use crate::ended::Begun;
 use crate::failure::Failure;
 use crate::mutation::Mutation;
 use crate::pending_operation::PendingOperation;
@@ -25,7 +26,10 @@ impl Writer {
     /// no content yet.
     pub(super) fn admit(&mut self, pending: &PendingOperation, now: &str) -> StoreResult<Settled> {
         let mut settled = self.ask(pending, now)?;
-        settled.is_turned_away = settled.result.is_err();
+        if settled.result.is_err() {
+            settled.is_turned_away = true;
+            settled.begun = Begun::Nothing;
+        }
         Ok(settled)
     }
 
