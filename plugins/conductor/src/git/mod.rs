@@ -242,11 +242,6 @@ impl<'a> Git<'a> {
         self.status_of("--untracked-files=all")
     }
 
-    /// Checks whether the tracked files at paths are as in HEAD, whatever is staged.
-    pub(crate) fn is_as_committed(&self, paths: &[&str]) -> Result<bool, GitFault> {
-        self.asks(&[["diff", "--quiet", "HEAD", "--"].as_slice(), paths].concat())
-    }
-
     /// Like [`Git::status`], with the option about untracked files.
     fn status_of(&self, untracked: &str) -> Result<parse::Status, GitFault> {
         let arguments = [

@@ -265,12 +265,12 @@ impl GitCommit {
 
     /// Changed files below the named paths, which are also given as Git takes them. Fails for a path without changes.
     fn changed(&self, git: &Git<'_>, specs: &[&str]) -> Result<Vec<String>, ToolError> {
-        let status = git.status()?;
+        let committable = git.committable(specs)?;
         let mut refusals = Refusals::default();
         let mut changed = Vec::new();
         for path in &self.paths {
             let wanted = path.trim_start_matches("./").trim_end_matches('/');
-            let below = status.entries.iter().filter(|entry| {
+            let below = committable.iter().filter(|entry| {
                 let rest = entry.path.strip_prefix(wanted);
                 wanted.is_empty()
                     || wanted == "."
@@ -285,9 +285,7 @@ impl GitCommit {
                 }));
             }
         }
-        // Changes that are only staged, and that the work tree has no longer, would be unstaged.
-        let is_new = status.head.commit.is_none() || changed.iter().any(|entry| entry.unstaged == '?');
-        if changed.is_empty() || (refusals.is_empty() && !is_new && git.is_as_committed(specs)?) {
+        if changed.is_empty() {
             refusals = Refusals::default();
             let status = super::job_call("git_status", &self.job_id);
             refusals.add_with(Reason::Git(GitFault::NothingToCommit), Some(status));

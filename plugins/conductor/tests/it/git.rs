@@ -334,6 +334,37 @@ fn a_commit_that_cannot_succeed_leaves_the_index_as_it_was() {
     let said = bench.run(r#"git_commit {"summary": "x", "paths": ["a.txt"]}"#);
     assert!(said.starts_with("err NOTHING_TO_COMMIT"), "{said}");
     assert_eq!(staged(), "MM a.txt");
+    bench.write("c.txt", "new\n");
+    let said = bench.run(r#"git_commit {"summary": "x", "paths": ["c.txt", "a.txt"]}"#);
+    assert!(
+        said.starts_with("err PATH_REFUSED: the path a.txt has no changes"),
+        "{said}"
+    );
+    assert_eq!(staged(), "MM a.txt\n?? c.txt");
+    // Removed from the index, and kept in the work tree.
+    bench.git(&["rm", "--quiet", "--force", "--cached", "a.txt"]);
+    for paths in [r#"["a.txt"]"#, r#"["c.txt", "a.txt"]"#] {
+        let said = bench.run(&format!(r#"git_commit {{"summary": "x", "paths": {paths}}}"#));
+        assert!(said.starts_with("err "), "{said}");
+        assert_eq!(staged(), "D  a.txt\n?? a.txt\n?? c.txt");
+    }
+    bench.write("a.txt", "changed\n");
+    let files = bench.run(r#"git_commit {"summary": "x", "paths": ["."]} ? files"#);
+    assert_eq!(files, "ok files=[\"a.txt\",\"c.txt\"]\n");
+}
+
+#[test]
+fn a_file_that_is_in_the_index_alone_is_nothing_to_commit() {
+    let bench = Bench::with_repository();
+    let path = bench.dir.as_ref().unwrap().path();
+    std::fs::remove_dir_all(path.join(".git")).unwrap();
+    bench.git(&["init", "--quiet", "--initial-branch=main"]);
+    bench.write("b.txt", "new\n");
+    bench.git(&["add", "b.txt"]);
+    std::fs::remove_file(path.join("b.txt")).unwrap();
+    let said = bench.run(r#"git_commit {"summary": "x", "paths": ["b.txt"]}"#);
+    assert!(said.starts_with("err NOTHING_TO_COMMIT"), "{said}");
+    assert_eq!(bench.git(&["status", "--porcelain"]), "AD b.txt\n?? a.txt");
 }
 
 #[test]
