@@ -215,7 +215,15 @@ impl GitCommit {
         let mut add = vec!["add", "--all", "--"];
         add.extend(&specs);
         git.run(&add)?;
-        commit.extend(["commit", "--quiet", "--file=-", "--only", "--"]);
+        // The repository may have a cleanup mode that removes lines of the message as comments.
+        commit.extend([
+            "commit",
+            "--quiet",
+            "--cleanup=whitespace",
+            "--file=-",
+            "--only",
+            "--",
+        ]);
         commit.extend(&specs);
         git.run_with(&commit, message.as_bytes())?;
         let hash = git.head()?.ok_or(GitFault::NothingToCommit)?;

@@ -351,6 +351,13 @@ fn a_commit_that_cannot_succeed_leaves_the_index_as_it_was() {
     bench.write("a.txt", "changed\n");
     let files = bench.run(r#"git_commit {"summary": "x", "paths": ["."]} ? files"#);
     assert_eq!(files, "ok files=[\"a.txt\",\"c.txt\"]\n");
+    // With these settings the whole message is a comment.
+    bench.git(&["config", "commit.cleanup", "strip"]);
+    bench.git(&["config", "core.commentChar", "S"]);
+    bench.write("c.txt", "newer\n");
+    let files = bench.run(r#"git_commit {"summary": "x", "paths": ["c.txt"]} ? files"#);
+    assert_eq!(files, "ok files=[\"c.txt\"]\n");
+    assert_eq!(bench.git(&["log", "-1", "--format=%s"]), "S1: x");
 }
 
 #[test]
