@@ -562,7 +562,7 @@ fn writing(path: &str, err: &std::io::Error) -> WorkspaceError {
     match err.kind() {
         _ if leads_out(err) => WorkspaceError::Denied(format!("`{path}` leaves the workspace")),
         kind if kind == ErrorKind::NotADirectory || is_link(err) => WorkspaceError::Denied(format!(
-            "`{path}` goes through a link or a path that is not a directory; writing follows no links"
+            "`{path}` goes through a link or a path that is not a directory; writes do not follow links"
         )),
         ErrorKind::IsADirectory => WorkspaceError::WrongKind(format!("`{path}` is a directory")),
         _ => WorkspaceError::Unwritable(format!("`{path}`: {err}")),

@@ -124,13 +124,13 @@ fn no_path_leads_out() {
         "up/secret"
           stat   access refused: `up/secret` leaves the workspace
           read   access refused: `up/secret` leaves the workspace
-          write  access refused: `up/secret` goes through a link or a path that is not a directory; writing follows no links
-          append access refused: `up/secret` goes through a link or a path that is not a directory; writing follows no links
+          write  access refused: `up/secret` goes through a link or a path that is not a directory; writes do not follow links
+          append access refused: `up/secret` goes through a link or a path that is not a directory; writes do not follow links
         "absolute/secret"
           stat   access refused: `absolute/secret` leaves the workspace
           read   access refused: `absolute/secret` leaves the workspace
-          write  access refused: `absolute/secret` goes through a link or a path that is not a directory; writing follows no links
-          append access refused: `absolute/secret` goes through a link or a path that is not a directory; writing follows no links
+          write  access refused: `absolute/secret` goes through a link or a path that is not a directory; writes do not follow links
+          append access refused: `absolute/secret` goes through a link or a path that is not a directory; writes do not follow links
         "loop"
           stat   Symlink
           read   `loop` cannot be read: Too many levels of symbolic links (os error 40)
@@ -144,13 +144,13 @@ fn no_path_leads_out() {
         "other/x"
           stat   `other/x` does not exist
           read   `other/x` does not exist
-          write  access refused: `other/x` goes through a link or a path that is not a directory; writing follows no links
-          append access refused: `other/x` goes through a link or a path that is not a directory; writing follows no links
+          write  access refused: `other/x` goes through a link or a path that is not a directory; writes do not follow links
+          append access refused: `other/x` goes through a link or a path that is not a directory; writes do not follow links
         "file/x"
           stat   `file/x` is, or goes through, a path that is not a directory
           read   `file/x` is, or goes through, a path that is not a directory
-          write  access refused: `file/x` goes through a link or a path that is not a directory; writing follows no links
-          append access refused: `file/x` goes through a link or a path that is not a directory; writing follows no links
+          write  access refused: `file/x` goes through a link or a path that is not a directory; writes do not follow links
+          append access refused: `file/x` goes through a link or a path that is not a directory; writes do not follow links
         "real"
           stat   Directory
           read   `real` is not a file

@@ -79,7 +79,7 @@ pub enum Severity {
 pub struct Finding {
     /// Severity.
     pub severity: Severity,
-    /// Subject.
+    /// Subject of the finding, such as a tool or a table.
     pub about: String,
     /// Description.
     pub what: String,

@@ -119,9 +119,9 @@ fn refused(name: &str, message: String) -> Blocker {
 /// Checks the name of a budget; the error says what is wrong.
 pub fn check_budget_name(name: &str) -> Result<(), &'static str> {
     match name {
-        "mutations" => Err("this is a separate limit; set envelope.max_mutations"),
-        "test_runs" => Err("this is a separate limit; set envelope.max_test_runs"),
-        "edits" => Err("this is a separate limit; set envelope.max_edits"),
+        "mutations" => Err("`mutations` cannot be a budget name; set envelope.max_mutations instead"),
+        "test_runs" => Err("`test_runs` cannot be a budget name; set envelope.max_test_runs instead"),
+        "edits" => Err("`edits` cannot be a budget name; set envelope.max_edits instead"),
         _ if is_budget_name(name) => Ok(()),
         _ => Err("a budget's name matches ^[a-z][a-z0-9_]{0,39}$"),
     }

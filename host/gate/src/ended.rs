@@ -182,7 +182,9 @@ fn name_trap(
     let error = match (state.exceeded(), trap.reason()) {
         (Some(Exceeded::Memory), _) => {
             ToolError::new("MEMORY_LIMIT", format!("pack `{pack}` exceeded its memory limit"))
-                .remediation("Ask for less at once; the operator can raise limits.memory_mib of the pack.")
+                .remediation(
+                    "Request less data in one call; the operator can raise limits.memory_mib of the pack.",
+                )
                 .context("limit_bytes", limits.memory)
         }
         (Some(Exceeded::Table), _) => ToolError::new(
@@ -194,7 +196,7 @@ fn name_trap(
             "HANDLE_LIMIT",
             format!("pack `{pack}` held too many open resources at once"),
         )
-        .remediation("Ask for less at once, or report the operation's id to the pack's author."),
+        .remediation("Request less data in one call, or report the operation's id to the pack's author."),
         (None, _) if deadline.is_narrowed() => ToolError::new(
             "TRANSACTION_LIMIT",
             format!("pack `{pack}` kept a transaction open for too long; the transaction was rolled back"),
@@ -261,8 +263,11 @@ pub(super) fn late(call: &GuestCall, changed: Changed) -> Failure {
             "The time limit of the call's envelope was reached. Report to your owner what was achieved, and ask \
              for an envelope with more time."
         }
-        Body::Guest(_) => "Ask for less at once; the operator can raise the pack's time limits.",
-        Body::Core(_) => "Ask for less at once.",
+        Body::Guest(_) => {
+            "Request less data in one call, for example with a smaller limit; the operator can raise the pack's time \
+             limits."
+        }
+        Body::Core(_) => "Request less data in one call, for example with a smaller limit.",
     })
     .context(
         "limit_ms",

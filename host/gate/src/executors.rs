@@ -471,5 +471,5 @@ fn stopped() -> Box<Settled> {
 
 fn stopping() -> Failure {
     let error = ToolError::new("HOST_STOPPING", "the host is stopping; nothing was changed");
-    Failure::host(error.remediation("Call again once it is back."))
+    Failure::host(error.remediation("Call again after the host has restarted."))
 }

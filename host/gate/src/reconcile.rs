@@ -29,7 +29,7 @@ impl Gate {
         let compared = match compared {
             Some(Ok(compared)) if !compared.is_empty() => compared,
             Some(Err(err)) => {
-                tracing::warn!(%err, "cannot compare the work trees with the states that the last calls left");
+                tracing::warn!(%err, "cannot compare the work trees with their last recorded states");
                 return;
             }
             _ => return,

@@ -67,7 +67,9 @@ pub(super) fn read(pack: &str, said: wit::Reply) -> Result<Reply, Failure> {
             "{} bytes; at most {MAX_REPLY} are allowed",
             said.structured.len()
         ));
-        return Err(failure.map(|error| error.remediation("Ask for less at once, with a smaller limit.")));
+        return Err(failure.map(|error| {
+            error.remediation("Request less data in one call, for example with a smaller limit.")
+        }));
     }
     let content = said.content.into_iter().map(elicit::content);
     let content: Vec<Content> = content.collect::<Result<_, _>>().map_err(bad)?;

@@ -6,7 +6,7 @@ use tollgate_store::storage::Operation;
 /// Statements about envelopes for a row: an envelope was opened or ended.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Told {
-    /// Envelope that the call is about, although it does not belong to it.
+    /// Envelope that the call opened or ended. The call itself is not counted in this envelope.
     pub(super) envelope: Option<String>,
     /// Events that the host adds.
     pub(super) events: Vec<Value>,

@@ -32,7 +32,7 @@ pub enum BudgetError {
     #[error("budget `{0}` is exhausted")]
     Exhausted(String, Budget),
     /// A `read` tool cannot reserve.
-    #[error("a `read` tool cannot reserve")]
+    #[error("a `read` tool cannot reserve budget units")]
     ReadOnly,
     /// A `run` tool's storage transaction is open.
     #[error("a transaction is open")]

@@ -69,7 +69,8 @@ fn periodic(last: bool, plan: &Plan) -> StepSpec {
     }
     criteria.push("the repository map is still accurate".to_owned());
     criteria.push(
-        "new files and stale candidates are listed, each with a reason to keep or delete it".to_owned(),
+        "new files and files that may be stale are listed, each with a reason to keep or delete it"
+            .to_owned(),
     );
     let mut instruction =
         "Change no behaviour in this step. Run the full test suite and summarise the result. Review what changed \

@@ -66,7 +66,7 @@ static QUESTIONS: &[Question] = &[
         "out_of_scope",
         false,
         "What is explicitly out of scope? An empty list is an answer.",
-        "A boundary keeps the job from growing.",
+        "Prompts show this list, so that the job does not grow.",
     ),
     question(
         1,
@@ -170,7 +170,7 @@ static QUESTIONS: &[Question] = &[
         5,
         "failure_modes",
         false,
-        "In which ways, up to ten, can this plan fail?",
+        "List up to ten ways in which this plan can fail.",
         "Each likely failure becomes a gate, a risk or a remediation prompt.",
     ),
     question(

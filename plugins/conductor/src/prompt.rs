@@ -215,10 +215,7 @@ fn objective(material: &Material<'_>, limits: SectionLimits) -> String {
         }
         if !material.later.is_empty() {
             let later = bullets(material.later);
-            let _ = write!(
-                text,
-                "\nWhat changes in this step is checked in a later one:\n{later}"
-            );
+            let _ = write!(text, "\nLater steps check the changes of this step:\n{later}");
         }
         let shown: Vec<&str> = material.contexts.iter().map(|(id, ..)| id.as_str()).collect();
         if let Some(blocks) = material.briefing.other_blocks(&shown) {

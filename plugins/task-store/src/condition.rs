@@ -46,7 +46,7 @@ pub(crate) enum Need {
     ResetAllowed,
 }
 
-/// Evidence of the spec, which every path into `executing` needs.
+/// Conditions on the spec for every transition into `executing`.
 pub(crate) const SPEC_NEEDS: &[Need] = &[Need::Acceptance, Need::SpecApproved];
 
 /// Everything that a legal transition needs. Entries of `executing` and `completed` depend on the target alone, so

@@ -276,7 +276,7 @@ pub(crate) fn explained(mut err: ToolError) -> ToolError {
     let unlisted = || crate::PACK.tools.iter().filter(|tool| tool.tier != Tier::Core);
     let is_called = |name: &str| err.next_call.as_ref().is_some_and(|call| call.tool == name);
     if unlisted().any(|tool| is_called(tool.name) || err.remediation.contains(tool.name)) {
-        err.remediation += " Call a tool that your list does not show with tool_call.";
+        err.remediation += " If the tool is not in your list, call it through tool_call.";
     }
     err
 }

@@ -127,7 +127,9 @@ impl Hold {
             Hold::WrongPhase(phase) if phase.is_terminal() => {
                 "The task has ended and cannot change. For further work, create a new task with task_create."
             }
-            Hold::WrongPhase(_) => "Follow the transitions of task_recover to execution_ready.",
+            Hold::WrongPhase(_) => {
+                "Call task_recover, then make the transitions that lead to execution_ready."
+            }
             Hold::AttemptRunning(_) => {
                 "Continue the running attempt, or end it with task_finish_attempt if nobody works on it."
             }

@@ -35,7 +35,7 @@ const PRINCIPAL: &[Line] = &[
         "The decision is noted with decision=true",
     ),
     (
-        "Build the smallest whole slice",
+        "Build the smallest end-to-end version",
         "One path works from end to end",
         "A test drives that path",
     ),

@@ -113,7 +113,7 @@ impl Translator {
     }
 }
 
-/// Differences with their positions.
+/// Converts each untranslatable construct to a finding with its position.
 pub(super) fn findings(unfit: Vec<Unfit>, schema: &Schema, steps: &[Step<'_>]) -> Vec<Finding> {
     let finding = |unfit: Unfit| {
         let commands = schema.steps.get(unfit.step - 1).into_iter().flatten();

@@ -319,7 +319,9 @@ fn column_names(idents: Vec<Ident>) -> Result<Vec<Name>, Refusal> {
 
 fn width(columns: usize) -> Result<(), Refusal> {
     if columns > MAX_COLUMNS {
-        return not_allowed(format!("at most {MAX_COLUMNS} columns are allowed in one place"));
+        return not_allowed(format!(
+            "at most {MAX_COLUMNS} columns are allowed in one column list"
+        ));
     }
     Ok(())
 }

@@ -111,7 +111,7 @@ async fn no_path_leads_out_and_no_write_outside_a_prefix() {
         odd
         `missing` does not exist
         "a\nb" File, "out" Symlink, "up" Symlink
-        access refused: `out/x` goes through a link or a path that is not a directory; writing follows no links; Exited(0) 1 0 [
+        access refused: `out/x` goes through a link or a path that is not a directory; writes do not follow links; Exited(0) 1 0 [
         ] []
         access refused: `elsewhere` may not be written; to allow it, set `write = ["out/", ".git/", "elsewhere"]` in [workspaces.main]; Exited(0) 1 0 [
         ] []

@@ -98,13 +98,15 @@ fn conclude(name: &str, phase: Phase, report: &mut Report) {
             name,
             "the policy evaluated no call, so its verdicts were not tested",
         );
-        report.problem(nothing.remedy("pass --settings with which the policy evaluates calls"));
+        let remedy = "use --settings to pass settings under which the policy evaluates at least one call";
+        report.problem(nothing.remedy(remedy));
         return;
     }
     let is_let_through = |called: &Called| called.outcome == LET_THROUGH;
     if phase != Phase::Request && !report.calls.iter().any(is_let_through) {
         let none = Finding::new("results", "no call passed the policy, so no result was evaluated");
-        report.untried(none.remedy("pass --settings with which the policy lets a call pass"));
+        let remedy = "use --settings to pass settings under which the policy lets at least one call pass";
+        report.untried(none.remedy(remedy));
     }
     let others = Finding::new(
         "other calls",

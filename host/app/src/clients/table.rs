@@ -150,8 +150,8 @@ pub(super) static ROWS: &[Row] = &[
             &[("timeout", Extra::Number(CALL_MS))],
         ),
         start: Start::Field("timeout", 1000, 600),
-        user_step: "servers start in trusted folders only: run `gemini` in a folder and trust it",
-        project_step: "run `gemini` in this folder and trust it",
+        user_step: "servers start only in trusted folders: run `gemini` in a folder and trust the folder",
+        project_step: "run `gemini` in this folder and trust the folder",
         command: Own::Gemini("gemini"),
     },
     // modelcontextprotocol.io, "Connect to local MCP servers"; remote servers are connectors of an account.

@@ -302,7 +302,7 @@ tests.lint = "cargo clippy"
             8:8: server.tier must be one of core, standard, full
             10:25: envelope.budgets.approvals must be a whole number, at least 0
             10:29: envelope.budgets.Test: a budget's name matches ^[a-z][a-z0-9_]{0,39}$
-            10:39: envelope.budgets.mutations: this is a separate limit; set envelope.max_mutations
+            10:39: envelope.budgets.mutations: `mutations` cannot be a budget name; set envelope.max_mutations instead
             12:10: packs.mine.source must be a non-empty string
             13:11: packs.mine.exclude must be a list of globs: error parsing glob '[': unclosed character class; missing ']'
             14:1: there is no key packs.mine.colour; valid keys here: enabled, source, sha256, exclude, full_schemas, resume, grants, limits, config

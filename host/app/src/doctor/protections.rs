@@ -23,7 +23,7 @@ pub fn check(data: &DataDir, path: &Path, config: &Config) -> Vec<Finding> {
     let missing = missing.map(|missing| {
         let what = format!("{shown} {missing}; `tollgate serve` and `tollgate call` refuse to run with this file");
         Finding::problem(about, what).remedy(
-            "add these keys to the file, name the other file with --config, or accept the difference: tollgate \
+            "add these keys to the file, pass the intended file with --config, or accept the difference: tollgate \
              policies accept --missing",
         )
     });

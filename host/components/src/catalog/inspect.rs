@@ -14,7 +14,7 @@ use crate::world::World;
 /// Result of inspecting a component.
 #[derive(Debug)]
 pub struct Inspection {
-    /// SHA-256 of its bytes, in hex.
+    /// SHA-256 of the component, in hex.
     pub sha256: String,
     /// Size in bytes.
     pub bytes: usize,

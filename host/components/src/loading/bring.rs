@@ -23,7 +23,7 @@ const SLOW_COMPILE_LIMIT: Duration = Duration::from_secs(1);
 pub struct Prepared {
     /// The code.
     pub code: Code,
-    /// SHA-256 of its bytes, in hex.
+    /// SHA-256 of the component, in hex.
     pub hash: String,
     /// Its size in bytes.
     pub size: usize,

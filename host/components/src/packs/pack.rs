@@ -45,7 +45,7 @@ pub struct Pack {
     pub manifest: Manifest,
     /// Origin of the bytes, for messages.
     pub origin: String,
-    /// SHA-256 of its bytes, in hex.
+    /// SHA-256 of the component, in hex.
     pub hash: String,
     /// Its size in bytes.
     pub size: usize,

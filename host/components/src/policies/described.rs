@@ -22,7 +22,7 @@ use crate::world::World;
 pub struct Described {
     /// Manifest of the policy.
     pub manifest: Manifest,
-    /// SHA-256 of its bytes, in hex.
+    /// SHA-256 of the component, in hex.
     hash: String,
     size: usize,
     pre: PolicyPre<CallState>,

@@ -13,7 +13,7 @@ use tollgate_core::text;
 
 use super::spec::ToolSpec;
 
-/// Key of a schema with its page.
+/// Schema keyword that declares the console page of a tool.
 pub(super) const VIEWS: &str = "x-views";
 /// Most levels of a tree.
 const MAX_TREE_LEVELS: usize = 6;

@@ -96,7 +96,7 @@ fn ledger(found: &Found, filter: &Filter, before: Option<i64>) -> Markup {
             @if found.rows.is_empty() && before.is_some() {
                 (layout::empty("No older row matches.", ""))
             } @else if found.rows.is_empty() && filter.is_empty() {
-                (layout::empty("No call has been recorded yet.", "The first call of a client appears here by itself."))
+                (layout::empty("No call has been recorded yet.", "The first call of a client appears here automatically."))
             } @else if found.rows.is_empty() {
                 (layout::empty("No row matches.", "Words are combined: tool:test_run failed who:ada"))
             }

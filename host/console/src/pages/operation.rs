@@ -259,7 +259,7 @@ fn verdicts(verdicts: &[SaidByPolicy]) -> Markup {
     html! {
         section.card aria-labelledby="verdicts-title" {
             header { h2 #verdicts-title { "Policies" } span.count { (verdicts.len()) } }
-            @if verdicts.is_empty() { (layout::empty("No policy evaluated this call.", "tollgate policies add adds one.")) }
+            @if verdicts.is_empty() { (layout::empty("No policy evaluated this call.", "To add a policy, run tollgate policies add.")) }
             @else {
                 div.scroll { table {
                     thead { tr { th scope="col" { "Policy" } th scope="col" { "Verdict" } th scope="col" { "Mode" } th.ms scope="col" { "Time" } } }

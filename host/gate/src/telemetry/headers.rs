@@ -24,7 +24,7 @@ const RESERVED_HEADERS: &[&str] = &[
     "user-agent",
 ];
 
-/// Source of a value.
+/// Source of a secret header value.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum SecretIn {
     /// An environment variable.

@@ -210,6 +210,6 @@ async fn refuse(connection: TcpStream, caps: Caps, limit: usize) {
         TowerToHyperService::new(service),
     );
     if let Err(err) = serving.await {
-        tracing::debug!(%err, "refusing a connection beyond the limit failed");
+        tracing::debug!(%err, "cannot answer a connection that exceeds the limit");
     }
 }

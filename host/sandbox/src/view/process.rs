@@ -136,7 +136,7 @@ impl View<'_> {
             Ok(counted) => counted.map_err(ProcessError::Denied),
             Err(_) if self.deadline.is_cancelled() => Err(ProcessError::Cancelled),
             Err(err) => {
-                tracing::error!(%err, "cannot count a program");
+                tracing::error!(%err, "cannot count the program's start against the envelope");
                 Err(ProcessError::Internal)
             }
         }

@@ -263,7 +263,7 @@ pub(crate) fn verify(session: &Session, head: Option<&Head>) -> Option<Broken> {
     session.ledger().verify(head, &[key().public()]).unwrap().broken
 }
 
-/// Faults of the tables that the ledger's rows tell of, one message each.
+/// Differences between the ledger and the tables derived from it, one message each.
 pub(crate) fn faults(session: &Session) -> Vec<String> {
     session.ledger().verify(None, &[key().public()]).unwrap().around
 }

@@ -91,8 +91,8 @@ impl Evidence<'_> {
         }
     }
 
-    /// Conclusions about the newest test run of each workspace that calls of an envelope scanned. `None` if there is
-    /// no such run. A passing run that the caller reports does not count if the host ran tests itself.
+    /// Newest test result in each workspace of an envelope. `None` if no call of the envelope scanned a workspace for
+    /// a test run. A passing run that the caller reports does not count if the host ran tests itself.
     pub fn said_of_tests(self, id: &str) -> StoreResult<Option<SaidOfTests>> {
         let mut said: Option<SaidOfTests> = None;
         let newest = Dialects {

@@ -211,7 +211,7 @@ fn unreachable(facts: &Facts, paths: &[String]) -> Option<String> {
             let is_apart = |path: &&String| reach.apart.contains(*path) || !reach.files.contains(*path);
             let found: Vec<String> = paths.iter().filter(is_apart).cloned().collect();
             if !found.is_empty() {
-                return Some(format!("no entry point leads to {}", some(&found)));
+                return Some(format!("{} cannot be reached from any entry point", some(&found)));
             }
             let is_lone =
                 |path: &&String| reach.lone.contains(*path) && is_new(facts, path) && !is_run(facts, path);

@@ -40,7 +40,7 @@ pub(super) fn state_of(since: &Baseline, next: &Baseline) -> Baseline {
 pub(super) struct Moved {
     /// Paths that no command of a gate may change.
     pub unsteady: Vec<String>,
-    /// Files that were written and have the same content afterwards.
+    /// Files that were rewritten with identical content.
     pub touched: BTreeSet<String>,
     /// Untracked files that appeared, or that earlier gates left and these wrote anew.
     pub written: BTreeMap<String, String>,

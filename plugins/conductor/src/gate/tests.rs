@@ -194,7 +194,7 @@ fn none_holds() {
         gate file_not_exists: d exists
         gate file_contains: out.json does not contain "["
         gate file_lacks: out.json contains something that matches /[a-z]/
-        gate reachable: no entry point leads to a
+        gate reachable: a cannot be reached from any entry point
         gate no_uncommitted_changes: not committed: "secret/0\n", "secret/1\n", "secret/2\n", "secret/3\n", "secret/4\n", "secret/5\n", "secret/6\n", "secret/7\n", "secret/8\n", "secret/9\n", "secret/10\n", "secret/11\n"
         gate diff_max_lines: 12 lines changed; at most 10 may change
         diff_min_lines: holds
@@ -226,7 +226,7 @@ fn none_holds() {
         file_not_exists: holds
         gate file_contains: out.json does not contain "["
         gate file_lacks: out.json contains something that matches /[a-z]/
-        gate reachable: no entry point leads to a
+        gate reachable: a cannot be reached from any entry point
         no_uncommitted_changes: holds
         diff_max_lines: holds
         gate diff_min_lines: 0 lines changed; at least 5 must change

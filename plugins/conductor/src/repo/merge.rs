@@ -16,7 +16,7 @@ use crate::store::part::Buckets;
 pub(crate) struct Merged {
     /// Unchanged directories.
     same: BTreeSet<String>,
-    /// All other files.
+    /// Files outside the unchanged directories.
     pub known: Known,
     pub table: Table,
     /// Changes since the previous snapshot; `None` for the first.

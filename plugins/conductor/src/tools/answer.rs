@@ -188,7 +188,7 @@ pub(crate) fn with_known_answers(refusal: ToolError, arguments: &str) -> ToolErr
                 "conductor_next_questions",
                 serde_json::json!({"job_id": job, "all": true}),
             ),
-            "Call conductor_next_questions through tool_call, and answer as it says.",
+            "Call conductor_next_questions through tool_call, and follow the format in its reply.",
         ),
         false => (
             NextCall::new(

@@ -107,7 +107,7 @@ impl JobSetReady {
             context::agree(db, &job.id)?;
             if !changed.is_empty() {
                 let line = format!(
-                    "the tests are not those of the plan agreed before: {}",
+                    "the tests changed after the plan was agreed: {}",
                     changed.join("; ")
                 );
                 note(cx, db, &job, &format!("plan changed: {line}"))?;

@@ -267,7 +267,7 @@ impl TemplateSave {
         if steps.is_empty() || !done || !matches!(status, Status::Complete | Status::Archived) {
             refusals.add(Reason::argument(
                 "job_id",
-                format!("is a job in status {status}, but must be a finished one"),
+                format!("must be a finished job, but its status is {status}"),
             ));
         }
         if builtin(&self.name).is_some() {

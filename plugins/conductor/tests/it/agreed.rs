@@ -78,7 +78,7 @@ fn a_plan_that_is_agreed_anew_shows_that_its_tests_changed() {
         json!({"answers": {"constraints": ["small patches"]}}),
     );
     let reply = bench.reply("job_set_ready", json!({}));
-    let line = "the tests are not those of the plan agreed before: existing tests changed: tests/t.py";
+    let line = "the tests changed after the plan was agreed: existing tests changed: tests/t.py";
     assert!(reply["warnings"].to_string().contains(line), "{reply}");
     bench.reply("job_start", json!({}));
     let view = bench.reply("job_get", json!({}));

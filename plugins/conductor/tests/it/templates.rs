@@ -90,7 +90,7 @@ fn a_finished_job_becomes_a_template() {
           - INVALID_ARGUMENTS (name): name must consist of lower-case letters, digits and `_`
           - INVALID_ARGUMENTS (summary): summary is blank
           - INVALID_ARGUMENTS (variables.X): variables.X is not a valid name of a variable
-          - INVALID_ARGUMENTS (job_id): job_id is a job in status EXECUTING, but must be a finished one
+          - INVALID_ARGUMENTS (job_id): job_id must be a finished job, but its status is EXECUTING
         err TEMPLATE_EXISTS: template docs already exists and is built in
           - TEMPLATE_EXISTS (name): template docs already exists and is built in
         err INVALID_ARGUMENTS: variables.none has a text that does not occur in the plan of the job

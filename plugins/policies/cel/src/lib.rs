@@ -103,7 +103,7 @@ impl Cel {
         match program.execute(&context)? {
             Value::Bool(is_about) => Ok(is_about),
             other => Err(CannotJudge(format!(
-                "the expression is neither true nor false but {}",
+                "the expression must return a bool, but returned {}",
                 other.type_of()
             ))),
         }
@@ -205,7 +205,7 @@ mod tests {
     }
 
     #[test]
-    #[should_panic(expected = "neither true nor false")]
+    #[should_panic(expected = "must return a bool")]
     fn an_expression_that_is_no_question_does_not_pass() {
         denied("tool", &Request::of("task_get", "{}"));
     }

@@ -17,7 +17,7 @@ const CANCELLED: &str = "CANCELLED";
 /// Sequence number of calls in the current request, which are not in the ledger yet.
 const CURRENT_REQUEST: u64 = 0;
 
-/// Callers and calls in scope.
+/// Filter for the operations that count as repetitions.
 pub(crate) struct Scope {
     filter: OperationFilter,
     /// True if calls with a proven identity are excluded.

@@ -188,7 +188,7 @@ impl Wait {
             Wait::Parked(_, node) => format!("node {}, which is {}", node.path, node.record.status),
             Wait::Empty(meta) if meta.id.starts_with("PLAN") => "a task: the plan has none".to_owned(),
             Wait::Empty(_) => "an open step: the task has none".to_owned(),
-            Wait::Undone(_) => "a task that is DONE: all are canceled".to_owned(),
+            Wait::Undone(_) => "a DONE task, but all tasks are canceled".to_owned(),
             Wait::Tasks { open, .. } => format!("its unfinished tasks ({open}), none of which can start"),
         };
         short(&line, MAX_LINE_CHARS)

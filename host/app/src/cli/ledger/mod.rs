@@ -97,7 +97,7 @@ fn open_used(global: &Global) -> anyhow::Result<Opened> {
         let there = Database::on(server.clone()).read_session()?;
         anyhow::ensure!(
             there.maintenance().is_made()?,
-            "{server} has no tables of a host in the schema that the URL names; no host has ever used it"
+            "{server} has no Tollgate tables in this URL's schema; start a host on it first, or check the URL"
         );
     }
     open(global)

@@ -64,8 +64,7 @@ impl Copy {
             let source = Database::on(server.clone()).read_session()?;
             ensure!(
                 source.maintenance().is_made()?,
-                "{server} has no tables of a host in the schema that the URL names; no host has ever used it, so \
-                 there is nothing to copy"
+                "{server} has no Tollgate tables in this URL's schema, so there is nothing to copy; check the URL"
             );
         }
         // From now on, other processes and other copies see this process as a host.

@@ -244,7 +244,7 @@ pub(in crate::config) const KEYS: &[Key] = &[
     open(
         "server.limits.max_connections_per_peer",
         Kind::Count(100_000),
-        "half of `max_connections`; on loopback, all",
+        "half of `max_connections`; `max_connections` on loopback",
         "128",
         "Maximum number of connections from one address or one IPv6 /64 network.",
     ),
@@ -501,7 +501,7 @@ pub(in crate::config) const KEYS: &[Key] = &[
         Kind::OneOf(&["files", "database"]),
         "`database` with a PostgreSQL server, `files` without",
         "\"database\"",
-        "Place for new content: files in the data directory, or the database, where every host of the server can read it.",
+        "Storage for new artifacts: `files` (data directory) or `database` (readable by all hosts on the database).",
     ),
     key(
         "artifacts.ttl_hours",
@@ -699,14 +699,14 @@ pub(in crate::config) const KEYS: &[Key] = &[
     open(
         "packs.*.grants.ledger",
         Kind::Bool,
-        "`true` for a built-in pack that asks, `false` for others",
+        "`true` for a built-in pack that requests this grant, `false` for others",
         "true",
         "Allow queries of past operations.",
     ),
     open(
         "packs.*.grants.artifacts",
         Kind::Bool,
-        "`true` for a built-in pack that asks, `false` for others",
+        "`true` for a built-in pack that requests this grant, `false` for others",
         "true",
         "Allow keeping artifacts, if `artifacts.enabled` is set.",
     ),
@@ -845,7 +845,7 @@ pub(in crate::config) const KEYS: &[Key] = &[
     open(
         "policies.*.grants.ledger",
         Kind::Bool,
-        "`true` for a built-in policy that asks, `false` for others",
+        "`true` for a built-in policy that requests this grant, `false` for others",
         "true",
         "Allow queries of past operations.",
     ),

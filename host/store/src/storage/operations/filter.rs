@@ -60,7 +60,7 @@ impl OperationFilter {
         self.after.is_some() && !self.newest_first
     }
 
-    /// True for an operation that matches, at any place in the ledger.
+    /// Returns true if the operation matches, regardless of its position.
     pub fn fits(&self, operation: &StoredOperation) -> bool {
         let is = |wanted: &Option<String>, found: Option<&str>| {
             wanted.as_deref().is_none_or(|wanted| found == Some(wanted))
