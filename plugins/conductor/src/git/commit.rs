@@ -20,7 +20,9 @@ impl Git<'_> {
     pub(crate) fn committable(&self, specs: &[&str]) -> Result<Vec<Entry>, GitFault> {
         let mut status = self.status()?;
         if status.head.commit.is_none() {
-            status.entries.retain(|entry| (entry.staged, entry.unstaged) != ('A', 'D'));
+            status
+                .entries
+                .retain(|entry| (entry.staged, entry.unstaged) != ('A', 'D'));
             return Ok(status.entries);
         }
         let arguments = [
