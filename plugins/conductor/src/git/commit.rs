@@ -53,7 +53,7 @@ impl Git<'_> {
         Ok(status.entries)
     }
 
-    /// Those of some paths whose files have the same content as in HEAD, whatever the index has.
+    /// Paths whose files have the same content as in HEAD, whatever the index has.
     fn as_in_head(&self, paths: &BTreeSet<String>) -> Result<Vec<String>, GitFault> {
         let committed = self.blobs("HEAD", paths.iter().collect())?;
         let is_file = |path: &&String| {
