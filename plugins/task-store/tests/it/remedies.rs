@@ -139,7 +139,7 @@ fn is_explained(told: &str, err: &ToolError, next: &NextCall) {
     let mut named = unlisted.filter(|tool| next.tool == tool.name || err.remediation.contains(tool.name));
     if let Some(tool) = named.next() {
         assert!(
-            err.remediation.contains("with tool_call"),
+            err.remediation.contains("through tool_call"),
             "{told} names {}: {err:?}",
             tool.name
         );
