@@ -170,7 +170,7 @@ impl Intake {
     /// Waits for a job, for an idle lane, or for the time of another attempt.
     fn wait(&mut self, is_blocked: bool) -> Option<()> {
         if !self.has_lanes && self.again_at.is_none() {
-            // Waiting for one channel begins with a short spin, which saves most sleeps. Waiting for several does not.
+            // Waiting for one channel begins with a short spin. Waiting for several sleeps immediately.
             let job = self.jobs.recv().ok()?;
             self.take_in(job);
             return Some(());
