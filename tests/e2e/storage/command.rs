@@ -94,7 +94,7 @@ fn a_database_where_no_host_has_worked_is_not_verified_and_stays_empty() {
     std::fs::create_dir_all(place.data()).unwrap();
     std::fs::set_permissions(place.data(), std::fs::Permissions::from_mode(0o700)).unwrap();
     for _ in 0..2 {
-        assert_refused(&place.run(&["ledger", "verify"]), "no host has ever used");
+        assert_refused(&place.run(&["ledger", "verify"]), "has no Tollgate tables");
     }
 }
 
