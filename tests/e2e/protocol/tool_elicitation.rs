@@ -3,7 +3,7 @@
 
 use serde_json::{Value, json};
 
-use crate::harness::{Place, conformance_pack, guest, until};
+use crate::harness::{HttpServer, Place, conformance_pack, guest, until};
 use crate::protocol::policy_elicitation::request;
 
 /// A tool that asks twice, behind a policy that asks once.
@@ -64,25 +64,30 @@ fn answer(question: &str) -> Value {
     }
 }
 
-#[tokio::test]
-async fn a_yes_to_a_policy_holds_while_the_tool_asks() {
-    let place = place();
-    let server = place.serve_http(&[]);
+/// Makes a call and answers every question. Returns the questions' keys in order, and the result.
+async fn answered(server: &HttpServer, tool: &str, arguments: &Value) -> (Vec<String>, Value) {
     let can = json!({"elicitation": {}});
     let mut added = json!({});
     let mut asked = Vec::new();
-    let said = loop {
-        let reply = request(&server, &[], &can, (TOOL, json!({})), &added).await;
+    loop {
+        let reply = request(server, &[], &can, (tool, arguments.clone()), &added).await;
         let result = reply["result"].clone();
         if result["resultType"] != "input_required" {
-            break result;
+            return (asked, result);
         }
         let questions = result["inputRequests"].as_object().unwrap();
         let answers: serde_json::Map<String, Value> =
             questions.keys().map(|key| (key.clone(), answer(key))).collect();
         asked.extend(questions.keys().cloned());
         added = json!({"requestState": result["requestState"], "inputResponses": answers});
-    };
+    }
+}
+
+#[tokio::test]
+async fn a_yes_to_a_policy_holds_while_the_tool_asks() {
+    let place = place();
+    let server = place.serve_http(&[]);
+    let (asked, said) = answered(&server, TOOL, &json!({})).await;
     assert_eq!(asked, ["allow", "step1", "step2"]);
     assert_eq!(said["structuredContent"]["said"], "Ada likes blue.", "{said:#}");
     let expected = [
@@ -105,23 +110,8 @@ pub(crate) const ACTS: [(&[&str], &[&str]); 3] = [
 async fn a_yes_to_a_policy_covers_one_call_that_has_effects() {
     let place = Place::with(&acting());
     let server = place.serve_http(&["--tier", "full"]);
-    let can = json!({"elicitation": {}});
     for (actions, expected) in ACTS {
-        let mut added = json!({});
-        let mut asked = Vec::new();
-        let said = loop {
-            let call = ("side_effects_run", acts(actions));
-            let reply = request(&server, &[], &can, call, &added).await;
-            let result = reply["result"].clone();
-            if result["resultType"] != "input_required" {
-                break result;
-            }
-            let questions = result["inputRequests"].as_object().unwrap();
-            let answers: serde_json::Map<String, Value> =
-                questions.keys().map(|key| (key.clone(), answer(key))).collect();
-            asked.extend(questions.keys().cloned());
-            added = json!({"requestState": result["requestState"], "inputResponses": answers});
-        };
+        let (asked, said) = answered(&server, "side_effects_run", &acts(actions)).await;
         assert_eq!(asked, expected, "{actions:?}");
         // The answer to the tool outlasts the policy's question.
         assert_eq!(said["structuredContent"]["result"], "done", "{said:#}");
