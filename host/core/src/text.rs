@@ -8,6 +8,9 @@ use serde_json::{Map, Value};
 /// Text on one line without invisible characters: control, ANSI, bidirectional and other format characters, variation
 /// selectors, tags and fillers. Line breaks and tabs become spaces.
 pub fn clean(text: &str) -> String {
+    if is_plain(text) {
+        return text.to_owned();
+    }
     text.chars()
         .map(|c| match c {
             '\n' | '\t' | '\u{2028}' | '\u{2029}' => ' ',
@@ -43,6 +46,9 @@ pub fn named(name: &str) -> String {
 
 /// Like [`clean`], but keeps line breaks: for a component's multi-line descriptions of itself.
 pub fn clean_lines(text: &str) -> String {
+    if text.split('\n').all(is_plain) {
+        return text.to_owned();
+    }
     text.chars()
         .map(line_break)
         .filter(|c| *c == '\n' || !is_hidden(*c))
@@ -109,6 +115,9 @@ fn prose(text: &str, hidden: impl Fn(&mut String, char)) -> String {
 
 /// True if text holds invisible characters, line breaks and tabs aside.
 pub fn hides(text: &str) -> bool {
+    if is_plain(text) {
+        return false;
+    }
     let is_suspect = |c: char| is_hidden(c) && !matches!(c, '\n' | '\r' | '\t');
     text.chars().any(is_suspect) && {
         let shown: String = text.chars().filter(|c| !matches!(c, '\r' | '\t')).collect();
@@ -165,6 +174,11 @@ pub fn escape_json(json: &str) -> Cow<'_, str> {
         }
     }
     Cow::Owned(escaped)
+}
+
+/// True for printable ASCII on one line, which needs no cleaning: nearly all text of components.
+fn is_plain(text: &str) -> bool {
+    text.bytes().all(|byte| matches!(byte, b' '..=b'~'))
 }
 
 /// Separators of lines and paragraphs are line breaks by another name.

@@ -104,7 +104,7 @@ fn tell(guest: &GuestCall, reply: &mut Reply, reasons: &[String]) {
     let Some(spec) = pack.manifest.tools.iter().find(|tool| tool.name == guest.tool) else {
         return;
     };
-    let schema = Value::Object(spec.output_schema.clone());
+    let schema = Value::Object(spec.output_schema.as_ref().clone());
     let mut structured = reply.structured();
     if stale::mark(&mut structured, &schema, reasons) {
         reply.json = Value::Object(structured).to_string();

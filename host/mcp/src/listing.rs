@@ -100,9 +100,9 @@ pub(super) fn definition(spec: &ToolSpec, schemas: Schemas) -> Tool {
     let (input, output) = match schemas {
         Schemas::Brief => (
             brief::input(&spec.name, &spec.input_schema),
-            brief::output(&spec.output_schema),
+            Arc::new(brief::output(&spec.output_schema)),
         ),
-        Schemas::Whole => (spec.input_schema.clone(), spec.output_schema.clone()),
+        Schemas::Whole => (spec.input_schema.clone(), Arc::clone(&spec.output_schema)),
     };
     let annotations = ToolAnnotations::from_raw(
         None,
@@ -113,7 +113,7 @@ pub(super) fn definition(spec: &ToolSpec, schemas: Schemas) -> Tool {
     );
     Tool::new(spec.name.clone(), spec.description.clone(), Arc::new(input))
         .with_title(spec.title.clone())
-        .with_raw_output_schema(Arc::new(output))
+        .with_raw_output_schema(output)
         .with_annotations(annotations)
 }
 

@@ -152,7 +152,7 @@ async fn call(gate: &Gate, name: &str, known: &mut Known, cancel: &Cancel, repor
         // The pack was not loaded, which is reported elsewhere.
         return;
     };
-    let output = match jsonschema::validator_for(&Value::Object(tool.spec.output_schema.clone())) {
+    let output = match jsonschema::validator_for(&Value::Object(tool.spec.output_schema.as_ref().clone())) {
         Ok(output) => output,
         Err(err) => {
             report.problem(Finding::new(

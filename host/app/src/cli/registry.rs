@@ -122,7 +122,7 @@ fn properties(spec: &ToolSpec) -> BTreeMap<&'static str, Value> {
         ("open world", json!(spec.open_world)),
         ("aliases", json!(spec.aliases)),
         ("arguments", Value::Object(spec.input_schema.clone())),
-        ("result", Value::Object(spec.output_schema.clone())),
+        ("result", Value::Object(spec.output_schema.as_ref().clone())),
     ])
 }
 

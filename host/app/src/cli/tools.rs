@@ -37,7 +37,7 @@ impl Tools {
                         "description": tool.spec.description,
                         "aliases": tool.spec.aliases,
                         "inputSchema": tool.spec.input_schema,
-                        "outputSchema": tool.spec.output_schema,
+                        "outputSchema": *tool.spec.output_schema,
                     })
                 })
                 .collect();

@@ -175,7 +175,7 @@ fn definition(spec: &ToolSpec) -> String {
         "members": spec.members,
         "aliases": spec.aliases,
         "input_schema": spec.input_schema,
-        "output_schema": spec.output_schema,
+        "output_schema": *spec.output_schema,
     });
     tollgate_sdk::canonical_json(&whole)
 }

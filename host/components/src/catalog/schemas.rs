@@ -17,9 +17,10 @@ pub(super) fn check_schemas(pack: &Pack, host_tools: HostTools) -> Result<(), Lo
         }
         let faults = headers::faults(&spec.input_schema).into_iter();
         problems.extend(faults.map(|fault| format!("tool {}: {fault}", spec.name)));
-        let task = task_mode::take(&mut spec.input_schema.clone(), spec.effect).err();
+        let mut rest = spec.clone();
+        let task = task_mode::take(&mut rest.input_schema, spec.effect).err();
         problems.extend(task.map(|fault| format!("tool {}: {fault}", spec.name)));
-        match declared::take(&pack.manifest.name, &mut spec.clone()) {
+        match declared::take(&pack.manifest.name, &mut rest) {
             Ok(declared) => {
                 let view = declared.view.as_ref();
                 let opened =

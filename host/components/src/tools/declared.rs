@@ -71,6 +71,11 @@ impl DeclaredCharge {
     }
 }
 
+/// True if a tool declares addresses of resources, valid or not.
+pub(crate) fn has_addresses(spec: &ToolSpec) -> bool {
+    spec.input_schema.contains_key(RESOURCES)
+}
+
 /// Removes a tool's declarations from its schema and returns them. The error lists all problems.
 pub(crate) fn take(pack: &str, spec: &mut ToolSpec) -> Result<Declared, Vec<String>> {
     let mut declared = Declared::default();

@@ -1,5 +1,7 @@
 //! Validated definition of a tool.
 
+use std::sync::Arc;
+
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
 use tollgate_core::effect::Effect;
@@ -47,8 +49,8 @@ pub struct ToolSpec {
     pub members: Option<String>,
     /// JSON Schema of its arguments.
     pub input_schema: Map<String, Value>,
-    /// JSON Schema of its reply.
-    pub output_schema: Map<String, Value>,
+    /// JSON Schema of its reply, shared by all copies of the definition because nothing changes it.
+    pub output_schema: Arc<Map<String, Value>>,
     /// Aliases.
     pub aliases: Vec<String>,
 }
@@ -96,7 +98,7 @@ pub(crate) fn check(said: wit::Tool) -> Result<ToolSpec, Vec<String>> {
         open_world: said.open_world,
         members: said.members,
         input_schema,
-        output_schema,
+        output_schema: Arc::new(output_schema),
         aliases: said.aliases,
         name,
     };
@@ -124,7 +126,7 @@ pub(crate) fn check_prompt(said: wit::Prompt) -> Result<ToolSpec, Vec<String>> {
         idempotent: true,
         open_world: false,
         input_schema: prompt_schema(&said.arguments, &mut problems),
-        output_schema: Map::from_iter([("type".to_owned(), "object".into())]),
+        output_schema: Arc::new(Map::from_iter([("type".to_owned(), "object".into())])),
         members: None,
         aliases: Vec::new(),
         name,

@@ -1,6 +1,8 @@
 //! Tests of declarations in schemas.
 
-use serde_json::{Map, Value, json};
+use std::sync::Arc;
+
+use serde_json::{Value, json};
 use tollgate_core::effect::Effect;
 
 use super::declared::take;
@@ -21,7 +23,7 @@ pub(super) fn spec(schema: Value) -> ToolSpec {
         open_world: false,
         members: None,
         input_schema: schema.as_object().unwrap().clone(),
-        output_schema: Map::new(),
+        output_schema: Arc::default(),
         aliases: Vec::new(),
     }
 }

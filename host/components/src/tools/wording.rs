@@ -31,7 +31,7 @@ fn clean_members(members: &mut Map<String, Value>, place: &mut String, problems:
     for (name, value) in members {
         let length = place.len();
         place.push('/');
-        place.push_str(&text::clean(name));
+        place.push_str(name);
         if text::hides(name) {
             tell("the name", place, problems);
         }
@@ -56,7 +56,7 @@ fn clean_value(value: &mut Value, place: &mut String, problems: &mut Vec<String>
 
 fn tell(what: &str, place: &str, problems: &mut Vec<String>) {
     if problems.len() < MAX_PROBLEMS {
-        let place = text::cut(place, 200);
+        let place = text::clean(text::cut(place, 200));
         problems.push(format!(
             "{what} at {place} contains invisible characters; use only visible characters in names and values of schemas"
         ));

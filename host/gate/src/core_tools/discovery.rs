@@ -259,7 +259,7 @@ fn description(tool: &ToolEntry, output: bool) -> Description {
         destructive: spec.destructive,
         idempotent: spec.idempotent,
         input_schema: tool.described_schema(),
-        output_schema: output.then(|| spec.output_schema.clone()),
+        output_schema: output.then(|| spec.output_schema.as_ref().clone()),
     }
 }
 

@@ -11,6 +11,7 @@ mod stats;
 mod workspaces;
 
 use std::cell::RefCell;
+use std::sync::Arc;
 
 use schemars::JsonSchema;
 use serde::Serialize;
@@ -229,7 +230,7 @@ fn spec<T: Tool>() -> ToolSpec {
         open_world: false,
         members: None,
         input_schema: input,
-        output_schema: object(tollgate_sdk::output_schema::<T::Output>()),
+        output_schema: Arc::new(object(tollgate_sdk::output_schema::<T::Output>())),
         aliases: Vec::new(),
     }
 }

@@ -173,8 +173,10 @@ impl Database {
     pub fn open(path: &Path) -> Result<Database, MigrationError> {
         let database = Database::existing(path);
         let session = database.write_session()?;
-        sqlite::migrate::apply_core(&session).map_err(|err| explained(&session, err))?;
-        report_misplaced(&session);
+        let was_empty = sqlite::migrate::apply_core(&session).map_err(|err| explained(&session, err))?;
+        if !was_empty {
+            report_misplaced(&session);
+        }
         Ok(database)
     }
 

@@ -9,6 +9,7 @@ use tollgate_sql::schema::Command;
 
 use self::files::CORE;
 use super::own_sql::for_sqlite;
+use super::schema::set_pristine;
 use crate::storage::access::Namespace;
 use crate::storage::engine::steps::{
     CORE_NAME, MigrationError, MigrationStep, applied, failed, in_transaction, missing, read, record, unread,
@@ -31,10 +32,11 @@ impl From<rusqlite::Error> for MigrationError {
     }
 }
 
-/// Migrates the host's own tables.
-pub(in crate::storage) fn apply_core(session: &Session) -> Result<(), MigrationError> {
+/// Migrates the host's own tables. Returns true if the database was empty before.
+pub(in crate::storage) fn apply_core(session: &Session) -> Result<bool, MigrationError> {
     let steps = MigrationStep::all(CORE);
     in_transaction(session, || {
+        let was_empty = session.maintenance().objects()?.is_empty();
         session.sqlite()?.db.execute_batch(MIGRATIONS_TABLE)?;
         for step in missing(&applied(session, CORE_NAME)?, CORE_NAME, &steps)? {
             let ran = session.sqlite()?.db.execute_batch(&for_sqlite(&step.sql));
@@ -44,7 +46,10 @@ pub(in crate::storage) fn apply_core(session: &Session) -> Result<(), MigrationE
                 [CORE_NAME, &step.name, &step.hash()],
             )?;
         }
-        Ok(())
+        if was_empty {
+            set_pristine(session.maintenance().objects()?);
+        }
+        Ok(was_empty)
     })
 }
 

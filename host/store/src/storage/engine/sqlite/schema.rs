@@ -77,13 +77,22 @@ fn is_core(name: &str) -> bool {
 }
 
 /// The host's own objects in an untouched database.
+static PRISTINE: OnceLock<Vec<Object>> = OnceLock::new();
+
+/// The host's own objects in an untouched database. If no database was created in this process yet, one is created in
+/// memory.
 pub(in crate::storage) fn pristine() -> Result<&'static [Object], MigrationError> {
-    static PRISTINE: OnceLock<Vec<Object>> = OnceLock::new();
     if let Some(known) = PRISTINE.get() {
         return Ok(known);
     }
-    let objects = scratch(std::iter::empty())?.maintenance().objects()?;
-    Ok(PRISTINE.get_or_init(|| objects))
+    scratch(std::iter::empty())?;
+    Ok(PRISTINE.get().map(Vec::as_slice).unwrap_or_default())
+}
+
+/// Records the objects of a database in which the host has just created its tables, in the same transaction in which the
+/// database was still empty.
+pub(super) fn set_pristine(objects: Vec<Object>) {
+    PRISTINE.get_or_init(|| objects);
 }
 
 /// Components that have tables here, for finding the owner of a name.
