@@ -3,7 +3,10 @@
 use serde_json::{Map, Value};
 use thiserror::Error;
 
-use crate::{Host, NextCall, ToolError};
+#[cfg(target_family = "wasm")]
+use crate::Host;
+use crate::host::HostRef;
+use crate::{NextCall, ToolError};
 
 /// Longest key in bytes.
 ///
@@ -332,11 +335,11 @@ impl From<ApprovalError> for ToolError {
 /// # Ok::<(), ToolError>(())
 /// ```
 pub struct Approvals<'a> {
-    host: &'a dyn Host,
+    host: HostRef<'a>,
 }
 
 impl<'a> Approvals<'a> {
-    pub(crate) fn new(host: &'a dyn Host) -> Approvals<'a> {
+    pub(crate) fn new(host: HostRef<'a>) -> Approvals<'a> {
         Approvals { host }
     }
 

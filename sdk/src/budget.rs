@@ -3,7 +3,10 @@
 use serde_json::json;
 use thiserror::Error;
 
-use crate::{Host, NextCall, ToolError};
+#[cfg(target_family = "wasm")]
+use crate::Host;
+use crate::host::HostRef;
+use crate::{NextCall, ToolError};
 
 /// A counter with its limit, in whole units.
 ///
@@ -175,12 +178,12 @@ impl Reservation<'_> {
 /// ```
 #[derive(Clone, Copy)]
 pub struct Budget<'a> {
-    host: &'a dyn Host,
+    host: HostRef<'a>,
     mutations_ahead: u64,
 }
 
 impl<'a> Budget<'a> {
-    pub(crate) fn new(host: &'a dyn Host, mutations_ahead: u64) -> Budget<'a> {
+    pub(crate) fn new(host: HostRef<'a>, mutations_ahead: u64) -> Budget<'a> {
         Budget {
             host,
             mutations_ahead,

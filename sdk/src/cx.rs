@@ -4,8 +4,11 @@ use std::cell::Cell;
 
 use serde::de::DeserializeOwned;
 
+#[cfg(target_family = "wasm")]
+use crate::Host;
+use crate::host::HostRef;
 use crate::{
-    Answer, Approvals, ArtifactError, ArtifactKind, Budget, CallInfo, Db, DbError, Host, Id, Ledger, Level,
+    Answer, Approvals, ArtifactError, ArtifactKind, Budget, CallInfo, Db, DbError, Id, Ledger, Level,
     TERMINAL, Timestamp, ToolError, Workspace, WorkspaceError,
 };
 
@@ -30,7 +33,7 @@ use crate::{
 pub struct Cx<'a> {
     /// Tables of the pack.
     pub db: Db<'a>,
-    host: &'a dyn Host,
+    host: HostRef<'a>,
     call: &'a CallInfo,
     keep_rows: Cell<bool>,
     /// Counted mutations of batched calls that have not started yet.
@@ -41,7 +44,7 @@ pub struct Cx<'a> {
 
 impl<'a> Cx<'a> {
     /// Creates a context over a host. The SDK does this; packs receive a context.
-    pub fn new(host: &'a dyn Host, call: &'a CallInfo) -> Cx<'a> {
+    pub fn new(host: HostRef<'a>, call: &'a CallInfo) -> Cx<'a> {
         Cx {
             db: Db::of_call(host),
             host,

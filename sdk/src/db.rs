@@ -2,9 +2,10 @@
 
 use thiserror::Error;
 
+#[cfg(target_family = "wasm")]
 use crate::Host;
 use crate::canonical::json_text;
-use crate::host::Transaction;
+use crate::host::{HostRef, Transaction};
 
 /// An SQL value.
 ///
@@ -139,13 +140,13 @@ pub struct Db<'a> {
 #[derive(Clone, Copy)]
 enum Storage<'a> {
     /// Transaction or snapshot of the call.
-    Call(&'a dyn Host),
+    Call(HostRef<'a>),
     /// Transaction of a `Run` tool.
     Transaction(&'a dyn Transaction),
 }
 
 impl<'a> Db<'a> {
-    pub(crate) fn of_call(host: &'a dyn Host) -> Db<'a> {
+    pub(crate) fn of_call(host: HostRef<'a>) -> Db<'a> {
         Db {
             storage: Storage::Call(host),
         }

@@ -211,7 +211,7 @@ fn wire_next_call(call: NextCall) -> component::NextCall {
 }
 
 /// Implements [`Host`] with the imports of the component.
-struct Imports;
+pub struct Imports;
 
 impl Host for Imports {
     fn query(&self, sql: &str, params: &[Value]) -> Result<Vec<Row>, DbError> {

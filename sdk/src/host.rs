@@ -9,6 +9,13 @@ use crate::{
     Value, WorkTreeChange, WorkspaceError, WorkspaceInfo,
 };
 
+/// Host of a call as the SDK refers to it. A component has only one, its imports. Because they are called directly, the
+/// linker omits every import that no tool uses, and the list of imports shows what a component can do.
+#[cfg(target_family = "wasm")]
+pub(crate) type HostRef<'a> = &'a crate::guest::Imports;
+#[cfg(not(target_family = "wasm"))]
+pub(crate) type HostRef<'a> = &'a dyn Host;
+
 /// Requests of a call to its host. [`Cx`](crate::Cx) and [`Db`](crate::Db) are the convenient interface; a pack
 /// never uses this trait directly.
 ///

@@ -2,8 +2,11 @@
 
 use thiserror::Error;
 
+#[cfg(target_family = "wasm")]
+use crate::Host;
+use crate::host::HostRef;
 use crate::policy::Denial;
-use crate::{Effect, FoundOperation, Host, TestedTree, ToolError};
+use crate::{Effect, FoundOperation, TestedTree, ToolError};
 
 /// Names and fingerprints that describe the effect of a call, never content.
 ///
@@ -414,11 +417,11 @@ impl From<LedgerError> for ToolError {
 /// ```
 #[derive(Clone, Copy)]
 pub struct Ledger<'a> {
-    host: &'a dyn Host,
+    host: HostRef<'a>,
 }
 
 impl<'a> Ledger<'a> {
-    pub(crate) fn new(host: &'a dyn Host) -> Ledger<'a> {
+    pub(crate) fn new(host: HostRef<'a>) -> Ledger<'a> {
         Ledger { host }
     }
 

@@ -52,6 +52,7 @@ use crate::{Cx, Effect, LedgerError, Migration, OperationFilter, Want, canonical
 
 pub use facts::Facts;
 pub use host::PolicyHost;
+use host::PolicyHostRef;
 pub use memory::{Memory, MemoryChange, MemoryError, Remembered};
 pub use verdict::{Denial, JudgedOperation, Note, OwnVerdict, Problem, Question, Review, Verdict};
 
@@ -346,14 +347,14 @@ impl<E: Into<Box<dyn std::error::Error>>> From<E> for CannotJudge {
 /// ```
 pub struct PolicyCx<'a> {
     cx: Cx<'a>,
-    host: &'a dyn PolicyHost,
+    host: PolicyHostRef<'a>,
     notes: RefCell<Vec<Note>>,
 }
 
 impl<'a> PolicyCx<'a> {
     /// Creates a context over that of a call. The SDK does this; policies receive a context.
     #[must_use]
-    pub fn new(cx: Cx<'a>, host: &'a dyn PolicyHost) -> PolicyCx<'a> {
+    pub fn new(cx: Cx<'a>, host: PolicyHostRef<'a>) -> PolicyCx<'a> {
         PolicyCx {
             cx,
             host,

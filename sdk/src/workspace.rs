@@ -2,8 +2,11 @@
 
 use thiserror::Error;
 
+#[cfg(target_family = "wasm")]
+use crate::Host;
+use crate::ToolError;
+use crate::host::HostRef;
 use crate::process::{Command, Outcome, ProcessError};
-use crate::{Host, ToolError};
 
 /// Maximum entries of one listing; the host clamps larger values.
 ///
@@ -296,12 +299,12 @@ impl From<WorkspaceError> for ToolError {
 /// # Ok::<(), ToolError>(())
 /// ```
 pub struct Workspace<'a> {
-    host: &'a dyn Host,
+    host: HostRef<'a>,
     info: WorkspaceInfo,
 }
 
 impl<'a> Workspace<'a> {
-    pub(crate) fn open(host: &'a dyn Host, name: &str) -> Result<Workspace<'a>, WorkspaceError> {
+    pub(crate) fn open(host: HostRef<'a>, name: &str) -> Result<Workspace<'a>, WorkspaceError> {
         Ok(Workspace {
             info: host.describe_workspace(name)?,
             host,

@@ -25,7 +25,7 @@ pub mod bindings;
 mod imports;
 
 pub use bindings::export_component;
-use imports::PolicyImports;
+pub use imports::PolicyImports;
 
 use bindings::exports::tollgate::host::judge as wit;
 use bindings::tollgate::host::judged_call;

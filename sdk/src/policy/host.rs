@@ -3,6 +3,12 @@
 use super::{JudgedOperation, MemoryChange, MemoryError, Remembered};
 use crate::{LedgerError, OperationFilter};
 
+/// Host of a policy as the SDK refers to it. A component has only one, its imports, which are called directly.
+#[cfg(target_family = "wasm")]
+pub(super) type PolicyHostRef<'a> = &'a crate::guest::policy::PolicyImports;
+#[cfg(not(target_family = "wasm"))]
+pub(super) type PolicyHostRef<'a> = &'a dyn PolicyHost;
+
 /// Requests of a policy to its host, in addition to those of [`Host`](crate::Host). [`PolicyCx`](super::PolicyCx) is
 /// the convenient interface; a policy never uses this trait directly.
 ///

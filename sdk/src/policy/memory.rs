@@ -2,7 +2,9 @@
 
 use thiserror::Error;
 
+#[cfg(target_family = "wasm")]
 use super::PolicyHost;
+use super::host::PolicyHostRef;
 
 /// Longest key in bytes.
 ///
@@ -250,11 +252,11 @@ impl MemoryError {
 /// assert!(judge.before(&Request::of("note_get", "{}")).is_denied());
 /// ```
 pub struct Memory<'a> {
-    host: &'a dyn PolicyHost,
+    host: PolicyHostRef<'a>,
 }
 
 impl<'a> Memory<'a> {
-    pub(super) fn new(host: &'a dyn PolicyHost) -> Memory<'a> {
+    pub(super) fn new(host: PolicyHostRef<'a>) -> Memory<'a> {
         Memory { host }
     }
 

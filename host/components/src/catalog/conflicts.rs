@@ -60,7 +60,11 @@ impl Catalog {
     /// Address schemes of a pack that another pack serves. Otherwise a reader of one pack's address would get the
     /// other's content.
     fn taken_addresses(&self, pack: &Pack) -> Vec<String> {
-        let addressed = pack.manifest.tools.iter().filter(|spec| declared::has_addresses(spec));
+        let addressed = pack
+            .manifest
+            .tools
+            .iter()
+            .filter(|spec| declared::has_addresses(spec));
         let declared = addressed.cloned();
         let declared = declared.filter_map(|mut spec| declared::take(&pack.manifest.name, &mut spec).ok());
         let bases: BTreeSet<String> = declared

@@ -6,7 +6,7 @@ use crate::policy::{JudgedOperation, MemoryChange, MemoryError, OwnVerdict, Poli
 use crate::{LedgerError, OperationFilter};
 
 /// Implements the policy's host with the component's imports.
-pub(super) struct PolicyImports;
+pub struct PolicyImports;
 
 impl PolicyHost for PolicyImports {
     fn recall(&self, key: &str) -> Result<Option<Remembered>, MemoryError> {
