@@ -196,13 +196,16 @@ pub(in crate::storage) fn read(prefix: &str, steps: &[MigrationStep]) -> Result<
     schema::read(prefix, steps.iter().map(MigrationStep::as_read))
 }
 
-pub(super) fn in_transaction(
+pub(super) fn in_transaction<T>(
     session: &Session,
-    body: impl FnOnce() -> Result<(), MigrationError>,
-) -> Result<(), MigrationError> {
+    body: impl FnOnce() -> Result<T, MigrationError>,
+) -> Result<T, MigrationError> {
     session.begin_write()?;
     match body() {
-        Ok(()) => Ok(session.commit()?),
+        Ok(value) => {
+            session.commit()?;
+            Ok(value)
+        }
         Err(err) => {
             if session.in_transaction() {
                 session.rollback()?;
