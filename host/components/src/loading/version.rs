@@ -219,6 +219,8 @@ fn is_known_import(name: &str) -> bool {
 
 #[cfg(test)]
 mod tests {
+    use expect_test::expect;
+
     use super::*;
     use crate::builtin;
 
@@ -251,5 +253,39 @@ mod tests {
         for name in builtin::policies() {
             check(builtin::policy(name).unwrap(), World::Policy).unwrap();
         }
+    }
+
+    /// The SDK calls the imports directly, so that the linker drops those that nothing calls. `component` and
+    /// `judged-call` only contain types.
+    #[test]
+    fn built_in_components_reach_only_the_interfaces_that_they_use() {
+        let packs = builtin::names().map(|name| (name, builtin::component(name)));
+        let policies = builtin::policies().map(|name| (name, builtin::policy(name)));
+        let mut reached: Vec<String> = packs
+            .chain(policies)
+            .map(|(name, bytes)| {
+                let mut reached = anatomy(bytes.unwrap()).unwrap().capabilities;
+                reached.retain(|interface| !matches!(interface.as_str(), "component" | "judged-call"));
+                reached.sort();
+                format!("{name}: {}", reached.join(" ")).trim_end().to_owned()
+            })
+            .collect();
+        reached.sort();
+        expect![[r#"
+            cel:
+            conductor: approvals clock-and-ids ledger process storage workspace
+            convergence: budget clock-and-ids ledger log process storage workspace
+            gsd: clock-and-ids ledger log storage workspace
+            loop-breaker: ledger
+            path-guard:
+            quiet-hours:
+            rate-limit: ledger
+            read-only-roles:
+            require-actor:
+            secret-scan:
+            side-effect-approval: approvals clock-and-ids ledger storage
+            task-store: approvals budget clock-and-ids ledger storage
+            tasks: artifacts budget clock-and-ids connections ledger log storage"#]]
+        .assert_eq(&reached.join("\n"));
     }
 }
