@@ -45,7 +45,7 @@ impl GatePart {
         Ok(GatePart { session, envelope })
     }
 
-    /// One round of calls: microseconds of processor time for each, including commits.
+    /// One round of calls: microseconds of CPU time for each, including commits.
     pub(crate) fn round(&mut self, request: &Request, calls: usize) -> anyhow::Result<f64> {
         let started = processor_us();
         let batches = calls.div_ceil(BATCH);
@@ -133,7 +133,7 @@ fn now() -> String {
     Timestamp::from_ms(SystemClock.now_ms()).to_string()
 }
 
-/// Processor time of this thread, in microseconds.
+/// CPU time of this thread, in microseconds.
 fn processor_us() -> f64 {
     let time = clock_gettime(ClockId::ThreadCPUTime);
     time.tv_sec as f64 * 1e6 + time.tv_nsec as f64 / 1e3

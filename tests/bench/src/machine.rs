@@ -4,7 +4,7 @@ use anyhow::Context as _;
 use tollgate_core::clock::{Clock as _, SystemClock};
 use tollgate_sdk::Timestamp;
 
-/// Clock ticks in a second, the kernel's unit of processor time.
+/// Clock ticks in a second, the kernel's unit of CPU time.
 const TICKS: f64 = 100.0;
 
 /// Lines about the machine and the build.
@@ -69,7 +69,7 @@ pub(crate) fn threads(process: u32) -> anyhow::Result<f64> {
     threads.context("the process has no number of threads")
 }
 
-/// The processor time that a process has used, in seconds.
+/// The CPU time that a process has used, in seconds.
 pub(crate) fn processor_seconds(process: u32) -> anyhow::Result<f64> {
     let stat = read(&format!("/proc/{process}/stat"))?;
     // The name comes second and may contain anything, so fields are counted from its end.

@@ -74,13 +74,13 @@ fn tell(report: &mut Report, shares: &Sample, without: &Sample, beside: &Sample)
     ));
     let percent = |share| Quantity(share, Unit::Percent);
     report.text(&format!(
-        "  processor time, of one core: {} (from {} to {})",
+        "  CPU time, of one core: {} (from {} to {})",
         percent(shares.median()),
         percent(shares.min()),
         percent(shares.max())
     ));
     report.add(Figure {
-        name: format!("processor time of {PAGES} open pages"),
+        name: format!("CPU time of {PAGES} open pages"),
         value: percent(shares.median()),
         baseline: "target",
         baseline_value: percent(SHARE),

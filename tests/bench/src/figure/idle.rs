@@ -1,4 +1,4 @@
-//! Processor time of a host without calls.
+//! CPU time of a host without calls.
 
 use std::time::Duration;
 
@@ -20,11 +20,11 @@ pub(crate) fn measure(setup: &Setup, report: &mut Report) -> anyhow::Result<()> 
     let plain = percent(Client::start(setup.plain(dir.path())?)?)?;
     let tollgate = percent(Client::start(setup.tollgate(&dir.path().join("data")))?)?;
     report.text(&format!(
-        "\nprocessor time of an idle host, of one core over {} s: tollgate {tollgate}, plain server {plain}",
+        "\nCPU time of an idle host, of one core over {} s: tollgate {tollgate}, plain server {plain}",
         WATCHED.as_secs()
     ));
     report.add(Figure {
-        name: "processor time of an idle host".to_owned(),
+        name: "CPU time of an idle host".to_owned(),
         value: tollgate,
         baseline: "plain",
         baseline_value: plain,

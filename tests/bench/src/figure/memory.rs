@@ -11,7 +11,7 @@ const CALLS: [usize; 3] = [1_000, 10_000, 110_000];
 /// Calls in flight.
 const IN_FLIGHT: usize = 32;
 /// Largest resident memory, in MiB.
-const LIMIT: f64 = 80.0;
+const LIMIT: f64 = 70.0;
 /// Largest relative growth between measurements that counts as flat: SQLite's page caches fill with the database, here
 /// as anywhere.
 const FLAT: f64 = 0.1;

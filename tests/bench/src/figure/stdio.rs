@@ -129,7 +129,7 @@ impl Case {
             Quantity(seconds * 1e6 / calls as f64, Unit::Microseconds)
         };
         report.text(&format!(
-            "  processor time of the server for each call: null {}, plain {}, tollgate {}",
+            "  CPU time of the server for each call: null {}, plain {}, tollgate {}",
             used(0),
             used(1),
             used(2)
