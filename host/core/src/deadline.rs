@@ -92,16 +92,16 @@ impl Cancel {
 #[derive(Debug, Clone)]
 pub struct Deadline {
     at: Instant,
-    /// Limit on its processor time, if there is one.
+    /// Limit on its CPU time, if there is one.
     work: Option<Arc<Work>>,
     cancel: Cancel,
     narrowed: Arc<Narrowed>,
 }
 
-/// Limit on processor time of a thread, so that a call does not end early because others keep the machine busy.
+/// Limit on CPU time of a thread, so that a call does not end early because others keep the machine busy.
 #[derive(Debug)]
 struct Work {
-    /// Processor time of the thread when the work began.
+    /// CPU time of the thread when the work began.
     began: Duration,
     limit: Duration,
     /// Nanoseconds of voluntary waiting, which count as used.
@@ -116,7 +116,7 @@ impl Work {
     }
 }
 
-/// Processor time that this thread has used.
+/// CPU time that this thread has used.
 fn thread_time() -> Duration {
     let time = rustix::time::clock_gettime(rustix::time::ClockId::ThreadCPUTime);
     Duration::try_from(time).unwrap_or_default()
@@ -188,7 +188,7 @@ impl Deadline {
         }
     }
 
-    /// True if the call must end now. Must be called on the working thread, like everything about processor time.
+    /// True if the call must end now. Must be called on the working thread, like everything about CPU time.
     pub fn is_over(&self) -> bool {
         self.cancel.is_cancelled() || Instant::now() >= self.end() || self.has_worked_enough()
     }

@@ -26,7 +26,7 @@ use super::confine;
 
 /// Hidden subcommand that the child runs.
 pub const SUBCOMMAND: &str = "compile-component";
-/// Wall-clock limit of the child. Its processor time has a much lower limit, because a busy machine takes longer.
+/// Wall-clock limit of the child. Its CPU time has a much lower limit, because a busy machine takes longer.
 const COMPILE_TIMEOUT: Duration = Duration::from_secs(600);
 /// Wall-clock limit of a keeper, which may have to wait for another.
 const KEEPER_TIMEOUT: Duration = Duration::from_secs(1_500);

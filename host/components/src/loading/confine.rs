@@ -16,7 +16,7 @@ use seccompiler::{
 
 /// Address space, in bytes.
 const ADDRESS_SPACE_BYTES: u64 = 4 << 30;
-/// Processor time, in seconds.
+/// CPU time, in seconds.
 const CPU_SECONDS: u64 = 120;
 /// System calls that are allowed with any arguments: memory, threads, signals within the process, time.
 const UNRESTRICTED_CALLS: &[libc::c_long] = &[

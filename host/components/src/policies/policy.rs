@@ -22,7 +22,7 @@ use crate::loading::{Code, InstancePool, Origin};
 pub struct JudgingLimits {
     /// Linear memory in bytes.
     pub memory: usize,
-    /// Processor time of one verdict.
+    /// CPU time of one verdict.
     pub time: Duration,
     /// Bytes of the database that the policy's rows may take.
     pub storage: u64,

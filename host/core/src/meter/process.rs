@@ -61,7 +61,7 @@ fn sizes() -> [(&'static str, &'static str, Option<u64>); 5] {
     ]
 }
 
-/// Processor time of this process in nanoseconds.
+/// CPU time of this process in nanoseconds.
 fn cpu_nanos() -> Option<u64> {
     let cpu = Duration::try_from(clock_gettime(ClockId::ProcessCPUTime)).ok()?;
     u64::try_from(cpu.as_nanos()).ok()

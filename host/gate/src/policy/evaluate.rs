@@ -28,10 +28,10 @@ use super::super::runtime::CallServices;
 const BASE_BYTES: usize = 64 << 10;
 /// Divisor: each further stretch of bytes adds the time limit divided by this.
 const STRETCH_DIVISOR: u32 = 5;
-/// Ratio of a policy's wall-clock limit to its processor time limit, for a busy machine.
+/// Ratio of a policy's wall-clock limit to its CPU time limit, for a busy machine.
 const WALL_CLOCK_FACTOR: u32 = 20;
 
-/// Processor time limit of a policy for a call or a result of this size in bytes.
+/// CPU time limit of a policy for a call or a result of this size in bytes.
 fn work(limit: Duration, bytes: usize) -> Duration {
     let more = bytes.saturating_sub(BASE_BYTES).div_ceil(BASE_BYTES);
     let more = u32::try_from(more).unwrap_or(u32::MAX);

@@ -169,7 +169,7 @@ fn timed<T>(work: impl FnOnce() -> T) -> (T, Duration) {
     (result, processor().saturating_sub(start))
 }
 
-/// Processor time of this thread, which other work on the machine does not lengthen.
+/// CPU time of this thread, which other work on the machine does not lengthen.
 fn processor() -> Duration {
     let time = rustix::time::clock_gettime(rustix::time::ClockId::ThreadCPUTime);
     Duration::try_from(time).unwrap_or_default()
