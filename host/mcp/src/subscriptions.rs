@@ -1,8 +1,8 @@
 //! Notifications about resources that may have changed, for clients that subscribed to them.
 //!
 //! A resource is the reply of a reading tool. Any successful call of its pack that writes or runs may have changed it.
-//! Any successful call may have changed a resource of the host. Changes by other processes on the data directory are
-//! not noticed.
+//! Any successful call may have changed a resource of the host. Changes by other hosts are noticed only if the
+//! database is on a server.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
