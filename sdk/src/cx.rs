@@ -43,7 +43,8 @@ pub struct Cx<'a> {
 }
 
 impl<'a> Cx<'a> {
-    /// Creates a context over a host. The SDK does this; packs receive a context.
+    /// Creates a context over a host. The SDK does this; packs receive a context. In a component, the host is always
+    /// that of its imports; any other host is for native tests.
     pub fn new(host: HostRef<'a>, call: &'a CallInfo) -> Cx<'a> {
         Cx {
             db: Db::of_call(host),

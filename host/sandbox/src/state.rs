@@ -252,7 +252,8 @@ impl WasiView for CallState {
     }
 }
 
-/// WASI context for a component: no arguments, environment, directories or network.
+/// WASI context for a component: no arguments, environment, directories or network. The allocator of the built-in
+/// components relies on the empty environment.
 fn wasi(output: &Output) -> WasiCtx {
     WasiCtxBuilder::new()
         .stdout(output.clone())

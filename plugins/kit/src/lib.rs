@@ -2,8 +2,8 @@
 //!
 //! [`Refusals`] collects every reason to refuse a call, and has the checks of arguments. [`text`] shortens text from
 //! callers. [`git`] parses Git's output. [`runs`] looks up test runs, `test_runs` records them in the ledger, and
-//! `secrets` removes secrets from text. `heap` is the allocator of components that link this crate. [`from_row!`] reads structs from rows. Each pack adds
-//! its own reasons, limits and checks.
+//! `secrets` removes secrets from text. `heap` is the allocator of components. [`from_row!`] reads structs from rows.
+//! Each pack adds its own reasons, limits and checks.
 
 mod checks;
 pub mod git;

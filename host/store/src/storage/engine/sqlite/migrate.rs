@@ -36,7 +36,7 @@ impl From<rusqlite::Error> for MigrationError {
 pub(in crate::storage) fn apply_core(session: &Session) -> Result<bool, MigrationError> {
     let steps = MigrationStep::all(CORE);
     in_transaction(session, || {
-        let was_empty = session.maintenance().objects()?.is_empty();
+        let was_empty = session.maintenance().is_empty()?;
         session.sqlite()?.db.execute_batch(MIGRATIONS_TABLE)?;
         for step in missing(&applied(session, CORE_NAME)?, CORE_NAME, &steps)? {
             let ran = session.sqlite()?.db.execute_batch(&for_sqlite(&step.sql));

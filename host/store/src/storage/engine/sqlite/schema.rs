@@ -85,8 +85,9 @@ pub(in crate::storage) fn pristine() -> Result<&'static [Object], MigrationError
     if let Some(known) = PRISTINE.get() {
         return Ok(known);
     }
-    scratch(std::iter::empty())?;
-    Ok(PRISTINE.get().map(Vec::as_slice).unwrap_or_default())
+    // Creating the database has set them already.
+    let objects = scratch(std::iter::empty())?.maintenance().objects()?;
+    Ok(PRISTINE.get_or_init(|| objects))
 }
 
 /// Records the objects of a database in which the host has just created its tables, in the same transaction in which the
@@ -238,6 +239,12 @@ impl Maintenance<'_> {
                 })
             })?
             .collect::<rusqlite::Result<_>>()?)
+    }
+
+    /// True if nothing was ever created in this database.
+    pub(in crate::storage) fn is_empty(self) -> StoreResult<bool> {
+        let sql = "SELECT NOT EXISTS (SELECT 1 FROM sqlite_master)";
+        Ok(self.0.sqlite()?.db.query_row(sql, [], |row| row.get(0))?)
     }
 
     /// True if a host has used this database.
