@@ -304,15 +304,16 @@ impl Lint {
         if depth > MAX_DEPTH {
             return self.refuse(format!("{path} is nested deeper than {MAX_DEPTH}"));
         }
-        // One pass over the few keywords of the schema is quicker than a lookup of each keyword in the lists.
-        for keyword in schema.keys().map(String::as_str) {
-            if BANNED_KEYWORDS.contains(&keyword) {
-                self.refuse(format!("{path} uses {keyword}"));
-            } else if UNREAD_KEYWORDS.contains(&keyword) {
-                self.unclear(format!("{path} uses {keyword}, which some clients do not read"));
-            } else if keyword == "const" {
-                self.unclear(format!("{path} uses const"));
-            }
+        // A schema has few keywords, so comparing them is quicker than looking up each keyword of the lists.
+        let uses = |keyword: &str| schema.keys().any(|used| used == keyword);
+        for banned in BANNED_KEYWORDS.iter().filter(|keyword| uses(keyword)) {
+            self.refuse(format!("{path} uses {banned}"));
+        }
+        for unread in UNREAD_KEYWORDS.iter().filter(|keyword| uses(keyword)) {
+            self.unclear(format!("{path} uses {unread}, which some clients do not read"));
+        }
+        if uses("const") {
+            self.unclear(format!("{path} uses const"));
         }
         match schema.get("type") {
             Some(Value::String(kind)) if kind == "array" => match schema.get("items") {
