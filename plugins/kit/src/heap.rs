@@ -122,14 +122,14 @@ mod tests {
     fn blocks_are_aligned_and_keep_their_content() {
         let heap = Box::new(Heap::new());
         let mut blocks = Vec::new();
-        for turn in 0..500_usize {
+        for (turn, byte) in (0..500_usize).zip((0..=u8::MAX).cycle()) {
             let layout = layout(1 + turn * 37 % 1900, 1 << (turn % 7));
             // SAFETY: each block is used within its layout.
             unsafe {
                 let block = heap.alloc(layout);
                 assert_eq!(block.addr() % layout.align(), 0);
-                content(block, layout.size()).fill(turn as u8);
-                blocks.push((block, layout, turn as u8));
+                content(block, layout.size()).fill(byte);
+                blocks.push((block, layout, byte));
             }
         }
         assert!(heap.offset(blocks[0].0).is_some() && heap.offset(blocks[499].0).is_none());
